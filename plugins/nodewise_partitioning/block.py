@@ -26,7 +26,7 @@ from nodewise_partitioning.links import Group, all_reduce_s, group_of
 from nodewise_partitioning.software import Software
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["Block", "block_of", "product_flops_per_s", "soft_maximum"]
+__all__ = ["Block", "block_of", "product_flops_per_s", "soft_maximum", "summed_s"]
 
 FULL_SEQUENCE: Final = 2048.0
 """Tokens up to which a pass over the scores costs in proportion: a row of them is reduced by one warp, the slower the
@@ -92,6 +92,14 @@ def product_flops_per_s(device: Device, software: Software) -> float:
     return device.flops_per_s * device.gains.gemm_efficiency * software.gemm_efficiency
 
 
+def summed_s(parameters: Floats, product_s: Floats, device: Device, software: Software) -> Floats:
+    """Seconds to add a micro-batch's gradients to the sum, beyond the products that compute them."""
+    moved = software.accumulated_bytes * parameters / _memory(device, software)
+    if software.fused_accumulation:
+        return soft_maximum(product_s, moved, software.gather_order) - product_s
+    return moved
+
+
 def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Block:
     """Time of one layer of every row."""
     training = dimensions.training
@@ -105,8 +113,7 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
     passes = PASSES_WITHOUT + recomputed
     compute = passes * forward + selective * (core + scores)
     dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
-    summed = training.trained * software.accumulated_bytes
-    compute += summed * (dense + experts) / _memory(device, software)
+    compute += summed_s(training.trained * (dense + experts), training.trained * products, device, software)
     if software.flash_attention:
         compute += (FLASH_BACKWARD - 2.0) * core
     if training.frozen:

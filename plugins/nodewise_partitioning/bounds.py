@@ -70,7 +70,8 @@ def least_of(
             else:
                 its_block, its_pipeline = block, pipeline
             replicas = data_parallel_of(dimensions, staged, its_block, its_pipeline, device, software)
-            least[rows] = np.minimum(least[rows], replicas.exchange_s + replicas.optimizer_s)
+            once = replicas.exchange_s + replicas.optimizer_s + replicas.delay_s
+            least[rows] = np.minimum(least[rows], once)
         slots = layouts.micro_batches * pipeline.slowest_layers
         step_s = slots * block.layer_s + layouts.micro_batches * pipeline.slowest_ends_s
         step_s = step_s + pipeline.bubble_s + pipeline.transfer_s + software.fixed_s

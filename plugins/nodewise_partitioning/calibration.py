@@ -22,7 +22,7 @@ from nodewise_partitioning.software import FIELDS, Software
 from nodewise_partitioning.step import step_parts_s
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["NOISE", "Calibrated", "Runs", "calibrated"]
+__all__ = ["NOISE", "Calibrated", "Runs", "calibrated", "log_residuals"]
 
 NOISE: Final = 0.08
 """Deviation of ln(step) that these equations leave where they fit: between repeated runs, kernels and shapes."""
@@ -92,7 +92,7 @@ def calibrated(software: Software, runs: Sequence[Runs], *, widened: float = 1.0
         return software.corrected(tuple(np.exp(start + deviation * moved).tolist()))
 
     def residuals(moved: Floats) -> Floats:
-        misfit = _log_residuals(stack(moved), runs) / noise
+        misfit = log_residuals(stack(moved), runs) / noise
         return np.concatenate((weights * _softened(misfit), moved))
 
     # A default on its bound leaves the optimizer no room to begin with.
@@ -103,7 +103,7 @@ def calibrated(software: Software, runs: Sequence[Runs], *, widened: float = 1.0
     remaining = np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)))
     kept = tuple(name for name, left in zip(FIELDS, remaining, strict=True) if left > IDENTIFIED_SHARE)
     best = stack(found.x)
-    return Calibrated(best, rows, kept, _log_residuals(best, runs))
+    return Calibrated(best, rows, kept, log_residuals(best, runs))
 
 
 def _softened(misfit: Floats) -> Floats:
@@ -112,6 +112,9 @@ def _softened(misfit: Floats) -> Floats:
     return np.asarray(np.sign(misfit) * np.sqrt(square))
 
 
-def _log_residuals(software: Software, runs: Sequence[Runs]) -> Floats:
+def log_residuals(software: Software, runs: Sequence[Runs]) -> Floats:
+    """Ln(predicted / measured) of all runs, in order."""
+    if not runs:
+        return np.zeros(0)
     parts = [step_parts_s(each.dimensions, each.layout, each.device, software).sum(axis=0) for each in runs]
     return np.asarray(np.log(np.concatenate(parts) / np.concatenate([each.step_s for each in runs])))

@@ -27,7 +27,8 @@ from nodewise.plugin import (
     as_ints,
     catalogue_key,
 )
-from nodewise_partitioning.calibration import NOISE, Calibrated, Runs, calibrated
+from nodewise_partitioning.calibration import Calibrated, Runs, calibrated, log_residuals
+from nodewise_partitioning.evidence import levels_of
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, device_of
 from nodewise_partitioning.layered.model import LayeredModel, assess_layers
 from nodewise_partitioning.model import Knowledge, PartitioningModel, memory_learned, refusals_of
@@ -45,14 +46,8 @@ FACTS_ALONE: Final = 0.1
 OWN_RUNS: Final = 0.6
 """Strength of evidence: dimensions and data sheets; also runs of the job itself."""
 
-LOG_SPREAD: Final = 0.10
-"""Deviation of ln(step) on A100 with the default numbers: nine of ten published runs lie within 17 %."""
-OTHER_LOG_SPREAD: Final = 0.25
-"""On a device, or with a framework, that no run of the defaults had."""
 KNOWN_DEVICE: Final = "a100"
-LEAST_LOG_SPREAD: Final = 0.05
-PRIOR_RUNS: Final = 8.0
-"""Runs that the defaults' spread counts for beside those of a calibration."""
+"""Of the runs that the defaults are fitted to."""
 
 OTHER_WIDENED: Final = 2.0
 """How much wider the priors of a stack's numbers are for another stack or device than the defaults were fitted to."""
@@ -107,29 +102,23 @@ class PartitioningEstimator:
         if transformer is None:
             raise NodewiseError(_NO_DIMENSIONS.reason, _NO_DIMENSIONS.message)
         framework, number_format = _declared(profile)
-        known = is_known(framework)
+        known = is_known(framework) or not framework
         prior = context.prior
         lessons = prior.content if prior is not None and isinstance(prior.content, tuple) else ()
         held = _Held(context.catalogue.digest, context.catalogue)
-        by_stack = _runs_of(profile, context.catalogue)
-        own = max(by_stack, key=lambda name: sum(len(each.step_s) for each in by_stack[name]), default="")
-        learned = {name: _learned(lessons, name, number_format, held) for name in stack_names(framework)}
-        taught = max(learned, key=lambda name: (name == own, learned[name][0].runs))
-        found, devices = learned[taught]
-        level = 1.0
-        measured = {catalogue_key(each.device.name) for each in by_stack.get(own, ())}
-        if measured:
-            stack, _ = stack_of(own, number_format)
-            found = calibrated(
-                stack.corrected(found.software.vector()), by_stack[own], widened=_widened(stack, measured)
-            )
-            level = _level(found)
-        numbers = {name: each.software.vector() for name, (each, _) in learned.items()}
+        learned = {name: _learned(lessons, name, number_format, held, known=known) for name in stack_names(framework)}
+        if not any(lesson.digest == profile.digest for lesson in lessons):
+            for name, runs in _runs_of(profile, context.catalogue).items():
+                before, others = learned[name]
+                stack, taught = stack_of(name, number_format)[0].corrected(before.software.vector()), (*others, *runs)
+                learned[name] = _corrected(stack, runs, taught, known=known), taught
+        taught = tuple(run for _, runs in learned.values() for run in runs)
+        residuals = [log_residuals(each.software, runs) for each, runs in learned.values() if runs]
+        found = max((each for each, _ in learned.values()), key=lambda each: each.runs)
         knowledge = replace(
             _uncorrected(profile, transformer, context.catalogue),
-            numbers=numbers | {taught: found.software.vector()},
-            level=level,
-            log_spreads=_spreads(found, devices | measured, context.catalogue, known=known or not framework),
+            numbers={name: each.software.vector() for name, (each, _) in learned.items()},
+            levels=levels_of(taught, np.concatenate([np.zeros(0), *residuals]), known=known),
         )
         knowledge = memory_learned(knowledge, Observations.concatenated((profile.observations, profile.memory_runs)))
         return PartitioningModel(knowledge, tuple(_notices(found, framework, known=known)))
@@ -145,8 +134,7 @@ def _uncorrected(profile: Profile, transformer: Transformer, catalogue: Catalogu
         framework=framework,
         number_format=number_format,
         numbers={},
-        level=1.0,
-        log_spreads={"": OTHER_LOG_SPREAD},
+        levels=levels_of((), np.zeros(0), known=True),
     )
 
 
@@ -165,19 +153,36 @@ class _Held:
 
 @lru_cache(maxsize=32)
 def _learned(
-    lessons: tuple[Profile, ...], framework: str, number_format: str, held: _Held
-) -> tuple[Calibrated, frozenset[str]]:
-    """What the lessons of the same software stack teach, and the devices that they were on."""
+    lessons: tuple[Profile, ...],
+    framework: str,
+    number_format: str,
+    held: _Held,
+    *,
+    known: bool,
+) -> tuple[Calibrated, tuple[Runs, ...]]:
+    """What the lessons of the same software stack and attention kernel teach, and their runs."""
     stack, _ = stack_of(framework, number_format)
-    runs = [
+    runs = tuple(
         run
         for lesson in lessons
         for name, of_stack in _runs_of(lesson, held.catalogue).items()
-        if stack_of(name, number_format)[0].framework == stack.framework
+        if _kind(stack_of(name, number_format)[0]) == _kind(stack)
         for run in of_stack
+    )
+    return _corrected(stack, runs, runs, known=known), runs
+
+
+def _kind(stack: Software) -> tuple[str, bool]:
+    return stack.framework, stack.flash_attention
+
+
+def _corrected(stack: Software, runs: Sequence[Runs], taught: Sequence[Runs], *, known: bool) -> Calibrated:
+    """The stack with numbers that agree with runs but for the level that they and others share."""
+    levels = levels_of(taught, log_residuals(stack, taught), known=known)
+    alike = [
+        replace(each, step_s=each.step_s / levels.factor_of(each.device, each.dimensions, each.layout)) for each in runs
     ]
-    devices = frozenset(catalogue_key(each.device.name) for each in runs)
-    return calibrated(stack, runs, widened=_widened(stack, devices)), devices
+    return calibrated(stack, alike, widened=_widened(stack, {catalogue_key(each.device.name) for each in runs}))
 
 
 def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Runs]]:
@@ -212,25 +217,8 @@ def _widened(stack: Software, devices: Iterable[str]) -> float:
     return 1.0 if same else OTHER_WIDENED
 
 
-def _level(found: Calibrated) -> float:
-    """What a job's own runs ask for beyond the stack's numbers: their mean residual, shrunk by how few they are."""
-    between, within = LOG_SPREAD**2, NOISE**2
-    share = found.runs * between / (found.runs * between + within)
-    return float(np.exp(-share * np.median(found.log_residuals)))
-
-
-def _spreads(found: Calibrated, devices: frozenset[str], catalogue: Catalogue, *, known: bool) -> Mapping[str, float]:
-    """Deviation of ln(step) by device; the residuals of runs count beside what is usual."""
-    usual = LOG_SPREAD if known else OTHER_LOG_SPREAD
-    squares = PRIOR_RUNS * usual**2 + float(np.sum(found.log_residuals**2))
-    corrected = max(np.sqrt(squares / (PRIOR_RUNS + found.runs)), LEAST_LOG_SPREAD)
-    boards = [key for key in catalogue.devices if key.startswith(KNOWN_DEVICE)]
-    spreads = {"": OTHER_LOG_SPREAD} | dict.fromkeys(boards, usual)
-    return spreads | dict.fromkeys(sorted(devices), float(corrected))
-
-
 def _notices(found: Calibrated, framework: str, *, known: bool) -> Iterable[Notice]:
-    if framework and not known:
+    if not known:
         text = f"framework {framework!r} is not known: another's efficiencies stand in for its own"
         yield Notice("FRAMEWORK_ASSUMED", text)
     if found.runs and found.kept:

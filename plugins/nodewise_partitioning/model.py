@@ -26,10 +26,10 @@ from nodewise.plugin import (
     RowRefusal,
     added,
     as_ints,
-    catalogue_key,
     freeze,
 )
 from nodewise_partitioning.bounds import least_of
+from nodewise_partitioning.evidence import Levels
 from nodewise_partitioning.hardware import ASSUMED_NODE_LINK_BYTES_PER_S, DEFAULT_FORMAT, Device, device_of
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import LOG_SPREAD, TERMS, memory_of
@@ -62,10 +62,8 @@ class Knowledge:
     numbers : mapping of framework to tuple of float
         Values of ``software.FIELDS`` by the framework with what it leaves open (``unsaid.stack_name``); of others the
         stack's own hold.
-    level : float
-        Factor on every step that the job's own runs ask for beyond what the stack's numbers explain.
-    log_spreads : mapping of device key to float
-        Deviation of ln(step time) on devices that were measured; ``""`` = on every other.
+    levels : Levels
+        Factor on every step that runs ask for beyond what the stack's numbers explain, and deviation of ln(step time).
     memory_level, memory_log_spread : float
         Factor on what a device cannot do without, and deviation of ln(bytes held).
     """
@@ -76,8 +74,7 @@ class Knowledge:
     framework: str
     number_format: str
     numbers: Mapping[str, tuple[float, ...]]
-    level: float
-    log_spreads: Mapping[str, float]
+    levels: Levels
     memory_level: float = 1.0
     memory_log_spread: float = LOG_SPREAD
 
@@ -125,7 +122,7 @@ class PartitioningModel:
         """Predict every row; refuse row by row what is no partition of the model."""
         rows = len(configurations)
         asked, groups, refusals = _asked(self._knowledge, configurations)
-        numbers = self._numbers(asked.layout, groups)
+        numbers = self._numbers(asked.layout, groups, spread=True)
         memory = numbers.memory_bytes
         answer = Predictions.assembled(
             dict(zip(PARTS, numbers.parts_s)),
@@ -200,9 +197,10 @@ class PartitioningModel:
         for device, members, software in groups:
             capacity[:, members] = device.memory_bytes
             own = layout if len(members) == rows else layout.take(members)
+            level = self._knowledge.levels.least_of(device, self._knowledge.dimensions, own)
             least = least_of(self._knowledge.dimensions, own, space.recomputations, device, software, constraints)
             for way, (least_s, least_bytes) in enumerate(least):
-                step_s[way, members] = self._knowledge.level * least_s
+                step_s[way, members] = level * least_s
                 memory[way, members] = least_bytes
         return {
             "step_s": step_s.ravel(),
@@ -218,24 +216,27 @@ class PartitioningModel:
     def _interval(self, memory: Floats) -> Mapping[str, Floats]:
         return {"memory_lower_bytes": memory / self._factor, "memory_upper_bytes": memory * self._factor}
 
-    def _numbers(self, layout: Layout, groups: list[_Group], *, timed: bool = True) -> _Numbers:
+    def _numbers(self, layout: Layout, groups: list[_Group], *, timed: bool = True, spread: bool = False) -> _Numbers:
         rows = len(layout)
         found = _Numbers(
             np.zeros((len(PARTS), rows)), np.zeros((len(TERMS), rows)), np.zeros(rows), np.zeros(rows), np.zeros(rows)
         )
-        spreads = self._knowledge.log_spreads
         for device, members, software in groups:
             everything = len(members) == rows
             own = layout if everything else layout.take(members)
             found.available_bytes[members] = device.memory_bytes
             found.named_bytes[members] = device.named_memory_bytes
-            found.log_spread[members] = spreads.get(catalogue_key(device.name), spreads[""])
+            if spread:
+                found.log_spread[members] = self._knowledge.levels.log_spread_of(
+                    device, self._knowledge.dimensions, own
+                )
             for chunk in chunks(len(members)):
                 part = own.take(chunk)
                 where = chunk if everything else members[chunk]
                 if timed:
                     seconds = step_parts_s(self._knowledge.dimensions, part, device, software)
-                    found.parts_s[:, where] = self._knowledge.level * seconds
+                    level = self._knowledge.levels.factor_of(device, self._knowledge.dimensions, part)
+                    found.parts_s[:, where] = level * seconds
                 memory = memory_of(self._knowledge.dimensions, part, device, software)
                 for place, term in enumerate(TERMS):
                     found.terms_bytes[place, where] = memory[term]

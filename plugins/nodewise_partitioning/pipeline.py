@@ -4,7 +4,8 @@
 
 The embedding sits on the first stage, the output layer and the loss on the last; where layers do not divide, the first
 stages take one more. In the steady state a transfer runs while the stage works on another micro-batch; what fills and
-drains the pipeline waits for every one. DeepSpeed's engine waits for all of them: one more each way a micro-batch.
+drains the pipeline waits for every one. DeepSpeed's engine waits for every one: of
+a micro-batch the first and the last stage send and receive one each, those between two, but they have no ends.
 
 The zero-bubble schedule ZB-H1 keeps as many micro-batches in flight as 1F1B. It puts off the gradients of weights,
 which no other stage waits for, and fills with them the time in which 1F1B waits. With equal stages, of t_f forward, t_b
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodewise.plugin import Floats
-from nodewise_partitioning.block import Block, product_flops_per_s
+from nodewise_partitioning.block import Block, product_flops_per_s, summed_s
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import Columns, Layout
 from nodewise_partitioning.software import Software
@@ -76,7 +77,7 @@ def ends_of(dimensions: Dimensions, layout: Layout, device: Device, software: So
     product = 2.0 * tokens * dimensions.hidden * words / product_flops_per_s(device, software)
     loss = software.head_passes * device.element_bytes / 2.0 * tokens * words / memory
     head = 3.0 * (product + device.gains.gemm_ramp_s * software.gemm_ramp_s) + loss + software.head_host_s
-    head = head + software.accumulated_bytes * dimensions.hidden * words / memory
+    head += summed_s(dimensions.hidden * words, product, device, software)
     rows = software.embedding_passes * tokens * dimensions.hidden * device.element_bytes / memory
     return Ends(rows + software.embedding_host_s, head)
 
@@ -102,9 +103,11 @@ def pipeline_of(
         bubble = bubble - np.where(several, filled * (dimensions.layers - layers) * block.weights_s, 0.0)
     one = _transfer(dimensions, layout, device, software)
     transfer = 2.0 * (layout.pipeline - 1.0) * one
+    ends_s = slowest - layers * block.layer_s
     if software.waits_for_stages:
-        transfer += 2.0 * (layout.micro_batches - 1.0) * several * one
-    return Pipeline(slowest, layers, slowest - layers * block.layer_s, bubble, transfer)
+        inner = np.where(layout.pipeline > 2.0, np.maximum(2.0 * one - ends_s, 0.0), 0.0)
+        transfer += (layout.micro_batches - 1.0) * several * (2.0 * one + inner)
+    return Pipeline(slowest, layers, ends_s, bubble, transfer)
 
 
 def _transfer(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Floats:

@@ -98,6 +98,9 @@ class Software:
     without_dropout : bool
         No masks are kept, nor attention's scores once more after theirs, where the job does not say; so since flash
         attention (LLaMA, MPT and NVIDIA's recipes of today train without).
+    sums_in_half : bool
+        Gradients are summed and exchanged in 16 bits in every 16-bit format (NeMo's `grad_sync_dtype: bf16`, over
+        Apex's `DistributedFusedAdam`, which adds to its buckets what products have written).
     keeps_stage_outputs : bool
         What a stage sent on stays until its gradient comes back; Megatron-Core frees it at once.
     keeps_both_gradients : bool
@@ -108,8 +111,10 @@ class Software:
         Per parameter of the optimizer's part, 32-bit gradients that its step makes of 16-bit ones.
     accumulated_bytes : float
         Moved per parameter and micro-batch to add its gradient to those of the micro-batches before: written, both
-        read, written. Nothing where products add to the sum themselves (Megatron-LM's gradient accumulation fusion)
-        or the gradients of each micro-batch are reduced at once, and what is added is split over replicas.
+        read, written. Nothing where the gradients of each micro-batch are reduced at once: only parts are added.
+    fused_accumulation : bool
+        Products of weight gradients read and write the 32-bit sum themselves, while they compute (Megatron-LM's
+        gradient accumulation fusion): a step takes the soft maximum of both, as with gathers.
     bucket_bytes : float
         Gradients on their way between replicas, and parameters on their way back, with a ZeRO stage: DeepSpeed's
         defaults are 5e8 elements for each.
@@ -119,24 +124,24 @@ class Software:
         Factor on all that a device cannot do without, which the job's runs ask for.
     """
 
-    gemm_efficiency: float = _fit(0.78, "share of peak", 0.05, 0.2, 0.9, "large matrices: large b, h")
-    gemm_ramp_s: float = _fit(4.2e-05, "s per matrix product", 0.25, 1e-7, 1e-3, "small matrices at t = 1, different b")
+    gemm_efficiency: float = _fit(0.79, "share of peak", 0.05, 0.2, 0.9, "large matrices: large b, h")
+    gemm_ramp_s: float = _fit(4.3e-05, "s per matrix product", 0.25, 1e-7, 1e-3, "small matrices at t = 1, different b")
     attention_efficiency: float = _fit(0.9, "share of peak", 0.15, 0.05, 0.9, "different s / h")
     replicated_passes: float = _fit(2.2, "activations read or written per layer", 0.15, 0.3, 60.0, "different t")
     feed_forward_passes: float = _fit(1.1, "the same, of size f, split over t", 0.15, 0.1, 30.0, "different f / h")
     score_passes: float = _fit(7.1, "attention scores read or written per layer", 0.15, 0.3, 60.0, "different s / h")
     host_layer_s: float = _fit(0.0031, "s per recomputed layer and micro-batch", 0.125, 1e-6, 0.1, "smallest b and h")
-    host_collective_s: float = _fit(4.1e-05, "s per collective", 0.25, 1e-7, 1e-2, "smallest b at t > 1")
+    host_collective_s: float = _fit(4.2e-05, "s per collective", 0.25, 1e-7, 1e-2, "smallest b at t > 1")
     unfused_softmax_s: float = _fit(0.0016, "s per layer and micro-batch", 0.25, 1e-6, 0.1, "b a / t no multiple of 4")
     tensor_collective_factor: float = _fit(1.1, "of the measured time", 0.1, 0.3, 3.0, "t = 2 to 8 at equal work")
-    head_passes: float = _fit(90, "bytes per token and word", 0.15, 1.0, 300.0, "small L against large L")
+    head_passes: float = _fit(93, "bytes per token and word", 0.15, 1.0, 300.0, "small L against large L")
     head_host_s: float = _fit(0.0011, "s per micro-batch", 0.25, 1e-6, 0.1, "smallest b, small L")
-    embedding_host_s: float = _fit(0.00034, "s per micro-batch", 0.25, 1e-6, 0.1, "p > 1")
+    embedding_host_s: float = _fit(0.00035, "s per micro-batch", 0.25, 1e-6, 0.1, "p > 1")
     optimizer_bytes: float = _fit(23, "bytes per parameter", 0.05, 8.0, 200.0, "one micro-batch, no data parallelism")
     replica_link_efficiency: float = _fit(0.75, "share of the link in a node", 0.15, 0.02, 1.0, "x or c > 1 in a node")
-    stage_link_efficiency: float = _fit(0.089, "share of the link in a node", 0.15, 0.005, 1.0, "p > 1 in a node")
-    network_efficiency: float = _fit(0.54, "share of a node's adapters", 0.15, 0.02, 1.0, "d > 1 or p > 1 across nodes")
-    network_tensor_efficiency: float = _fit(0.82, "share of a node's adapters", 0.1, 0.02, 1.0, "t beyond a node")
+    stage_link_efficiency: float = _fit(0.088, "share of the link in a node", 0.15, 0.005, 1.0, "p > 1 in a node")
+    network_efficiency: float = _fit(0.66, "share of a node's adapters", 0.15, 0.02, 1.0, "d > 1 or p > 1 across nodes")
+    network_tensor_efficiency: float = _fit(0.8, "share of a node's adapters", 0.1, 0.02, 1.0, "t beyond a node")
     fixed_s: float = _fit(0.0013, "s per step", 0.35, 1e-6, 1.0, "shortest steps")
 
     framework: str = "megatron"
@@ -157,6 +162,7 @@ class Software:
     sends_tokens_once: bool = False
     zero_bubble: bool = False
     without_dropout: bool = False
+    sums_in_half: bool = False
     keeps_stage_outputs: bool = True
     keeps_both_gradients: bool = True
     weight_bytes: float = 2.0
@@ -164,6 +170,7 @@ class Software:
     optimizer_state_bytes: float = 12.0
     update_bytes: float = 4.0
     accumulated_bytes: float = 8.0
+    fused_accumulation: bool = False
     bucket_bytes: float = 2.0 * 5e8 * 2.0
     memory_level: float = 1.0
     exchanged_gradient_bytes: float = 2.0
@@ -208,7 +215,11 @@ attention takes and leaves in another order (2), and the activation (2 of size f
 What products then reach is that of A100 in FSDP runs of MPT (0.70; 0.78 elsewhere), of which H100's took no part."""
 
 _MEGATRON_LM: Final = Software(
-    framework="megatron-lm", reduces_in_place=True, keeps_both_gradients=False, accumulated_bytes=0.0, bucket_bytes=0.0
+    framework="megatron-lm",
+    reduces_in_place=True,
+    keeps_both_gradients=False,
+    fused_accumulation=True,
+    bucket_bytes=0.0,
 )
 _MEGATRON_CORE: Final = replace(
     _MEGATRON_LM,
@@ -225,7 +236,7 @@ _STACKS: Final = {
     "megatrondeepspeed": Software(framework="megatron-deepspeed", scatters_stages=False, waits_for_stages=True),
     "megatronlm": _MEGATRON_LM,
     "megatroncore": _MEGATRON_CORE,
-    "nemo": replace(_MEGATRON_CORE, framework="nemo"),
+    "nemo": replace(_MEGATRON_CORE, framework="nemo", fused_accumulation=False, sums_in_half=True),
     "deepspeed": replace(_REPLICATED, framework="deepspeed"),
     "pytorch": replace(
         _REPLICATED,
@@ -287,7 +298,8 @@ def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
             optimizer_state_bytes=8.0 if wide else 12.0,
             update_bytes=0.0,
             bucket_bytes=2.0 * stack.bucket_bytes,
-            accumulated_bytes=stack.accumulated_bytes * (2.0 if wide else 1.5),
-            exchanged_gradient_bytes=4.0,
+            accumulated_bytes=stack.accumulated_bytes
+            * (1.0 if stack.fused_accumulation or stack.sums_in_half else 2.0 if wide else 1.5),
+            exchanged_gradient_bytes=2.0 if stack.sums_in_half and not wide else 4.0,
         )
     return stack, bool(name)

@@ -64,5 +64,5 @@ def step_parts_s(dimensions: Dimensions, layout: Layout, device: Device, softwar
     parts[6] = pipeline.transfer_s
     parts[7] = replicas.exchange_s
     parts[8] = replicas.optimizer_s
-    parts[9] = software.fixed_s
+    parts[9] = software.fixed_s + replicas.delay_s
     return parts

@@ -145,7 +145,7 @@ def test_rows_of_an_unknown_device_or_format_are_refused_beside_answered_ones() 
         rows(1, device="Abacus", **ONE_NODE, batch_per_worker=1),
         rows(1, **ONE_NODE, batch_per_worker=1).replaced(precisions=("int4",)),
         rows(1, device="V100", **ONE_NODE, batch_per_worker=1).replaced(precisions=("bf16",)),
-        rows(1, device="H100", **ONE_NODE, batch_per_worker=1),
+        rows(1, device="V100", **ONE_NODE, batch_per_worker=1),
     ]
     found = answered(Configurations.concatenated(parts))
     assert found.status.tolist() == [1, 2, 2, 2, 1]

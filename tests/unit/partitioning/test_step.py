@@ -65,6 +65,13 @@ def test_the_engine_of_deepspeed_waits_for_every_transfer() -> None:
     np.testing.assert_allclose(engine[1] / engine[0], 8.0 / 4.0, rtol=1e-12)
 
 
+def test_each_doubling_of_nodes_delays_replicas_by_as_much() -> None:
+    layout = Layout.of(4, data=np.array([8.0, 16.0, 32.0, 64.0]), devices=np.array([8.0, 16.0, 32.0, 64.0]))
+    delays = np.diff(part(layout, "other"))
+    np.testing.assert_allclose(delays, delays[0], rtol=1e-9)
+    assert delays[0] > 0.0
+
+
 def test_sums_of_gradients_are_moved_once_a_micro_batch() -> None:
     layout = Layout.of(2, tensor=np.array([1.0, 8.0]), micro_batch=8.0, devices=8.0)
     summed, fused = (

@@ -1,0 +1,61 @@
+"""Levels: what runs share reaches other models and scales as far as it is shared, and narrows what rests on it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from partitioned_transformers import GPT3, SMALL, a100, dimensions
+
+from nodewise_partitioning.calibration import Runs
+from nodewise_partitioning.evidence import Levels, levels_of
+from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.workload import Dimensions
+
+DOUBLED = Layout.of(4, data=2.0 ** np.arange(3.0, 7.0), devices=2.0 ** np.arange(3.0, 7.0))
+OTHER = Layout.of(4, tensor=8.0, devices=8.0)
+
+
+def learned(log_level: float | np.ndarray, layout: Layout = DOUBLED) -> Levels:
+    runs = Runs(dimensions(SMALL), layout, a100(), np.ones(len(layout)))
+    return levels_of([runs], -np.broadcast_to(log_level, len(layout)), known=True)
+
+
+def told(levels: Levels, model: Dimensions, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
+    factor = levels.factor_of(a100(), model, layout)
+    return np.broadcast_to(factor, len(layout)), levels.log_spread_of(a100(), model, layout)
+
+
+def test_without_runs_the_equations_hold_and_an_unknown_stack_is_less_sure() -> None:
+    known, unknown = (told(levels_of((), np.zeros(0), known=each), dimensions(SMALL), OTHER) for each in (True, False))
+    np.testing.assert_array_equal(known[0], 1.0)
+    np.testing.assert_array_equal(unknown[0], 1.0)
+    assert (unknown[1] > known[1]).all()
+
+
+def test_a_level_reaches_other_replicas_less_and_other_models_least() -> None:
+    levels = learned(0.2)
+    own, spread = told(levels, dimensions(SMALL), DOUBLED)
+    replica, wider = told(levels, dimensions(SMALL), OTHER)
+    model, widest = told(levels, dimensions(GPT3), OTHER)
+    assert np.exp(0.2) > own.min() > replica.max() > model.max() > 1.05
+    assert spread.max() < wider.min() < widest.min()
+
+
+def test_growth_with_nodes_goes_on() -> None:
+    grown = 0.03 * np.log(DOUBLED.devices / 8.0)
+    factors = told(learned(grown), dimensions(SMALL), DOUBLED)[0]
+    assert (np.diff(factors) > 0.0).all()
+    assert factors[-1] / factors[0] == pytest.approx(np.exp(grown[-1]), rel=0.05)
+
+
+def test_one_disturbed_run_pulls_little() -> None:
+    level = np.array([0.0, 0.0, 0.0, 1.0])
+    np.testing.assert_allclose(told(learned(level), dimensions(SMALL), DOUBLED)[0][:3], 1.0, atol=0.05)
+
+
+def test_no_factor_is_below_its_bound() -> None:
+    for level in (-0.3, 0.0, 0.3):
+        levels = learned(level)
+        for layout in (DOUBLED, OTHER):
+            least = levels.least_of(a100(), dimensions(SMALL), layout)
+            assert (told(levels, dimensions(SMALL), layout)[0] >= least * (1.0 - 1e-12)).all()
