@@ -207,7 +207,7 @@ def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Ru
                 continue
             for own, part in by_stack(framework, dimensions, device, as_ints(rows), kinds):
                 stack, _ = stack_of(own, device.number_format)
-                layout = settled(asked.layout.take(part), dimensions, device, stack)
+                layout = settled(asked.layout.take(part), dimensions, device, stack, declared=framework)
                 runs.setdefault(own, []).append(Runs(dimensions, layout, device, 1.0 / measured[part]))
     return runs
 

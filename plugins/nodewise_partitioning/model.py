@@ -38,7 +38,7 @@ from nodewise_partitioning.rows import Asked, asked_of, layout_of
 from nodewise_partitioning.software import Software, stack_of
 from nodewise_partitioning.space import PartitionSpace
 from nodewise_partitioning.step import PARTS, chunks, step_parts_s
-from nodewise_partitioning.unsaid import by_stack, kinds_of, settled, stack_notice
+from nodewise_partitioning.unsaid import OPEN, by_stack, kinds_of, settled, stack_notice
 from nodewise_partitioning.workload import Dimensions
 
 __all__ = ["COLUMNS", "Knowledge", "PartitioningModel", "memory_learned", "refusals_of"]
@@ -295,14 +295,15 @@ def _asked(knowledge: Knowledge, configurations: Configurations) -> tuple[Asked,
 
 def _settled(knowledge: Knowledge, layout: Layout, groups: list[_Group]) -> Layout:
     """The layouts with what they leave open settled on their devices."""
-    recomputation = layout.recomputation
-    if (recomputation > 0.0).all():
+    if (layout.recomputation > 0.0).all():
         return layout
-    recomputation = recomputation.copy()
+    columns = {name: getattr(layout, name).copy() for name in OPEN}
     for device, members, software in groups:
-        own = settled(layout.take(members), knowledge.dimensions, device, software)
-        recomputation[members] = own.recomputation
-    return replace(layout, recomputation=recomputation)
+        rows = layout.take(members)
+        own = settled(rows, knowledge.dimensions, device, software, declared=knowledge.framework)
+        for name, column in columns.items():
+            column[members] = getattr(own, name)
+    return replace(layout, **columns)
 
 
 def _devices(knowledge: Knowledge, configurations: Configurations, rows: Ints) -> tuple[list[_Group], list[RowRefusal]]:
@@ -342,6 +343,13 @@ def _assumed(
         rows = asked.rows[unsaid & (asked.layout.recomputation == way)]
         if len(rows):
             yield Notice("RECOMPUTATION_ASSUMED", f"what is recomputed is not stated: {text}", tuple(rows.tolist()))
+    stated = (configurations.sequence_parallel[asked.rows], configurations.zero_stage[asked.rows])
+    split = (asked.layout.sequence_parallel != stated[0]) | (asked.layout.zero_stage != stated[1])
+    if split.any():
+        text = (
+            "nothing is stated of the stack, and these rows do not fit: what fits is taken, with sequence parallelism"
+        )
+        yield Notice("SPLIT_ASSUMED", f"{text} and a stage of ZeRO where needed", tuple(asked.rows[split].tolist()))
 
 
 _TAKEN: Final = {

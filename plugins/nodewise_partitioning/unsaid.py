@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.plugin import Configurations, Floats, Ints, Notice, Recomputation, added, as_ints
 from nodewise_partitioning.hardware import NARROW_BYTES, Device
@@ -26,7 +27,7 @@ from nodewise_partitioning.memory import needed_of_first_stage
 from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, is_known
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["by_stack", "kinds_of", "settled", "stack_name", "stack_names", "stack_notice"]
+__all__ = ["OPEN", "by_stack", "kinds_of", "settled", "stack_name", "stack_names", "stack_notice"]
 
 MODERN_YEAR: Final = 2022
 """Devices announced then or later came into use when flash attention was there (H100: announced March 2022)."""
@@ -38,6 +39,9 @@ OLD: Final = (DEFAULT_FRAMEWORK,) * 2 + ("megatron-deepspeed",) * 2
 MODERN: Final = ("megatron-core flash-attention", "pytorch flash-attention") * 2
 """Stacks by the kind of rows (:func:`kinds_of`). Those with a stage of ZeRO are nowhere quicker than those without, so
 that bounds of a space hold for all stages."""
+
+OPEN: Final = ("recomputation", "sequence_parallel", "zero_stage")
+"""Columns of layouts that rows may leave open."""
 
 NONE, FULL = float(Recomputation.NONE), float(Recomputation.FULL)
 
@@ -101,20 +105,43 @@ def _signs(framework: str, dimensions: Dimensions, device: Device) -> Iterator[s
         yield "its feed-forward layers are gated" * dimensions.gated
 
 
-def settled(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> Layout:
-    """Rows with an unsaid recomputation settled: the least that fits with flash attention, else full.
+def settled(layout: Layout, dimensions: Dimensions, device: Device, software: Software, *, declared: str) -> Layout:
+    """Rows with what they leave open settled: the least recomputation that fits with flash attention, else full.
 
-    Selective recomputation, of attention's scores alone, is no choice where these are not stored.
+    Selective recomputation, of attention's scores alone, is no choice where these are not stored. Where nothing is
+    said of the stack, and a row has neither sequence parallelism nor a stage of ZeRO and does not fit so, these are
+    taken as switched on, the least that makes it fit.
     """
     unsaid = layout.recomputation == Recomputation.UNSPECIFIED
     if not unsaid.any():
         return layout
-    recomputation = np.where(unsaid, FULL, layout.recomputation)
-    if software.flash_attention:
-        kept = replace(layout, recomputation=np.where(unsaid, NONE, recomputation))
-        fits = _needed(kept, dimensions, device, software) <= device.memory_bytes
-        recomputation = np.where(unsaid & fits, NONE, recomputation)
-    return replace(layout, recomputation=recomputation)
+    ways = (NONE, FULL) if software.flash_attention else (FULL,)
+    splits = (layout,) if declared else _splits(layout, dimensions)
+    found = replace(layout, recomputation=np.where(unsaid, FULL, layout.recomputation))
+    still = unsaid.copy()
+    for way in ways:
+        for split in splits:
+            tried = replace(split, recomputation=np.where(unsaid, way, layout.recomputation))
+            fits = still & (_needed(tried, dimensions, device, software) <= device.memory_bytes)
+            found = _where(fits, tried, found)
+            still &= ~fits
+    return found
+
+
+def _splits(layout: Layout, dimensions: Dimensions) -> tuple[Layout, ...]:
+    """As it stands; with sequence parallelism; also with the optimizer's states split; with parameters as well."""
+    blank = (layout.sequence_parallel == 0.0) & (layout.zero_stage == 0.0)
+    even = blank & (layout.tensor > 1.0) & (np.mod(dimensions.sequence, layout.tensor) == 0.0)
+    sequence = replace(layout, sequence_parallel=np.where(even, 1.0, layout.sequence_parallel))
+    states = replace(sequence, zero_stage=np.where(blank, 1.0, layout.zero_stage))
+    whole = replace(states, zero_stage=np.where(blank & (layout.pipeline == 1.0), 3.0, states.zero_stage))
+    return layout, sequence, states, whole
+
+
+def _where(rows: NDArray[np.bool_], these: Layout, others: Layout) -> Layout:
+    """Some rows of one, else those of the other, in the columns that may be open."""
+    columns = {name: np.where(rows, getattr(these, name), getattr(others, name)) for name in OPEN}
+    return replace(others, **columns)
 
 
 def _needed(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from partitioned_transformers import SMALL, KnownContext, profile, rows
@@ -67,6 +69,18 @@ def test_a_known_framework_leaves_its_attention_kernel_to_the_device_unless_it_s
     assert "attention kernel is not stated" in notices(open_name)["STACK_ASSUMED"]
     assert np.asarray(stored.memory_bytes) > np.asarray(flash.memory_bytes)
     assert "STACK_ASSUMED" not in notices(stored)
+
+
+def test_rows_that_say_nothing_and_do_not_fit_are_split_as_little_as_fits() -> None:
+    large = replace(LLAMA, layers=80, hidden_size=8192, attention_heads=64, feed_forward_size=28672)
+    asked = rows(2, "H100", nodes=8, workers=64, batch_per_worker=1, tensor_parallel=[1, 8])
+    found = answered(asked, profile(large))
+    split = asked.replaced(zero_stage=np.array([3, 1]), sequence_parallel=np.array([0, 1]))
+    np.testing.assert_array_equal(found.step_s, answered(split, profile(large)).step_s)
+    assert "do not fit" in notices(found)["SPLIT_ASSUMED"]
+    said = answered(asked, profile(large, framework=MODERN))
+    assert "SPLIT_ASSUMED" not in notices(said)
+    assert np.all(np.asarray(said.memory_bytes) > np.asarray(found.memory_bytes))
 
 
 def test_recomputation_is_the_least_that_fits_with_flash_attention() -> None:
