@@ -47,8 +47,7 @@ def test_one_node_after_eight_runs() -> None:
 
 
 def test_stacks_of_others_from_facts_alone() -> None:
-    # Of MLPerf's 17 rows 16 fit since inputs of products are kept in 8 bits; the 13 that fitted before err by less.
-    for name, most, refused in (("bigscience", 0.10, 0), ("foundry", 0.10, 0), ("mlperf", 0.125, 1)):
+    for name, most, refused in (("bigscience", 0.10, 0), ("foundry", 0.10, 0), ("mlperf", 0.12, 1)):
         path = table_path(f"partitioning_modern/{name}.csv")
         result = CliRunner().invoke(app, ["backtest", str(path), "--estimator", "partitioning", "--json"])
         assert result.exit_code == 0, result.output
