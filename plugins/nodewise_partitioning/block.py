@@ -51,7 +51,8 @@ gradients of queries, keys, values, and of both blocks' outputs: 4 attention_siz
 
 PASSES_WITHOUT: Final = 3.0
 PASSES_FULL: Final = 4.0
-"""Forward passes that a layer's work amounts to: backward counts as two, full recomputation adds one."""
+"""Forward passes that a layer's work amounts to: backward counts as two, full recomputation adds one. Frozen weights
+have no gradient of their own, which is half of a product's backward pass."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,34 +102,44 @@ def summed_s(parameters: Floats, product_s: Floats, device: Device, software: So
 
 def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Block:
     """Time of one layer of every row."""
-    recomputed = layout.recomputation == Recomputation.FULL
+    training = dimensions.training
+    recomputed = training.recomputed * (layout.recomputation == Recomputation.FULL)
     selective = layout.recomputation == Recomputation.SELECTIVE
     tokens = layout.micro_batch * dimensions.sequence / layout.context
     core, scores = _attention(dimensions, layout, device, software)
     products = _products(dimensions, layout, tokens, device, software)
     forward = products + core
     forward += _operators(dimensions, layout, tokens, device, software) + scores
-    passes = np.where(recomputed, PASSES_FULL, PASSES_WITHOUT)
+    passes = PASSES_WITHOUT + recomputed
     compute = passes * forward + selective * (core + scores)
     dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
-    compute += summed_s(dense + experts, products, device, software)
+    compute += summed_s(training.trained * (dense + experts), training.trained * products, device, software)
     if software.flash_attention:
         compute += (FLASH_BACKWARD - 2.0) * core
+    if training.frozen:
+        compute += _unpacked(dimensions, layout, passes, device, software) - training.frozen * products
     tensor_group = group_of(layout, layout.tensor, np.ones(len(layout)))
     activation = device.element_bytes * tokens * dimensions.hidden
-    collectives = np.where(recomputed, 6.0, 4.0)
+    collectives = 4.0 + 2.0 * recomputed
     tensor = (
         collectives
         * software.tensor_collective_factor
         * _all_reduce(activation, tensor_group, device, software, layout)
     )
     context = _context(dimensions, layout, tokens, core, device, software) * passes
-    expert = _expert(dimensions, layout, activation, device, software) * np.where(recomputed, 3.0, 2.0)
+    expert = _expert(dimensions, layout, activation, device, software) * (2.0 + recomputed)
     host = _host(dimensions, layout, software) * passes / PASSES_FULL
     host += collectives * software.host_collective_s * (layout.tensor > 1.0)
     busy = compute + tensor + context + expert
     layer = soft_maximum(busy, host, software.host_order)
-    return Block(compute, tensor, context, expert, layer, layer * (1.0 - 1.0 / passes), products)
+    return Block(compute, tensor, context, expert, layer, layer * (1.0 - 1.0 / passes), training.trained * products)
+
+
+def _unpacked(dimensions: Dimensions, layout: Layout, passes: Floats, device: Device, software: Software) -> Floats:
+    """Seconds to unpack frozen weights held in few bits before each use: all but the gradients of weights."""
+    dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
+    moved = dimensions.training.unpacked_bytes(software.weight_bytes) * (dense + experts)
+    return (passes - 1.0) * moved / _memory(device, software)
 
 
 def _all_reduce(size: Floats, group: Group, device: Device, software: Software, layout: Layout) -> Floats:

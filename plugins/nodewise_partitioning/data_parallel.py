@@ -8,7 +8,8 @@
 Parameters of stage 3 travel while the layers before are computed: a micro-batch takes the soft maximum of both. Where
 the stack overlaps gradients, they travel during the last micro-batch's backward pass, all but those of its last layer;
 with v chunks a stage also during those of the chunks that come after, p micro-batches each: (p (v - 1) + 1) / v of it;
-with a zero-bubble schedule while the gradients of weights are computed that were put off to the end.
+with a zero-bubble schedule while the gradients of weights are computed that were put off to the end. Frozen weights
+have no gradients; hybrid sharding splits over fewer devices than there are replicas (``training``, ``offload``).
 
 Replicas wait for the slowest of them. Delays of a node with an exponential tail make that, of n nodes, later than one
 by DELAY_SHARE ln n of what a replica computes.
@@ -27,9 +28,11 @@ from nodewise.plugin import Floats
 from nodewise_partitioning.block import Block, soft_maximum
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import Layout
-from nodewise_partitioning.links import Group, all_reduce_s, group_of, ring_s
+from nodewise_partitioning.links import all_reduce_s, group_of, ring_s
+from nodewise_partitioning.offload import host_update_s, streamed_s
 from nodewise_partitioning.pipeline import Pipeline, most_layers
 from nodewise_partitioning.software import Software
+from nodewise_partitioning.training import Training
 from nodewise_partitioning.workload import Dimensions
 
 __all__ = ["DataParallel", "data_parallel_of", "held_parameters"]
@@ -63,31 +66,58 @@ def data_parallel_of(
 ) -> DataParallel:
     """Exchange and update of every row."""
     shared, experts = held_parameters(dimensions, layout)
+    training = dimensions.training
+    trained = training.trained
     replicas = layout.data * layout.context
-    group = group_of(layout, replicas, layout.tensor)
-    whole = _exchanged(shared, group, device, software, layout)
+    whole = _exchanged(trained * shared, replicas, layout.tensor, training, device, software, layout)
     if dimensions.experts:
-        holders = replicas / layout.expert
-        expert_group = group_of(layout, np.maximum(holders, 1.0), layout.tensor * layout.expert)
-        whole = whole + _exchanged(experts, expert_group, device, software, layout)
+        holders = np.maximum(replicas / layout.expert, 1.0)
+        stride = layout.tensor * layout.expert
+        whole = whole + _exchanged(trained * experts, holders, stride, training, device, software, layout)
     exposed = _exposed(whole, layout, block, dimensions, software) if software.overlaps_gradients else whole
-    exposed = np.where(
-        layout.zero_stage >= 3.0, _gathered(shared + experts, group, layout, pipeline, device, software), exposed
-    )
+    exposed = np.where(layout.zero_stage >= 3.0, 0.0, exposed)
+    if np.any(layout.zero_stage >= 3.0) or training.offloads_parameters:
+        exposed = exposed + _gathered(shared + experts, replicas, training, layout, pipeline, device, software)
+    split = np.where(layout.zero_stage >= 1.0, training.shards(replicas), 1.0)
+    parameters = trained * (shared + experts) / split
     replica_s = layout.micro_batches * pipeline.slowest_s + pipeline.bubble_s + pipeline.transfer_s
-    delay = DELAY_SHARE * np.log(group.nodes) * replica_s
-    parameters = (shared + experts) / np.where(layout.zero_stage >= 1.0, replicas, 1.0)
+    delay = DELAY_SHARE * np.log(group_of(layout, replicas, layout.tensor).nodes) * replica_s
+    if training.offloads_optimizer:
+        return DataParallel(exposed, host_update_s(parameters, layout, device, software), delay)
     memory = device.memory_bytes_per_s * software.memory_efficiency
     return DataParallel(exposed, software.optimizer_bytes * parameters / memory, delay)
 
 
-def _exchanged(parameters: Floats, group: Group, device: Device, software: Software, layout: Layout) -> Floats:
-    """An all-reduce of gradients, or a reduce-scatter of them with an all-gather of parameters."""
+def _exchanged(
+    parameters: Floats,
+    replicas: Floats,
+    stride: Floats,
+    training: Training,
+    device: Device,
+    software: Software,
+    layout: Layout,
+) -> Floats:
+    """An all-reduce of gradients, or a reduce-scatter of them with an all-gather of parameters.
+
+    Where states are split over fewer replicas than there are, what each holds is then reduced over the others like it.
+    """
     split = layout.zero_stage >= 1.0
-    gradients = software.exchanged_gradient_bytes
+    gradients = training.exchanged_bytes(software.exchanged_gradient_bytes)
     average = 0.5 * (gradients + software.weight_bytes)
     size = parameters * np.where(split, average, gradients)
-    return all_reduce_s(size, group, device, software, layout, software.network_efficiency)
+    shards = np.where(split, training.shards(replicas), replicas)
+    found = all_reduce_s(size, group_of(layout, shards, stride), device, software, layout, software.network_efficiency)
+    if not training.sharding_devices:
+        return found
+    return found + _over_copies(gradients * parameters, replicas, shards, stride, device, software, layout)
+
+
+def _over_copies(
+    size: Floats, replicas: Floats, shards: Floats, stride: Floats, device: Device, software: Software, layout: Layout
+) -> Floats:
+    """Hybrid sharding: all-reduce of a shard of the gradients over the devices that hold the same one."""
+    group = group_of(layout, np.maximum(replicas / shards, 1.0), stride * shards)
+    return all_reduce_s(size / shards, group, device, software, layout, software.network_efficiency)
 
 
 def _exposed(whole: Floats, layout: Layout, block: Block, dimensions: Dimensions, software: Software) -> Floats:
@@ -101,11 +131,26 @@ def _exposed(whole: Floats, layout: Layout, block: Block, dimensions: Dimensions
 
 
 def _gathered(
-    parameters: Floats, group: Group, layout: Layout, pipeline: Pipeline, device: Device, software: Software
+    parameters: Floats,
+    replicas: Floats,
+    training: Training,
+    layout: Layout,
+    pipeline: Pipeline,
+    device: Device,
+    software: Software,
 ) -> Floats:
-    """Stage 3: what the gathers and reductions of a micro-batch take beyond its computation."""
-    size = parameters * (2.0 * software.weight_bytes + software.exchanged_gradient_bytes)
+    """Stage 3, and weights on the host: what gathers and reductions take beyond a micro-batch's computation."""
+    sharded = layout.zero_stage >= 3.0
+    shards = training.shards(replicas)
+    group = group_of(layout, shards, layout.tensor)
+    gradients = training.trained * training.exchanged_bytes(software.exchanged_gradient_bytes)
+    size = parameters * (2.0 * training.weight_bytes(software.weight_bytes) + gradients)
     rings = group.in_node if software.gathers_in_rings else 1.0
     moved = ring_s(size, group, device, layout, software.gather_efficiency, rings)
+    if training.sharding_devices:
+        moved = moved + _over_copies(gradients * parameters, replicas, shards, layout.tensor, device, software, layout)
+    moved = np.where(sharded, moved, 0.0)
+    if training.offloads_parameters:
+        moved = moved + streamed_s(parameters / np.where(sharded, shards, 1.0), training, device, software)
     both = soft_maximum(moved, pipeline.slowest_s, software.gather_order)
     return layout.micro_batches * (both - pipeline.slowest_s)

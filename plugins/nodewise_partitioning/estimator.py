@@ -24,6 +24,7 @@ from nodewise.plugin import (
     Reason,
     Refusal,
     Transformer,
+    as_ints,
     catalogue_key,
 )
 from nodewise_partitioning.calibration import Calibrated, Runs, calibrated, log_residuals
@@ -32,7 +33,9 @@ from nodewise_partitioning.hardware import DEFAULT_FORMAT, device_of
 from nodewise_partitioning.layered.model import LayeredModel, assess_layers
 from nodewise_partitioning.model import Knowledge, PartitioningModel, memory_learned, refusals_of
 from nodewise_partitioning.rows import asked_of
-from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, stack_of
+from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, is_known, stack_of
+from nodewise_partitioning.training import Training
+from nodewise_partitioning.unsaid import by_stack, kinds_of, settled, stack_names
 from nodewise_partitioning.workload import Dimensions
 
 __all__ = ["PartitioningEstimator"]
@@ -99,21 +102,23 @@ class PartitioningEstimator:
         if transformer is None:
             raise NodewiseError(_NO_DIMENSIONS.reason, _NO_DIMENSIONS.message)
         framework, number_format = _declared(profile)
-        stack, known = stack_of(framework, number_format)
-        known = known or not framework
+        known = is_known(framework) or not framework
         prior = context.prior
         lessons = prior.content if prior is not None and isinstance(prior.content, tuple) else ()
         held = _Held(context.catalogue.digest, context.catalogue)
-        found, taught = _learned(lessons, framework, number_format, held)
+        learned = {name: _learned(lessons, name, number_format, held, known=known) for name in stack_names(framework)}
         if not any(lesson.digest == profile.digest for lesson in lessons):
-            runs = _runs_of(profile, context.catalogue)
-            taught = (*taught, *runs)
-            if runs:
-                found = _corrected(stack.corrected(found.software.vector()), runs, taught, known=known)
+            for name, runs in _runs_of(profile, context.catalogue).items():
+                before, others = learned[name]
+                stack, taught = stack_of(name, number_format)[0].corrected(before.software.vector()), (*others, *runs)
+                learned[name] = _corrected(stack, runs, taught, known=known), taught
+        taught = tuple(run for _, runs in learned.values() for run in runs)
+        residuals = [log_residuals(each.software, runs) for each, runs in learned.values() if runs]
+        found = max((each for each, _ in learned.values()), key=lambda each: each.runs)
         knowledge = replace(
             _uncorrected(profile, transformer, context.catalogue),
-            numbers=found.software.vector(),
-            levels=levels_of(taught, log_residuals(found.software, taught), known=known),
+            numbers={name: each.software.vector() for name, (each, _) in learned.items()},
+            levels=levels_of(taught, np.concatenate([np.zeros(0), *residuals]), known=known),
         )
         knowledge = memory_learned(knowledge, Observations.concatenated((profile.observations, profile.memory_runs)))
         return PartitioningModel(knowledge, tuple(_notices(found, framework, known=known)))
@@ -123,12 +128,12 @@ def _uncorrected(profile: Profile, transformer: Transformer, catalogue: Catalogu
     """What is known of a job before any run corrects it."""
     framework, number_format = _declared(profile)
     return Knowledge(
-        dimensions=Dimensions.of(transformer),
+        dimensions=Dimensions.of(transformer, Training.of(profile.workload)),
         network=profile.network,
         catalogue=catalogue,
         framework=framework,
         number_format=number_format,
-        numbers=stack_of(framework, number_format)[0].vector(),
+        numbers={},
         levels=levels_of((), np.zeros(0), known=True),
     )
 
@@ -148,13 +153,27 @@ class _Held:
 
 @lru_cache(maxsize=32)
 def _learned(
-    lessons: tuple[Profile, ...], framework: str, number_format: str, held: _Held
+    lessons: tuple[Profile, ...],
+    framework: str,
+    number_format: str,
+    held: _Held,
+    *,
+    known: bool,
 ) -> tuple[Calibrated, tuple[Runs, ...]]:
-    """What the lessons of the same software stack teach, and their runs."""
-    stack, known = stack_of(framework, number_format)
-    of_stack = [each for each in lessons if stack_of(_declared(each)[0], number_format)[0].framework == stack.framework]
-    runs = tuple(run for lesson in of_stack for run in _runs_of(lesson, held.catalogue))
-    return _corrected(stack, runs, runs, known=known or not framework), runs
+    """What the lessons of the same software stack and attention kernel teach, and their runs."""
+    stack, _ = stack_of(framework, number_format)
+    runs = tuple(
+        run
+        for lesson in lessons
+        for name, of_stack in _runs_of(lesson, held.catalogue).items()
+        if _kind(stack_of(name, number_format)[0]) == _kind(stack)
+        for run in of_stack
+    )
+    return _corrected(stack, runs, runs, known=known), runs
+
+
+def _kind(stack: Software) -> tuple[str, bool]:
+    return stack.framework, stack.flash_attention
 
 
 def _corrected(stack: Software, runs: Sequence[Runs], taught: Sequence[Runs], *, known: bool) -> Calibrated:
@@ -166,25 +185,30 @@ def _corrected(stack: Software, runs: Sequence[Runs], taught: Sequence[Runs], *,
     return calibrated(stack, alike, widened=_widened(stack, {catalogue_key(each.device.name) for each in runs}))
 
 
-def _runs_of(profile: Profile, catalogue: Catalogue) -> Sequence[Runs]:
-    """The runs that the equations can read, by device and number format."""
+def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Runs]]:
+    """The runs that the equations can read, by stack; each of one device and number format."""
     transformer, observations = profile.workload.transformer, profile.observations
     if transformer is None or not len(observations):
-        return ()
-    dimensions, configurations = Dimensions.of(transformer), observations.configurations
+        return {}
+    dimensions = Dimensions.of(transformer, Training.of(profile.workload))
+    configurations = observations.configurations
     framework, own_format = _declared(profile)
-    stack, _ = stack_of(framework, own_format)
-    asked = asked_of(configurations, dimensions, profile.network, zero_bubble=stack.zero_bubble)
-    measured = observations.steps_per_s[asked.rows]
+    declared, _ = stack_of(framework, own_format)
+    asked = asked_of(configurations, dimensions, profile.network, zero_bubble=declared.zero_bubble)
+    measured, kinds = observations.steps_per_s[asked.rows], kinds_of(configurations)[asked.rows]
     names = np.array(configurations.device_names(), dtype=object)[asked.rows]
     formats = np.array([configurations.precisions[index] for index in configurations.precision_index[asked.rows]])
-    runs = []
+    runs: dict[str, list[Runs]] = {}
     for name in sorted(set(names.tolist())):
         for number_format in sorted(set(formats.tolist())):
             rows = np.flatnonzero((names == name) & (formats == number_format) & (measured > 0.0))
             device = device_of(catalogue, name, number_format or own_format)
-            if len(rows) and not isinstance(device, Refusal):
-                runs.append(Runs(dimensions, asked.layout.take(rows), device, 1.0 / measured[rows]))
+            if isinstance(device, Refusal):
+                continue
+            for own, part in by_stack(framework, dimensions, device, as_ints(rows), kinds):
+                stack, _ = stack_of(own, device.number_format)
+                layout = settled(asked.layout.take(part), dimensions, device, stack, declared=framework)
+                runs.setdefault(own, []).append(Runs(dimensions, layout, device, 1.0 / measured[part]))
     return runs
 
 
@@ -195,7 +219,7 @@ def _widened(stack: Software, devices: Iterable[str]) -> float:
 
 def _notices(found: Calibrated, framework: str, *, known: bool) -> Iterable[Notice]:
     if not known:
-        text = f"framework {framework!r} is not known: the efficiencies of Megatron stand in for its own"
+        text = f"framework {framework!r} is not known: another's efficiencies stand in for its own"
         yield Notice("FRAMEWORK_ASSUMED", text)
     if found.runs and found.kept:
         text = f"{found.runs} runs corrected the software stack; they say nothing of {', '.join(found.kept)}"

@@ -13,8 +13,15 @@ __all__ = ["ASSUMED_NODE_LINK_BYTES_PER_S", "DEFAULT_FORMAT", "Device", "device_
 
 DEFAULT_FORMAT: Final = "fp16"
 
-FORMATS: Final = {"fp16": 2.0, "bf16": 2.0, "tf32": 4.0, "fp32": 4.0, "fp8": 2.0}
-"""Bytes of an activation by the number format of matrix products; fp8 keeps 16-bit activations."""
+FORMATS: Final = {"fp16": 2.0, "bf16": 2.0, "tf32": 4.0, "fp32": 4.0, "fp8": 2.0, "fp4": 2.0}
+"""Bytes of an activation by the number format of matrix products; fp8 and fp4 keep 16-bit activations."""
+
+SAME_FORMATS: Final = {"nvfp4": "fp4", "mxfp4": "fp4", "mxfp8": "fp8"}
+"""Formats with scales for small blocks: peaks are those of the format."""
+
+NARROW_BYTES: Final = {"fp8": 1.0, "fp4": 0.5 + 1.0 / 16.0}
+"""Of an input of a product that is kept for the gradient of its weights: NVFP4 has a scale of 8 bits for 16 values
+(NVIDIA, "Pretraining large language models with NVFP4", 2025)."""
 
 ASSUMED_NODE_LINK_BYTES_PER_S: Final = 100e9
 """Adapters of a node whose link nobody states, together: four InfiniBand HDR ports. Said in a notice."""
@@ -22,6 +29,11 @@ ASSUMED_NODE_LINK_BYTES_PER_S: Final = 100e9
 
 _AFTER_AMPERE: Final = ("h100", "h200", "h800", "gh200", "b100", "b200", "b300", "gb200", "gb300")
 """Hopper and Blackwell of data centres; Ada and the Blackwell of workstations have Ampere's instructions."""
+
+
+_WITH_GRACE: Final = ("gh200", "gb200", "gb300")
+_HOST_LINKS: Final = ((2022.0, "PCIe5"), (2020.0, "PCIe4"), (0.0, "PCIe3"))
+"""Of devices by the year that they were announced in: A100 was among the first with PCIe 4, H100 with PCIe 5."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +46,8 @@ class Device:
     ``half_flops_per_s`` is the peak of 16-bit products, in which attention is computed where others are in a narrower
     format; ``plain_flops_per_s`` that without matrix units, which take rows of 16 bytes alone. ``after_ampere`` are
     those whose matrix units take operands from shared memory by themselves, as kernels for Ampere do not know.
+    ``announced_year`` is 0 where the catalogue does not tell. ``host_link_bytes_per_s`` is that of PCI Express of then
+    in one direction, Grace's own where that is the host.
     """
 
     name: str
@@ -49,10 +63,18 @@ class Device:
     after_ampere: bool
     all_reduces: tuple[AllReduces, ...] = ()
     gains: Gains = NOTHING_MEASURED
+    announced_year: float = 0.0
+    host_link_bytes_per_s: float = 31.5e9
+
+    @property
+    def narrow_bytes(self) -> float:
+        """Of an input of a matrix product."""
+        return NARROW_BYTES.get(self.number_format, self.element_bytes)
 
 
 def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | Refusal:
     """A device's facts, or what is missing of them."""
+    number_format = SAME_FORMATS.get(number_format, number_format)
     if number_format not in FORMATS:
         known = ", ".join(FORMATS)
         return Refusal.unsupported(f"precision must be one of {known}, found {number_format!r}")
@@ -89,7 +111,15 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
             # Inference's fp8 kernels hold the cast of activations, which training fuses into the kernels before.
             kernels.get("bf16") if FORMATS[number_format] == 2.0 else None,
         ),
+        announced_year=facts.get("announced_year", 0.0),
+        host_link_bytes_per_s=_host_link(catalogue, name, facts.get("announced_year", 0.0)),
     )
+
+
+def _host_link(catalogue: Catalogue, name: str, announced_year: float) -> float:
+    by_year = next(link for year, link in _HOST_LINKS if announced_year >= year)
+    link = "NVLink-C2C" if catalogue_key(name).startswith(_WITH_GRACE) else by_year
+    return catalogue.links[catalogue_key(link)]["bytes_per_s"]
 
 
 def _largest(catalogue: Catalogue, name: str, facts: Mapping[str, float]) -> Mapping[str, float]:

@@ -62,19 +62,23 @@ ROUNDED: Final = 1.0 - 1e-12
 TERMS: Final = ("weights", "gradients", "optimizer", "update", "activations", "logits", "buffers", "cache")
 
 
-def activation_bytes_per_layer(dimensions: Dimensions, layout: Layout, software: Software) -> Floats:
-    """Bytes that one layer keeps of one micro-batch if nothing is recomputed, 16-bit formats."""
+def activation_bytes_per_layer(
+    dimensions: Dimensions, layout: Layout, software: Software, narrow_bytes: float = 2.0
+) -> Floats:
+    """Bytes that one layer keeps of one micro-batch if nothing is recomputed, 16-bit formats.
+
+    ``narrow_bytes``: of an input of a product, which is kept for the gradient of its weights: in the products' own
+    format, where that is narrower beside what attention put out.
+    """
     tokens = layout.micro_batch * dimensions.sequence / layout.context
-    inner = 2.0 * dimensions.matrices * dimensions.active / dimensions.hidden
-    attention = 2.0 * (dimensions.query_key_value + dimensions.attention_size) / dimensions.hidden
+    inner = (2.0 * (dimensions.matrices - 1.0) + narrow_bytes) * dimensions.active / dimensions.hidden
+    put_out = 2.0 if narrow_bytes == 2.0 else 2.0 + narrow_bytes
+    attention = (2.0 * dimensions.query_key_value + put_out * dimensions.attention_size) / dimensions.hidden
     everywhere = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
-    stored = (8.0 if software.without_dropout else 10.0) / everywhere + (attention + inner) / layout.tensor
-    scores = (
-        (2.0 if software.without_dropout else 5.0)
-        * dimensions.heads
-        * dimensions.sequence
-        / (dimensions.hidden * layout.tensor)
-    )
+    stated = dimensions.training.dropout
+    masks = not software.without_dropout if stated is None else stated
+    stored = (4.0 + 2.0 * narrow_bytes + 2.0 * masks) / everywhere + (attention + inner) / layout.tensor
+    scores = (5.0 if masks else 2.0) * dimensions.heads * dimensions.sequence / (dimensions.hidden * layout.tensor)
     without = (layout.recomputation == Recomputation.SELECTIVE) | software.flash_attention
     return tokens * dimensions.hidden * (stored + np.where(without, 0.0, scores))
 
@@ -142,28 +146,40 @@ def _needed(
     replicas = layout.data * layout.context
     wide = device.element_bytes / 2.0
 
+    training = dimensions.training
+    shards = training.shards(replicas)
+
     def held(per_parameter: float, stage: float) -> Floats:
         split = layout.zero_stage >= stage
         if not dimensions.experts:
-            return per_parameter * (shared / np.where(split, replicas, 1.0))
-        of_experts = layers * experts / np.where(split, np.maximum(replicas / layout.expert, 1.0), 1.0)
-        return per_parameter * (shared / np.where(split, replicas, 1.0) + of_experts)
+            return per_parameter * (shared / np.where(split, shards, 1.0))
+        of_experts = layers * experts / np.where(split, np.maximum(shards / layout.expert, 1.0), 1.0)
+        return per_parameter * (shared / np.where(split, shards, 1.0) + of_experts)
 
-    whole = wide * activation_bytes_per_layer(dimensions, layout, software)
+    whole = wide * activation_bytes_per_layer(dimensions, layout, software, device.narrow_bytes / wide)
     tokens = layout.micro_batch * dimensions.sequence / layout.context
     everywhere = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
     inputs = device.element_bytes * tokens * dimensions.hidden / everywhere
     outputs = inputs * ((layout.pipeline > 1.0) & software.keeps_stage_outputs)
     recomputed = layout.recomputation == Recomputation.FULL
-    activations = np.where(recomputed, layers * kept * inputs + whole, layers * kept * whole) + kept * outputs
+    again = layers * kept * inputs + whole
+    if training.recomputed < 1.0:
+        again = layers * kept * (training.recomputed * inputs + (1.0 - training.recomputed) * whole) + whole
+    activations = np.where(recomputed, again, layers * kept * whole) + kept * outputs
     words = dimensions.padded_vocabulary(layout.tensor) / layout.tensor
     logits = np.where(layout.pipeline == 1.0, 2.0 * wide, 0.0) * tokens * (2.0 * dimensions.hidden + 2.0 * words)
-    gathered = np.where(layout.zero_stage >= 3.0, 2.0 * software.weight_bytes * shared / layers, 0.0)
+    brought = (layout.zero_stage >= 3.0) | training.offloads_parameters
+    gathered = np.where(brought, 2.0 * software.weight_bytes * shared / layers, 0.0)
     buckets = np.where((layout.zero_stage >= 1.0) & (replicas > 1.0), software.bucket_bytes, 0.0)
+    here = not training.offloads_parameters
+    gradient_bytes = software.gradient_bytes
+    if software.reduces_in_place:
+        gradient_bytes = training.exchanged_bytes(gradient_bytes)
+    states = 0.0 if training.offloads_optimizer else training.trained * software.optimizer_state_bytes
     found = {
-        "weights": held(software.weight_bytes, 3.0),
-        "gradients": held(software.gradient_bytes, 2.0),
-        "optimizer": held(software.optimizer_state_bytes, 1.0),
+        "weights": held(here * training.weight_bytes(software.weight_bytes), 3.0),
+        "gradients": held(here * training.trained * gradient_bytes, 2.0),
+        "optimizer": held(states, 1.0),
         "activations": activations,
         "logits": logits,
         "buffers": RESERVED_BYTES + gathered + buckets,

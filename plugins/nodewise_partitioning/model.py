@@ -21,6 +21,7 @@ from nodewise.plugin import (
     Options,
     PlanConstraints,
     Predictions,
+    Recomputation,
     Refusal,
     RowRefusal,
     added,
@@ -37,6 +38,7 @@ from nodewise_partitioning.rows import Asked, asked_of, layout_of
 from nodewise_partitioning.software import Software, stack_of
 from nodewise_partitioning.space import PartitionSpace
 from nodewise_partitioning.step import PARTS, chunks, step_parts_s
+from nodewise_partitioning.unsaid import OPEN, by_stack, kinds_of, settled, stack_notice
 from nodewise_partitioning.workload import Dimensions
 
 __all__ = ["COLUMNS", "Knowledge", "PartitioningModel", "memory_learned", "refusals_of"]
@@ -57,8 +59,9 @@ class Knowledge:
 
     Attributes
     ----------
-    numbers : tuple of float
-        Values of ``software.FIELDS``.
+    numbers : mapping of framework to tuple of float
+        Values of ``software.FIELDS`` by the framework with what it leaves open (``unsaid.stack_name``); of others the
+        stack's own hold.
     levels : Levels
         Factor on every step that runs ask for beyond what the stack's numbers explain, and deviation of ln(step time).
     memory_level, memory_log_spread : float
@@ -70,20 +73,22 @@ class Knowledge:
     catalogue: Catalogue
     framework: str
     number_format: str
-    numbers: tuple[float, ...]
+    numbers: Mapping[str, tuple[float, ...]]
     levels: Levels
     memory_level: float = 1.0
     memory_log_spread: float = LOG_SPREAD
 
-    def software(self, number_format: str) -> Software:
-        """The corrected stack in a number format."""
-        stack = stack_of(self.framework, number_format)[0].corrected(self.numbers)
-        return replace(stack, memory_level=self.memory_level)
+    def software(self, name: str, device: Device) -> Software:
+        """The corrected stack of a name on a device in its number format."""
+        stack, _ = stack_of(name, device.number_format)
+        numbers = self.numbers.get(name)
+        corrected = stack if numbers is None else stack.corrected(numbers)
+        return replace(corrected, memory_level=self.memory_level)
 
     @property
     def zero_bubble(self) -> bool:
         """The declared schedule of pipelines."""
-        return self.software(DEFAULT_FORMAT).zero_bubble
+        return stack_of(self.framework, DEFAULT_FORMAT)[0].zero_bubble
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +132,8 @@ class PartitioningModel:
             memory_capacity_bytes=numbers.available_bytes,
             memory_extra={**dict(zip(MEMORY_COLUMNS, numbers.terms_bytes)), **self._interval(memory)},
         )
-        notices = (*self._notices, *_said(asked, numbers, self._factor, rows))
+        assumed = _assumed(self._knowledge, asked, groups, configurations)
+        notices = (*self._notices, *assumed, *_said(asked, numbers, self._factor, rows))
         places = None if len(asked.rows) == rows else asked.rows
         return Predictions.joined(rows, ((places, answer),), refusals=refusals, notices=notices)
 
@@ -148,6 +154,7 @@ class PartitioningModel:
         groups, nowhere = _devices(self._knowledge, chunk, as_ints(np.arange(len(chunk))))
         if nowhere:
             raise NodewiseError.refused(nowhere[0].refusal)
+        layout = _settled(self._knowledge, layout, groups)
         timed = any(name == "step_s" or name in PARTS for name in columns)
         numbers = self._numbers(layout, groups, timed=timed)
         memory = numbers.memory_bytes
@@ -281,8 +288,22 @@ def _asked(knowledge: Knowledge, configurations: Configurations) -> tuple[Asked,
         groups = [(device, place[rows], software) for device, rows, software in groups]
         assumed = as_ints(np.setdiff1d(asked.assumed_link, lost))
         asked = Asked(as_ints(asked.rows[kept]), asked.layout.take(as_ints(kept)), assumed, asked.refusals)
+    asked = replace(asked, layout=_settled(knowledge, asked.layout, groups))
     refusals = tuple(sorted((*asked.refusals, *unknown), key=lambda each: each.rows))
     return asked, groups, refusals
+
+
+def _settled(knowledge: Knowledge, layout: Layout, groups: list[_Group]) -> Layout:
+    """The layouts with what they leave open settled on their devices."""
+    if (layout.recomputation > 0.0).all():
+        return layout
+    columns = {name: getattr(layout, name).copy() for name in OPEN}
+    for device, members, software in groups:
+        rows = layout.take(members)
+        own = settled(rows, knowledge.dimensions, device, software, declared=knowledge.framework)
+        for name, column in columns.items():
+            column[members] = getattr(own, name)
+    return replace(layout, **columns)
 
 
 def _devices(knowledge: Knowledge, configurations: Configurations, rows: Ints) -> tuple[list[_Group], list[RowRefusal]]:
@@ -290,6 +311,7 @@ def _devices(knowledge: Knowledge, configurations: Configurations, rows: Ints) -
     groups: list[_Group] = []
     refused: list[RowRefusal] = []
     width = len(configurations.precisions)
+    kinds = kinds_of(configurations)[rows]
     codes = configurations.device_index[rows] * width + configurations.precision_index[rows]
     for code in np.unique(codes).tolist():
         members = np.flatnonzero(codes == code)
@@ -299,8 +321,41 @@ def _devices(knowledge: Knowledge, configurations: Configurations, rows: Ints) -
         if isinstance(device, Refusal):
             refused.append(RowRefusal(tuple(rows[members].tolist()), device))
         else:
-            groups.append((device, as_ints(members), knowledge.software(number_format)))
+            stacks = by_stack(knowledge.framework, knowledge.dimensions, device, as_ints(members), kinds)
+            groups += [(device, part, knowledge.software(name, device)) for name, part in stacks]
     return groups, refused
+
+
+def _assumed(
+    knowledge: Knowledge, asked: Asked, groups: list[_Group], configurations: Configurations
+) -> Iterator[Notice]:
+    """What stands for what the job and single rows do not say."""
+    framework, dimensions = knowledge.framework, knowledge.dimensions
+    unsaid, kinds = configurations.recomputation[asked.rows] == 0, kinds_of(configurations)[asked.rows]
+    names = (
+        (device, name)
+        for device, members, _ in groups
+        for name, _ in by_stack(framework, dimensions, device, members, kinds)
+    )
+    found = (stack_notice(framework, dimensions, device, name) for device, name in names)
+    yield from dict.fromkeys(notice for notice in found if notice is not None)
+    for way, text in _TAKEN.items():
+        rows = asked.rows[unsaid & (asked.layout.recomputation == way)]
+        if len(rows):
+            yield Notice("RECOMPUTATION_ASSUMED", f"what is recomputed is not stated: {text}", tuple(rows.tolist()))
+    stated = (configurations.sequence_parallel[asked.rows], configurations.zero_stage[asked.rows])
+    split = (asked.layout.sequence_parallel != stated[0]) | (asked.layout.zero_stage != stated[1])
+    if split.any():
+        text = (
+            "nothing is stated of the stack, and these rows do not fit: what fits is taken, with sequence parallelism"
+        )
+        yield Notice("SPLIT_ASSUMED", f"{text} and a stage of ZeRO where needed", tuple(asked.rows[split].tolist()))
+
+
+_TAKEN: Final = {
+    Recomputation.NONE: "taken as nothing, which these rows have room for",
+    Recomputation.FULL: "taken as every layer, for attention's scores are stored or not all activations fit",
+}
 
 
 def _said(asked: Asked, numbers: _Numbers, factor: float, rows: int) -> Iterator[Notice]:

@@ -14,7 +14,6 @@ from nodewise.plugin import (
     Floats,
     Ints,
     Network,
-    Recomputation,
     Refusal,
     RowRefusal,
     SyncMode,
@@ -90,11 +89,9 @@ def _layout(configurations: Configurations, network: Network) -> tuple[Layout, M
         configurations.link_bytes_per_s > 0.0, configurations.link_bytes_per_s, network.link_bytes_per_s or 0.0
     )
     stated: Mask = link > 0.0
-    unspecified = configurations.recomputation == Recomputation.UNSPECIFIED
     layout = Layout(
         **{name: getattr(configurations, column).astype(np.float64) for name, column in _SAME.items()},
         data=data,
-        recomputation=np.where(unspecified, int(Recomputation.FULL), configurations.recomputation).astype(np.float64),
         micro_batch=batch,
         micro_batches=micro_batches,
         devices_per_node=np.maximum(per_node, 1.0),
@@ -106,7 +103,7 @@ def _layout(configurations: Configurations, network: Network) -> tuple[Layout, M
 
 _SAME: Final = {
     **{name: f"{name}_parallel" for name in ("tensor", "pipeline", "context", "expert")},
-    **{name: name for name in ("sequence_parallel", "interleave", "zero_stage")},
+    **{name: name for name in ("sequence_parallel", "interleave", "zero_stage", "recomputation")},
 }
 """Columns of layouts that configurations state as they are."""
 

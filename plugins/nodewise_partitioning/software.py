@@ -11,7 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
-__all__ = ["DEFAULT_FRAMEWORK", "FIELDS", "Corrected", "Software", "stack_of"]
+__all__ = [
+    "DEFAULT_FRAMEWORK",
+    "FIELDS",
+    "Corrected",
+    "Software",
+    "is_known",
+    "stack_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +96,8 @@ class Software:
     zero_bubble : bool
         Stages that would wait compute the gradients of weights that they put off (ZB-H1), instead of plain 1F1B.
     without_dropout : bool
-        No masks are kept, nor attention's scores once more after theirs.
+        No masks are kept, nor attention's scores once more after theirs, where the job does not say; so since flash
+        attention (LLaMA, MPT and NVIDIA's recipes of today train without).
     sums_in_half : bool
         Gradients are summed and exchanged in 16 bits in every 16-bit format (NeMo's `grad_sync_dtype: bf16`, over
         Apex's `DistributedFusedAdam`, which adds to its buckets what products have written).
@@ -110,6 +118,8 @@ class Software:
     bucket_bytes : float
         Gradients on their way between replicas, and parameters on their way back, with a ZeRO stage: DeepSpeed's
         defaults are 5e8 elements for each.
+    reduces_in_place : bool
+        Gradients are kept in the format that they are reduced in (Megatron's buffer of gradients).
     memory_level : float
         Factor on all that a device cannot do without, which the job's runs ask for.
     """
@@ -164,6 +174,7 @@ class Software:
     bucket_bytes: float = 2.0 * 5e8 * 2.0
     memory_level: float = 1.0
     exchanged_gradient_bytes: float = 2.0
+    reduces_in_place: bool = False
 
     def vector(self) -> tuple[float, ...]:
         """The numbers of :data:`FIELDS`."""
@@ -204,10 +215,18 @@ attention takes and leaves in another order (2), and the activation (2 of size f
 What products then reach is that of A100 in FSDP runs of MPT (0.70; 0.78 elsewhere), of which H100's took no part."""
 
 _MEGATRON_LM: Final = Software(
-    framework="megatron-lm", keeps_both_gradients=False, fused_accumulation=True, bucket_bytes=0.0
+    framework="megatron-lm",
+    reduces_in_place=True,
+    keeps_both_gradients=False,
+    fused_accumulation=True,
+    bucket_bytes=0.0,
 )
 _MEGATRON_CORE: Final = replace(
-    _MEGATRON_LM, framework="megatron-core", overlaps_gradients=True, keeps_stage_outputs=False
+    _MEGATRON_LM,
+    framework="megatron-core",
+    overlaps_gradients=True,
+    gathers_in_rings=True,
+    keeps_stage_outputs=False,
 )
 _REPLICATED: Final = Software(
     overlaps_gradients=True, scatters_stages=False, ampere_attention=True, accumulated_bytes=0.0
@@ -239,20 +258,35 @@ _SWITCHES: Final = {
 """What else its name may say was switched on, or off."""
 
 
+def _letters(framework: str) -> str:
+    return "".join(letter for letter in framework.casefold() if letter.isalnum())
+
+
+def _known_name(framework: str) -> str:
+    """The stack that a name begins with; "" = none."""
+    letters = _letters(framework)
+    return next((known for known in sorted(_STACKS, key=len, reverse=True) if letters.startswith(known)), "")
+
+
+def is_known(framework: str) -> bool:
+    """Whether a declared framework begins with the name of a stack."""
+    return bool(_known_name(framework))
+
+
 def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
     """The stack of a declared framework, and whether its name was known.
 
     A name may be followed by what else was switched: "megatron-lm flash-attention cuda-graphs zero-bubble deepep
     no-dropout".
     """
-    letters = "".join(letter for letter in framework.casefold() if letter.isalnum())
-    name = next((known for known in sorted(_STACKS, key=len, reverse=True) if letters.startswith(known)), "")
+    letters = _letters(framework).replace("noflash", "")
+    name = _known_name(framework)
     stack = _STACKS.get(name, Software())
     switched_on: dict[str, Any] = {fact: True for word, fact in _SWITCHES.items() if word in letters}
     if switched_on:
         stack = replace(stack, **switched_on)
     if stack.flash_attention:
-        stack = replace(stack, attention_efficiency=FLASH_EFFICIENCY)
+        stack = replace(stack, attention_efficiency=FLASH_EFFICIENCY, without_dropout=True)
     if "cudagraph" in letters:
         stack = replace(stack, host_layer_s=HOST_OF_GRAPHS * stack.host_layer_s)
     if number_format != "fp16":

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Floats, Transformer
+from nodewise_partitioning.training import ALL_TRAINED, Training
 
 __all__ = ["Dimensions"]
 
@@ -46,6 +47,8 @@ class Dimensions:
         Inner size of one expert, 0 = ``feed_forward``; of the experts that every token visits, together.
     expert_layers : float
         Layers with experts; 0 = all, where there are experts.
+    training : Training
+        What of it is trained, and how.
     """
 
     layers: float
@@ -63,9 +66,10 @@ class Dimensions:
     expert_feed_forward: float = 0.0
     shared_feed_forward: float = 0.0
     expert_layers: float = 0.0
+    training: Training = ALL_TRAINED
 
     @staticmethod
-    def of(transformer: Transformer) -> Dimensions:
+    def of(transformer: Transformer, training: Training = ALL_TRAINED) -> Dimensions:
         """From a workload's facts; sizes that it leaves at 0 are the usual ones."""
         return Dimensions(
             layers=float(transformer.layers),
@@ -83,6 +87,7 @@ class Dimensions:
             expert_feed_forward=float(transformer.expert_feed_forward_size),
             shared_feed_forward=float(transformer.shared_expert_feed_forward_size),
             expert_layers=float(transformer.expert_layers),
+            training=training,
         )
 
     @property

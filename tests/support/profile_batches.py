@@ -47,6 +47,13 @@ WORKLOAD = Workload(
     precision="fp16",
     shard_bytes=(244_000_000, 0),
     shard_tensors=(16, 0),
+    dropout=False,
+    frozen_weights_share=0.5,
+    frozen_weight_bits=4.0,
+    offload="optimizer",
+    reduction_precision="bf16",
+    sharding_devices=8,
+    recomputed_share=0.25,
 )
 NETWORK = Network(
     link_bytes_per_s=1.25e9, half_duplex=False, worker_link_bytes_per_s=1e9, per_message_s=1e-4, round_trip_s=2e-4

@@ -19,6 +19,10 @@ _PRECISIONS: Final = {
     "bfloat16": "bf16",
     "float": "fp32",
 }
+_DROPOUTS: Final = (
+    *("attention_dropout", "hidden_dropout", "resid_dropout", "attn_pdrop", "resid_pdrop", "dropout"),
+    *("hidden_dropout_prob", "attention_probs_dropout_prob"),
+)
 
 
 class ImportedModelError(ValueError):
@@ -48,7 +52,7 @@ def model_from_hugging_face(
     Returns
     -------
     ImportedModel
-        Its workload (transformer, model's name, precision), and notes on every assumption.
+        Its workload (transformer, model's name, precision, dropout), and notes on every assumption.
 
     Raises
     ------
@@ -101,7 +105,10 @@ class _Import:
             transformer |= self._experts(kind, family, layers)
         self._say_what_is_left_out(transformer["sequence_length_tokens"])
         workload = Workload(
-            model_name=self._name(kind), transformer=Transformer(**transformer), precision=self._precision()
+            model_name=self._name(kind),
+            transformer=Transformer(**transformer),
+            precision=self._precision(),
+            dropout=self._dropout(),
         )
         return ImportedModel(workload=workload, notes=tuple(self._notes))
 
@@ -245,6 +252,14 @@ class _Import:
         if found is None:
             raise self._wrong("torch_dtype", f"must be one of {', '.join(sorted(_PRECISIONS))}, found {word!r}")
         return found
+
+    def _dropout(self) -> bool | None:
+        """Whether any rate of dropout is above 0; None = no key tells."""
+        rates = [(name, self._config[name]) for name in _DROPOUTS if self._config.get(name) is not None]
+        for name, rate in rates:
+            if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0.0 <= rate <= 1.0:
+                raise self._wrong(name, f"must be a rate from 0 to 1, found {rate!r}")
+        return any(rate > 0.0 for _, rate in rates) if rates else None
 
     def _name(self, kind: str) -> str:
         named = self._config.get("_name_or_path")

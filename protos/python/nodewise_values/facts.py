@@ -1069,6 +1069,89 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
             "is known. Empty = not known."
         ),
     ),
+    Fact(
+        field="dropout",
+        row="dropout",
+        csv="dropout",
+        kind="bool",
+        unit="",
+        default=0,
+        minimum=0,
+        maximum=1,
+        meaning=(
+            "Whether dropout sets values to 0, so that its masks are kept. Absent = not known: estimators say what "
+            "they take."
+        ),
+    ),
+    Fact(
+        field="frozen_weights_share",
+        row="frozen_weights_share",
+        csv="frozen_weights",
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=1.0,
+        meaning="Share of the weights that are not trained, as with adapters (LoRA). Absent = 0: all are trained.",
+    ),
+    Fact(
+        field="frozen_weight_bits",
+        row="frozen_weight_bits",
+        csv="frozen_weight_bits",
+        kind="float",
+        unit="bits",
+        minimum=1.0,
+        maximum=64.0,
+        meaning=(
+            "Bits that a weight which is not trained is held in, e.g. 4 (QLoRA). Absent = those of the number format."
+        ),
+    ),
+    Fact(
+        field="offload",
+        row="offload",
+        csv="offload",
+        kind="str",
+        unit="",
+        maximum_length=16,
+        meaning=(
+            'What is kept in the host\'s memory: "none", "optimizer" (its states, and its step there) or "parameters" '
+            "(these as well). Empty = none."
+        ),
+    ),
+    Fact(
+        field="reduction_precision",
+        row="reduction_precision",
+        csv="reduction_precision",
+        kind="str",
+        unit="",
+        maximum_length=16,
+        meaning=(
+            'Number format that gradients are added up in over replicas, e.g. "bf16". Empty = that of the software.'
+        ),
+    ),
+    Fact(
+        field="sharding_devices_count",
+        row="sharding_devices",
+        csv="sharding_devices",
+        kind="int",
+        unit="devices",
+        minimum=1,
+        maximum=1048576,
+        meaning=(
+            "Devices that parameters, gradients and optimizer states are split over by their ZeRO stage; groups of so "
+            "many are replicas of each other (hybrid sharding). Absent = all data-parallel ranks."
+        ),
+    ),
+    Fact(
+        field="recomputed_share",
+        row="recomputed_share",
+        csv="recomputed_share",
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=1.0,
+        exclusive_minimum=True,
+        meaning="Share of the layers that full recomputation computes again. Absent = 1.",
+    ),
 )
 """Of Workload, by field."""
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from nodewise.domain.errors import NodewiseError, Reason, Violation
 
-__all__ = ["Layer", "Network", "Transformer", "Workload", "merged_facts"]
+__all__ = ["OFFLOADS", "REDUCTIONS", "Layer", "Network", "Transformer", "Workload", "merged_facts"]
+
+OFFLOADS: Final = ("none", "optimizer", "parameters")
+REDUCTIONS: Final = ("fp32", "fp16", "bf16")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +121,18 @@ class Workload:
     shard_bytes, shard_tensors : tuple of int or None
         Parameters and tensors that each parameter server holds, one entry per server; they add up to those of the
         whole where both are known.
+    dropout : bool or None
+        Whether dropout sets values to 0, so that its masks are kept.
+    frozen_weights_share, frozen_weight_bits : float or None
+        Share of the weights that are not trained (LoRA), and the bits that each of them is held in (QLoRA).
+    offload : str or None
+        What is kept in the host's memory: one of :data:`OFFLOADS`.
+    reduction_precision : str or None
+        Number format that gradients are added up in over replicas.
+    sharding_devices : int or None
+        Devices that a ZeRO stage splits over; groups of so many are replicas of each other (hybrid sharding).
+    recomputed_share : float or None
+        Share of the layers that full recomputation computes again.
     """
 
     model_name: str | None = None
@@ -133,6 +148,13 @@ class Workload:
     precision: str | None = None
     shard_bytes: tuple[int, ...] | None = None
     shard_tensors: tuple[int, ...] | None = None
+    dropout: bool | None = None
+    frozen_weights_share: float | None = None
+    frozen_weight_bits: float | None = None
+    offload: str | None = None
+    reduction_precision: str | None = None
+    sharding_devices: int | None = None
+    recomputed_share: float | None = None
 
     def violations(self, path: str) -> list[Violation]:
         """What contradicts itself: shards that are not those of the whole. ``path`` stands before each field."""
@@ -146,6 +168,11 @@ class Workload:
                 found.append(
                     Violation(f"{path}.{name}", f"must add up to {whole_name} ({whole}), but add up to {sum(shards)}")
                 )
+        if self.offload and self.offload not in OFFLOADS:
+            found.append(Violation(f"{path}.offload", f"must be one of {', '.join(OFFLOADS)}, found {self.offload!r}"))
+        if self.reduction_precision and self.reduction_precision not in REDUCTIONS:
+            text = f"must be one of {', '.join(REDUCTIONS)}, found {self.reduction_precision!r}"
+            found.append(Violation(f"{path}.reduction_precision", text))
         servers, of_tensors = self.shard_bytes, self.shard_tensors
         if servers is not None and of_tensors is not None and len(servers) != len(of_tensors):
             text = f"must have one entry per server as shard_bytes ({len(servers)}), found {len(of_tensors)}"

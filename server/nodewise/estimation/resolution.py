@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.columns import Ints, constant_floats, constant_ints, freeze
-from nodewise.domain.configurations import UNSTATED, Configurations, SyncMode
+from nodewise.domain.configurations import UNSTATED, Configurations, Recomputation, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Violation, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.ports.cache import KEPT_ROWS, LruCache
@@ -31,9 +31,9 @@ class Defaults:
 
     Attributes
     ----------
-    sync_modes, devices, batches_per_worker, parameter_servers : tuple
+    sync_modes, devices, batches_per_worker, parameter_servers, recomputations : tuple
         Distinct values in the evidence, ascending. One value is a default; several have to be told apart by the asker
-        (a batch stays unknown instead).
+        (a batch and what is recomputed stay unknown instead).
     workers_per_node : int
         Largest number seen on one node, so that nodes alone mean full nodes; 1 without evidence.
     link_bytes_per_s : float
@@ -46,6 +46,7 @@ class Defaults:
     parameter_servers: tuple[int, ...]
     workers_per_node: int
     link_bytes_per_s: float
+    recomputations: tuple[int, ...] = ()
 
 
 def defaults_of(profile: Profile) -> Defaults:
@@ -73,6 +74,7 @@ def defaults_of(profile: Profile) -> Defaults:
         parameter_servers=tuple(count for count in distinct("parameter_servers", UNSTATED) if count > 0),
         workers_per_node=max(per_node, default=1),
         link_bytes_per_s=profile.network.link_bytes_per_s or 0.0,
+        recomputations=distinct("recomputation", Recomputation.UNSPECIFIED),
     )
 
 
@@ -138,6 +140,10 @@ def resolved(configurations: Configurations, defaults: Defaults, max_workers: in
     servers = configurations.parameter_servers
     if (servers == UNSTATED).any():
         changes["parameter_servers"] = _servers(servers, sync_mode, defaults)
+
+    if len(defaults.recomputations) == 1 and (configurations.recomputation == Recomputation.UNSPECIFIED).any():
+        how = configurations.recomputation
+        changes["recomputation"] = freeze(np.where(how == Recomputation.UNSPECIFIED, defaults.recomputations[0], how))
 
     if defaults.link_bytes_per_s and (configurations.link_bytes_per_s == 0.0).any():
         link = configurations.link_bytes_per_s

@@ -79,6 +79,25 @@ def test_the_table_as_a_whole(table: Table) -> None:
     assert found.configurations.global_batch_samples == ()
 
 
+def test_how_a_transformer_is_trained(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    head = "job,device,nodes,workers,steps_per_s,dropout,frozen_weights,frozen_weight_bits,offload,sharding_devices\n"
+    path.write_text(head + "rates,A100,1,8,2,0.1,0.5,,optimizer,8\nflags,A100,1,8,2,false,true,4,,\n")
+    rates, flags = measurement_table(read_table(path)).workloads
+    assert (rates.dropout, rates.frozen_weights_share, rates.offload, rates.sharding_devices_count) == (
+        *(True, 0.5, "optimizer", 8),
+    )
+    assert (flags.dropout, flags.frozen_weights_share, flags.frozen_weight_bits, flags.offload) == (False, 1.0, 4.0, "")
+
+
+@pytest.mark.parametrize(("column", "cell"), [("dropout", "1.5"), ("dropout", "some"), ("frozen_weights", "2")])
+def test_rates_and_shares_are_of_0_to_1(column: str, cell: str, tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(f"job,device,nodes,workers,steps_per_s,{column}\nt,A100,1,8,2,{cell}\n")
+    with pytest.raises(InputError, match=column):
+        read_table(path)
+
+
 def test_a_partitioned_transformer(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text(
@@ -94,7 +113,7 @@ def test_a_partitioned_transformer(tmp_path: Path) -> None:
     assert (workload.precision, workload.optimizer) == ("fp16", "adam")
     configurations = found.configurations
     assert configurations is not None
-    assert configurations.recomputations == (Recomputation.FULL, Recomputation.NONE)
+    assert configurations.recomputations == (None, Recomputation.NONE)
     assert configurations.batch_per_worker_samples == (2, 1)
     assert configurations.tensor_parallel_degrees == (2, 4)
     assert (configurations.placement_offsets, configurations.placement_workers) == ((0, 1, 1), (8,))

@@ -7,7 +7,7 @@ import pytest
 from estimators import profile_of
 
 from nodewise.domain.columns import as_floats, as_ints, constant_floats
-from nodewise.domain.configurations import UNSTATED, Configurations, Placement, SyncMode
+from nodewise.domain.configurations import UNSTATED, Configurations, Placement, Recomputation, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Observations, PhaseTimings, Profile
 from nodewise.domain.workload import Network
@@ -64,6 +64,18 @@ def test_defaults_come_from_timings_and_observations_together() -> None:
 
 def test_nothing_known_says_nothing() -> None:
     assert defaults_of(Profile()) == defaults()
+
+
+def test_recomputation_is_that_of_all_runs_if_they_agree() -> None:
+    asked = Configurations.of(2, nodes=1, workers=1).replaced(
+        recomputation=as_ints([Recomputation.UNSPECIFIED, Recomputation.FULL])
+    )
+
+    def found(*seen: Recomputation) -> list[int]:
+        return resolved(asked, defaults(recomputations=seen)).recomputation.tolist()
+
+    assert found(Recomputation.NONE) == [Recomputation.NONE, Recomputation.FULL]
+    assert found() == found(Recomputation.NONE, Recomputation.SELECTIVE) == [0, Recomputation.FULL]
 
 
 def test_what_is_stated_stays() -> None:

@@ -47,9 +47,10 @@ def test_one_node_after_eight_runs() -> None:
 
 
 def test_stacks_of_others_from_facts_alone() -> None:
-    for name, most in (("bigscience", 0.10), ("foundry", 0.10), ("mlperf", 0.12)):
+    for name, most, refused in (("bigscience", 0.10, 0), ("foundry", 0.10, 0), ("mlperf", 0.12, 1)):
         path = table_path(f"partitioning_modern/{name}.csv")
         result = CliRunner().invoke(app, ["backtest", str(path), "--estimator", "partitioning", "--json"])
         assert result.exit_code == 0, result.output
         found = json.loads(result.stdout)["estimators"]["partitioning"]
         assert found["step_mape"] <= most, name
+        assert found["refused"] <= refused, name

@@ -59,7 +59,11 @@ def test_a_run_is_evidence_above_the_equations() -> None:
     asked = rows(2, nodes=1, workers=8, tensor_parallel=8, global_batch=32, batch_per_worker=[1, 32])
 
     def predicted(**known: Any) -> Predictions:
-        return PartitioningEstimator().fit(profile(GPT3, **known), KnownContext()).predict(asked, Options())
+        return (
+            PartitioningEstimator()
+            .fit(profile(GPT3, framework="megatron", **known), KnownContext())
+            .predict(asked, Options())
+        )
 
     assert (predicted().status == RowStatus.INFEASIBLE_MEMORY).all()
     ran = asked.take(np.array([0]))

@@ -188,8 +188,8 @@ def test_tight_memory_and_ambiguous_boards_are_told() -> None:
 def test_a_link_that_nobody_states_is_assumed_and_told() -> None:
     asked = rows(2, nodes=[1, 2], workers=[8, 16], batch_per_worker=1)
     told = answered(asked, profile(network=Network()))
-    assert [(notice.reason, notice.rows) for notice in told.notices] == [("LINK_ASSUMED", (1,))]
-    assert not answered(asked, profile(network=FABRIC)).notices
+    assert [notice.rows for notice in told.notices if notice.reason == "LINK_ASSUMED"] == [(1,)]
+    assert "LINK_ASSUMED" not in {notice.reason for notice in answered(asked, profile(network=FABRIC)).notices}
 
 
 def test_a_stated_link_counts_before_the_jobs_own() -> None:
@@ -218,7 +218,7 @@ def test_a_zero_bubble_schedule_is_declared_and_not_interleaved() -> None:
 def test_an_unknown_framework_is_told_and_less_sure() -> None:
     asked = rows(1, **ONE_NODE, batch_per_worker=1)
     found = answered(asked, profile(framework="home-made"))
-    assert [notice.reason for notice in found.notices] == ["FRAMEWORK_ASSUMED"]
+    assert [notice.reason for notice in found.notices][:2] == ["FRAMEWORK_ASSUMED", "STACK_ASSUMED"]
     assert found.log_spread[0] > answered(asked).log_spread[0]
 
 

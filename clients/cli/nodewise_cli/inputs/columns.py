@@ -107,6 +107,21 @@ def flag(cell: str) -> bool:
     return FLAGS[cell.lower()]
 
 
+def rate_or_flag(cell: str) -> bool:
+    """True or false, or a rate of 0 to 1 of which anything above 0 is true."""
+    value = _float(cell)
+    if value is None:
+        return flag(cell)
+    if not 0.0 <= value <= 1.0:
+        raise CellError("must be true, false or a rate from 0 to 1")
+    return value > 0.0
+
+
+def share_or_flag(fact: Fact, cell: str) -> float:
+    """A share, or true for all and false for none of it."""
+    return number(fact, cell) if _float(cell) is not None else float(flag(cell))
+
+
 def placement(cell: str) -> tuple[int, ...]:
     """Workers on each node, e.g. ``4+4``."""
     parts = cell.split("+")
@@ -177,6 +192,8 @@ def _parsers() -> dict[str, CellParser]:
         "recompute": partial(choice, tuple(Recomputation)),
         "placement": placement,
         "groups": groups,
+        "dropout": rate_or_flag,
+        "frozen_weights": partial(share_or_flag, of_contract["frozen_weights"]),
         "measured_at": moment,
         "batch_per_worker": partial(samples, of_contract["batch_per_worker"]),
         "micro_batch": partial(samples, of_contract["batch_per_worker"]),

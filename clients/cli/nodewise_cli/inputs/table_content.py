@@ -44,7 +44,6 @@ _OWN_WAY: Final = frozenset({
 # What the contract says of a transformer's table that does not say it itself.
 _PRECISION: Final = "fp16"
 _OPTIMIZER: Final = "adam"
-_RECOMPUTE: Final = "full"
 
 
 def measurement_table(table: Table) -> MeasurementTable:
@@ -115,8 +114,6 @@ def configurations_of(table: Table, rows: Sequence[int]) -> Configurations:
     columns["groups"] = [_groups(table, row) for row in rows]
     for row, batch in enumerate(_of(table, "micro_batch", rows)):
         columns["batch_per_worker"][row] = columns["batch_per_worker"][row] or batch
-    for row, layers in enumerate(_of(table, "layers", rows)):
-        columns["recompute"][row] = columns["recompute"][row] or (_RECOMPUTE if layers else None)
     if any(columns["parameter_servers"]):
         # No number of servers means one where there must be one, as everywhere in the service.
         for row, sync in enumerate(columns["sync"]):

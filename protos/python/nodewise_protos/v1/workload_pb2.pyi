@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Workload(_message.Message):
-    __slots__ = ("model_name", "parameter_bytes", "tensors_count", "flops_per_sample", "samples_per_epoch", "epochs_count", "transformer", "layers", "framework", "optimizer", "precision", "shard_bytes", "shard_tensors_counts")
+    __slots__ = ("model_name", "parameter_bytes", "tensors_count", "flops_per_sample", "samples_per_epoch", "epochs_count", "transformer", "layers", "framework", "optimizer", "precision", "shard_bytes", "shard_tensors_counts", "dropout", "frozen_weights_share", "frozen_weight_bits", "offload", "reduction_precision", "sharding_devices_count", "recomputed_share")
     MODEL_NAME_FIELD_NUMBER: _ClassVar[int]
     PARAMETER_BYTES_FIELD_NUMBER: _ClassVar[int]
     TENSORS_COUNT_FIELD_NUMBER: _ClassVar[int]
@@ -22,6 +22,13 @@ class Workload(_message.Message):
     PRECISION_FIELD_NUMBER: _ClassVar[int]
     SHARD_BYTES_FIELD_NUMBER: _ClassVar[int]
     SHARD_TENSORS_COUNTS_FIELD_NUMBER: _ClassVar[int]
+    DROPOUT_FIELD_NUMBER: _ClassVar[int]
+    FROZEN_WEIGHTS_SHARE_FIELD_NUMBER: _ClassVar[int]
+    FROZEN_WEIGHT_BITS_FIELD_NUMBER: _ClassVar[int]
+    OFFLOAD_FIELD_NUMBER: _ClassVar[int]
+    REDUCTION_PRECISION_FIELD_NUMBER: _ClassVar[int]
+    SHARDING_DEVICES_COUNT_FIELD_NUMBER: _ClassVar[int]
+    RECOMPUTED_SHARE_FIELD_NUMBER: _ClassVar[int]
     model_name: str
     parameter_bytes: float
     tensors_count: int
@@ -35,7 +42,14 @@ class Workload(_message.Message):
     precision: str
     shard_bytes: _containers.RepeatedScalarFieldContainer[float]
     shard_tensors_counts: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, model_name: _Optional[str] = ..., parameter_bytes: _Optional[float] = ..., tensors_count: _Optional[int] = ..., flops_per_sample: _Optional[float] = ..., samples_per_epoch: _Optional[float] = ..., epochs_count: _Optional[float] = ..., transformer: _Optional[_Union[Transformer, _Mapping]] = ..., layers: _Optional[_Iterable[_Union[Layer, _Mapping]]] = ..., framework: _Optional[str] = ..., optimizer: _Optional[str] = ..., precision: _Optional[str] = ..., shard_bytes: _Optional[_Iterable[float]] = ..., shard_tensors_counts: _Optional[_Iterable[int]] = ...) -> None: ...
+    dropout: bool
+    frozen_weights_share: float
+    frozen_weight_bits: float
+    offload: str
+    reduction_precision: str
+    sharding_devices_count: int
+    recomputed_share: float
+    def __init__(self, model_name: _Optional[str] = ..., parameter_bytes: _Optional[float] = ..., tensors_count: _Optional[int] = ..., flops_per_sample: _Optional[float] = ..., samples_per_epoch: _Optional[float] = ..., epochs_count: _Optional[float] = ..., transformer: _Optional[_Union[Transformer, _Mapping]] = ..., layers: _Optional[_Iterable[_Union[Layer, _Mapping]]] = ..., framework: _Optional[str] = ..., optimizer: _Optional[str] = ..., precision: _Optional[str] = ..., shard_bytes: _Optional[_Iterable[float]] = ..., shard_tensors_counts: _Optional[_Iterable[int]] = ..., dropout: bool = ..., frozen_weights_share: _Optional[float] = ..., frozen_weight_bits: _Optional[float] = ..., offload: _Optional[str] = ..., reduction_precision: _Optional[str] = ..., sharding_devices_count: _Optional[int] = ..., recomputed_share: _Optional[float] = ...) -> None: ...
 
 class Transformer(_message.Message):
     __slots__ = ("layers_count", "hidden_size", "attention_heads_count", "sequence_length_tokens", "vocabulary_size", "key_value_heads_count", "feed_forward_size", "experts_count", "experts_per_token_count", "head_size", "gated_feed_forward", "untied_embeddings", "expert_feed_forward_size", "shared_expert_feed_forward_size", "expert_layers_count")

@@ -51,6 +51,31 @@ class Workload(Value):
 
     Empty = not known.
     """
+    dropout: bool | None = None
+    """Whether dropout sets values to 0, so that its masks are kept.
+
+    Absent = not known: estimators say what they take.
+    """
+    frozen_weights_share: float | None = None
+    """Share of the weights that are not trained, as with adapters (LoRA). Absent = 0: all are trained."""
+    frozen_weight_bits: float | None = None
+    """Bits that a weight which is not trained is held in, e.g. 4 (QLoRA). Absent = those of the number format."""
+    offload: str = ""
+    """What is kept in the host's memory.
+
+    What is kept in the host's memory: "none", "optimizer" (its states, and its step there) or "parameters" (these as
+    well). Empty = none.
+    """
+    reduction_precision: str = ""
+    """Number format that gradients are added up in over replicas, e.g. "bf16". Empty = that of the software."""
+    sharding_devices_count: int | None = None
+    """Devices that parameters, gradients and optimizer states are split over by their ZeRO stage.
+
+    Devices that parameters, gradients and optimizer states are split over by their ZeRO stage; groups of so many are
+    replicas of each other (hybrid sharding). Absent = all data-parallel ranks.
+    """
+    recomputed_share: float | None = None
+    """Share of the layers that full recomputation computes again. Absent = 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

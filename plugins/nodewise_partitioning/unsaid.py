@@ -1,0 +1,148 @@
+"""What a job is taken to run on where it does not say: its software by the year, recomputation by the room there is.
+
+The stack of 2021, Megatron, stored attention's scores, and so recomputed everything. Flash attention (T. Dao
+et al., NeurIPS 2022) came into Megatron-LM and PyTorch 2.0 early in 2023 and stores none: since then a layer's
+activations grow with the tokens alone, and are kept where they fit. ZeRO was DeepSpeed's before; since then replicas
+alone run PyTorch's FSDP, and what is split further, or trains in fewer than 16 bits, which takes Transformer Engine,
+runs Megatron-Core.
+
+A job is taken to be of that time where anything it says is: its device (announced in 2022 or later, as none trained
+before), its number format (before, 16 bits were fp16, of which V100 has nothing else), or its model (rows of more
+than 2,048 tokens, gates, fewer heads of keys and values than of queries).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import Configurations, Floats, Ints, Notice, Recomputation, added, as_ints
+from nodewise_partitioning.hardware import NARROW_BYTES, Device
+from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.memory import needed_of_first_stage
+from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, is_known
+from nodewise_partitioning.workload import Dimensions
+
+__all__ = ["OPEN", "by_stack", "kinds_of", "settled", "stack_name", "stack_names", "stack_notice"]
+
+MODERN_YEAR: Final = 2022
+"""Devices announced then or later came into use when flash attention was there (H100: announced March 2022)."""
+OLD_FORMATS: Final = frozenset({"fp16", "fp32", "tf32"})
+OLD_SEQUENCE: Final = 2048.0
+"""Tokens of the longest rows of GPT-3, OPT and BLOOM."""
+
+OLD: Final = (DEFAULT_FRAMEWORK,) * 2 + ("megatron-deepspeed",) * 2
+MODERN: Final = ("megatron-core flash-attention", "pytorch flash-attention") * 2
+"""Stacks by the kind of rows (:func:`kinds_of`). Those with a stage of ZeRO are nowhere quicker than those without, so
+that bounds of a space hold for all stages."""
+
+OPEN: Final = ("recomputation", "sequence_parallel", "zero_stage")
+"""Columns of layouts that rows may leave open."""
+
+NONE, FULL = float(Recomputation.NONE), float(Recomputation.FULL)
+
+
+def kinds_of(configurations: Configurations) -> Ints:
+    """Of each row: whether it has replicas alone, which nothing splits but ZeRO (1), and a stage of ZeRO (2)."""
+    alone = configurations.degree() * np.maximum(configurations.expert_parallel, 1) == 1
+    return as_ints(alone + 2 * (configurations.zero_stage > 0))
+
+
+def stack_name(framework: str, dimensions: Dimensions, device: Device, kind: int) -> str:
+    """The declared framework with what it leaves open, of rows of a kind.
+
+    Of a known framework only the attention kernel is open, which the device alone tells; a name may say
+    "no-flash-attention". An unknown name keeps what it says was switched.
+    """
+    modern = any(_signs(framework, dimensions, device))
+    if is_known(framework):
+        return f"{framework} flash-attention" if modern and "flash" not in framework.casefold() else framework
+    narrow = modern and device.number_format in NARROW_BYTES
+    return f"{(MODERN if modern else OLD)[0 if narrow else kind]} {framework}".rstrip()
+
+
+def stack_names(framework: str) -> Iterable[str]:
+    """All that may be assumed of a declared framework."""
+    if is_known(framework):
+        return dict.fromkeys(
+            (framework, framework if "flash" in framework.casefold() else f"{framework} flash-attention")
+        )
+    return dict.fromkeys(f"{name} {framework}".rstrip() for name in (*OLD, *MODERN))
+
+
+def by_stack(
+    framework: str, dimensions: Dimensions, device: Device, rows: Ints, kinds: Ints
+) -> Iterator[tuple[str, Ints]]:
+    """Rows on a device by the stack that they are taken to run; ``kinds`` are those of :func:`kinds_of`."""
+    names = [stack_name(framework, dimensions, device, kind) for kind in range(len(OLD))]
+    of_rows = np.array([names.index(name) for name in names])[kinds[rows]]
+    for place in np.unique(of_rows).tolist():
+        yield names[place], as_ints(rows[of_rows == place])
+
+
+def stack_notice(framework: str, dimensions: Dimensions, device: Device, name: str) -> Notice | None:
+    """What was assumed and why; None where the job says all of it."""
+    if name == framework:
+        return None
+    why = next(
+        filter(None, _signs(framework, dimensions, device)), f"nothing says that {device.name} runs later software"
+    )
+    open_part = "its attention kernel is" if is_known(framework) else "the software stack is"
+    return Notice("STACK_ASSUMED", f"{open_part} not stated: taken as {name!r}, for {why}")
+
+
+def _signs(framework: str, dimensions: Dimensions, device: Device) -> Iterator[str]:
+    """What tells that a job is of 2023 or later; empty texts where it does not."""
+    yield f"{device.name} was announced in {device.announced_year:.0f}" * (device.announced_year >= MODERN_YEAR)
+    if not is_known(framework):
+        yield f"it trains in {device.number_format}" * (device.number_format not in OLD_FORMATS)
+        yield f"its rows have {dimensions.sequence:.0f} tokens" * (dimensions.sequence > OLD_SEQUENCE)
+        yield "queries share keys and values" * (dimensions.key_value_heads < dimensions.heads)
+        yield "its feed-forward layers are gated" * dimensions.gated
+
+
+def settled(layout: Layout, dimensions: Dimensions, device: Device, software: Software, *, declared: str) -> Layout:
+    """Rows with what they leave open settled: the least recomputation that fits with flash attention, else full.
+
+    Selective recomputation, of attention's scores alone, is no choice where these are not stored. Where nothing is
+    said of the stack, and a row has neither sequence parallelism nor a stage of ZeRO and does not fit so, these are
+    taken as switched on, the least that makes it fit.
+    """
+    unsaid = layout.recomputation == Recomputation.UNSPECIFIED
+    if not unsaid.any():
+        return layout
+    ways = (NONE, FULL) if software.flash_attention else (FULL,)
+    splits = (layout,) if declared else _splits(layout, dimensions)
+    found = replace(layout, recomputation=np.where(unsaid, FULL, layout.recomputation))
+    still = unsaid.copy()
+    for way in ways:
+        for split in splits:
+            tried = replace(split, recomputation=np.where(unsaid, way, layout.recomputation))
+            fits = still & (_needed(tried, dimensions, device, software) <= device.memory_bytes)
+            found = _where(fits, tried, found)
+            still &= ~fits
+    return found
+
+
+def _splits(layout: Layout, dimensions: Dimensions) -> tuple[Layout, ...]:
+    """As it stands; with sequence parallelism; also with the optimizer's states split; with parameters as well."""
+    blank = (layout.sequence_parallel == 0.0) & (layout.zero_stage == 0.0)
+    even = blank & (layout.tensor > 1.0) & (np.mod(dimensions.sequence, layout.tensor) == 0.0)
+    sequence = replace(layout, sequence_parallel=np.where(even, 1.0, layout.sequence_parallel))
+    states = replace(sequence, zero_stage=np.where(blank, 1.0, layout.zero_stage))
+    whole = replace(states, zero_stage=np.where(blank & (layout.pipeline == 1.0), 3.0, states.zero_stage))
+    return layout, sequence, states, whole
+
+
+def _where(rows: NDArray[np.bool_], these: Layout, others: Layout) -> Layout:
+    """Some rows of one, else those of the other, in the columns that may be open."""
+    columns = {name: np.where(rows, getattr(these, name), getattr(others, name)) for name in OPEN}
+    return replace(others, **columns)
+
+
+def _needed(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> Floats:
+    return added(needed_of_first_stage(dimensions, layout, device, software)[0].values())

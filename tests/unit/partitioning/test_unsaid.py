@@ -1,0 +1,99 @@
+"""What a job does not say of its software: the stack is of the device's and the model's time, and told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from partitioned_transformers import SMALL, KnownContext, profile, rows
+
+from nodewise.plugin import Configurations, Options, Predictions, Profile, Recomputation, Transformer
+from nodewise_partitioning.estimator import PartitioningEstimator
+
+LLAMA = Transformer(
+    layers=32,
+    hidden_size=4096,
+    attention_heads=32,
+    key_value_heads=8,
+    sequence_length=8192,
+    vocabulary_size=128256,
+    feed_forward_size=14336,
+    gated_feed_forward=True,
+)
+MODERN = "megatron-core flash-attention"
+ONE_NODE = {"nodes": 1, "workers": 8, "batch_per_worker": 1}
+
+
+def answered(asked: Configurations, of: Profile) -> Predictions:
+    return PartitioningEstimator().fit(of, KnownContext()).predict(asked, Options())
+
+
+def notices(found: Predictions) -> dict[str, str]:
+    return {notice.reason: notice.message for notice in found.notices}
+
+
+@pytest.mark.parametrize(
+    ("device", "transformer", "why"),
+    [
+        ("H100", SMALL, "H100 was announced in 2022"),
+        ("A100-80GB", LLAMA, "its rows have 8192 tokens"),
+        ("B200", LLAMA, "B200 was announced in 2024"),
+    ],
+)
+def test_a_modern_job_runs_the_stack_of_its_time(device: str, transformer: Transformer, why: str) -> None:
+    asked = rows(1, device, **ONE_NODE, tensor_parallel=4, recomputation=int(Recomputation.NONE))
+    unsaid = answered(asked, profile(transformer))
+    assert notices(unsaid)["STACK_ASSUMED"] == (f"the software stack is not stated: taken as {MODERN!r}, for {why}")
+    said = answered(asked, profile(transformer, framework=MODERN))
+    assert "STACK_ASSUMED" not in notices(said)
+    np.testing.assert_array_equal(unsaid.step_s, said.step_s)
+    np.testing.assert_array_equal(unsaid.memory_bytes, said.memory_bytes)
+
+
+def test_a_job_that_nothing_tells_modern_runs_the_stack_of_2021_with_all_recomputed() -> None:
+    unsaid = answered(rows(1, **ONE_NODE), profile())
+    full = rows(1, **ONE_NODE, recomputation=int(Recomputation.FULL))
+    said = answered(full, profile(framework="megatron"))
+    np.testing.assert_array_equal(unsaid.step_s, said.step_s)
+    assert "taken as 'megatron'" in notices(unsaid)["STACK_ASSUMED"]
+    assert "every layer" in notices(unsaid)["RECOMPUTATION_ASSUMED"]
+    assert not {"STACK_ASSUMED", "RECOMPUTATION_ASSUMED"} & set(notices(said))
+
+
+def test_a_known_framework_leaves_its_attention_kernel_to_the_device_unless_it_says_it() -> None:
+    asked = rows(1, "H100", **ONE_NODE, recomputation=int(Recomputation.FULL))
+    names = ("megatron-lm", "megatron-lm flash-attention", "megatron-lm no-flash-attention")
+    open_name, flash, stored = (answered(asked, profile(framework=name)) for name in names)
+    np.testing.assert_array_equal(open_name.step_s, flash.step_s)
+    assert "attention kernel is not stated" in notices(open_name)["STACK_ASSUMED"]
+    assert np.asarray(stored.memory_bytes) > np.asarray(flash.memory_bytes)
+    assert "STACK_ASSUMED" not in notices(stored)
+
+
+def test_rows_that_say_nothing_and_do_not_fit_are_split_as_little_as_fits() -> None:
+    large = replace(LLAMA, layers=80, hidden_size=8192, attention_heads=64, feed_forward_size=28672)
+    asked = rows(2, "H100", nodes=8, workers=64, batch_per_worker=1, tensor_parallel=[1, 8])
+    found = answered(asked, profile(large))
+    split = asked.replaced(zero_stage=np.array([3, 1]), sequence_parallel=np.array([0, 1]))
+    np.testing.assert_array_equal(found.step_s, answered(split, profile(large)).step_s)
+    assert "do not fit" in notices(found)["SPLIT_ASSUMED"]
+    said = answered(asked, profile(large, framework=MODERN))
+    assert "SPLIT_ASSUMED" not in notices(said)
+    assert np.all(np.asarray(said.memory_bytes) > np.asarray(found.memory_bytes))
+
+
+def test_recomputation_is_the_least_that_fits_with_flash_attention() -> None:
+    asked = rows(4, "H100", nodes=1, workers=8, tensor_parallel=8, batch_per_worker=[1, 4, 16, 64])
+    unsaid = answered(asked, profile(LLAMA))
+    said = {
+        way: answered(asked.replaced(recomputation=np.full(4, int(way))), profile(LLAMA))
+        for way in (Recomputation.NONE, Recomputation.FULL)
+    }
+    needed = np.asarray(said[Recomputation.NONE].memory_bytes) - said[Recomputation.NONE].extra["memory_cache_bytes"]
+    fits = needed <= 80e9
+    assert 0 < fits.sum() < 4
+    expected = np.where(fits, said[Recomputation.NONE].step_s, said[Recomputation.FULL].step_s)
+    np.testing.assert_array_equal(unsaid.step_s, expected)
+    told = [notice.rows for notice in unsaid.notices if notice.reason == "RECOMPUTATION_ASSUMED"]
+    assert told == [tuple(np.flatnonzero(fits).tolist()), tuple(np.flatnonzero(~fits).tolist())]
