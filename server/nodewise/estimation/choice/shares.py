@@ -36,6 +36,13 @@ ABOUT_AS_GOOD: Final = 4.0 / 3.0
 """Expected error, relative to the best, up to which an estimator takes part. Expected errors are means of a few trials
 and known to about a third; whoever is worse by more than that is worse."""
 
+NOT_COMPARED: Final = 4.0
+"""Claim, relative to the least, up to which an estimator has a vote where nothing was tried: claims are of several
+hands, each off by a factor of two or so."""
+
+VOTES: Final = 3
+"""Estimators from which claims alone make a mixture: of two, the one with the stronger claim answers."""
+
 MOST_TOLD: Final = 4
 """Estimators that are named among those that have no part."""
 
@@ -115,10 +122,11 @@ def shares_of(
     tried = any(candidate.own or candidate.similar for candidate in candidates)
     errors.sort(key=lambda entry: (entry[0], entry[1].estimator))
     least = errors[0][0]
-    # Claims alone compare badly: with nothing tried, the strongest claim answers.
-    several = mixed and tried
-    able = [entry for entry in errors if entry[0] <= ABOUT_AS_GOOD * least] if several else errors[:1]
-    weights = [1.0 / max(error, 1e-9) ** 2 for error, _ in able]
+    # Claims are of several hands and compare badly: with nothing tried, several that agree outvote the strongest one.
+    able = [entry for entry in errors if entry[0] <= (ABOUT_AS_GOOD if tried else NOT_COMPARED) * least]
+    if not mixed or (not tried and len(able) < VOTES):
+        able = errors[:1]
+    weights = [1.0 / max(error, 1e-9) ** 2 if tried else 1.0 for error, _ in able]
     return tuple(
         MixtureShare(estimator=candidate.estimator, weight=weight / sum(weights), expected_log_error=error)
         for weight, (error, candidate) in zip(weights, able, strict=True)
@@ -130,7 +138,7 @@ def why(shares: Sequence[MixtureShare], candidates: Sequence[Candidate], devices
     if len(candidates) == 1:
         return "the only one that can answer"
     by_name = {candidate.estimator: candidate for candidate in candidates}
-    if not any(candidate.own or candidate.similar for candidate in candidates):
+    if len(shares) == 1 and not any(candidate.own or candidate.similar for candidate in candidates):
         return f"strongest evidence of {len(candidates)} that can answer"
     asked = tuple(devices)
     chosen = {share.estimator for share in shares}
