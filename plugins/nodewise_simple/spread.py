@@ -30,11 +30,13 @@ class Spread:
 
 
 SPREADS: Final = {
-    "last-known": Spread(0.10, 0.20),
-    "batch-line": Spread(0.10, 0.20),
-    "power-law": Spread(0.15, 0.30),
+    "last-known": Spread(0.14, 0.08),
+    "batch-line": Spread(0.24, 0.06),
+    "power-law": Spread(0.40, 0.10),
 }
-"""Nine of ten errors lie within 1.645 deviations, sources weighing alike (research/learn_simple_rules.py)."""
+"""Of the least interval score at 90 %, sources weighing alike. Entries of MLPerf and of InternEvo stay within; on clusters
+of slow links a line in the batch errs by a factor of two wherever it is asked, which is what ``near`` is for
+(research/learn_simple_rules.py)."""
 
 
 def reach_of(points: Points, rows: Rows) -> Floats:
