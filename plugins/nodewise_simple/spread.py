@@ -34,8 +34,8 @@ SPREADS: Final = {
     "batch-line": Spread(0.24, 0.06),
     "power-law": Spread(0.40, 0.10),
 }
-"""Of the least interval score at 90 %, sources weighing alike. Entries of MLPerf and of InternEvo stay within; on clusters
-of slow links a line in the batch errs by a factor of two wherever it is asked, which is what ``near`` is for
+"""Of the least interval score at 90 %, sources weighing alike. Entries of MLPerf and of InternEvo stay within; on
+clusters of slow links a line in the batch errs by a factor of two wherever it is asked, which is what ``near`` is for
 (research/learn_simple_rules.py)."""
 
 

@@ -51,7 +51,7 @@ def test_one_run_leaves_the_usual_fixed_part() -> None:
 
 def test_long_steps_shrink_with_their_share_of_a_sample() -> None:
     found = predicted("last-known", job([(512, 1024, 12.0)]), asked([(4096, 2048)]))
-    np.testing.assert_allclose(found.step_s, 3.0, rtol=0.1)
+    np.testing.assert_allclose(found.step_s, 3.0, rtol=0.15)
 
 
 def test_the_last_known_scale_is_the_largest_that_is_no_larger() -> None:

@@ -3,7 +3,7 @@
 An expected error is a mean over what is known: the estimator's own claim, its errors on similar jobs of the store, and
 its errors on the job's own runs, each predicted from the others. Estimators that are about as good as the best one
 are mixed with weights in proportion to the inverse of the squared error (J. M. Bates and C. W. J. Granger, Operational
-Research Quarterly 20(4), 1969); the others have no part.
+Research Quarterly 20(4), 1969); the others have no part. Where nothing could be tried, each has a vote.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ WEAK_LOG_ERROR: Final = 0.65
 """Error of an answer from facts alone: fitted forms that extrapolate without fitting evidence err by a factor of two
 (research/scaling.md, "Beside the published peers")."""
 
-CLAIM_WEIGHT: Final = 2.0
-"""Trials that an estimator's own claim stands for: enough that one lucky trial does not outweigh it."""
+CLAIM_WEIGHT: Final = 1.0
+"""Trials that an estimator's own claim stands for: claims are of several hands and compare badly, but one lucky trial
+is not all there is. With 2, a difference of claims outweighed a dozen small trials (docs/explanation/choice.md)."""
 
 OTHER_DEVICE_WEIGHT: Final = 0.25
 """What a similar job on another device weighs: another cluster, of which one says little of this one."""
