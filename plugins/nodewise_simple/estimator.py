@@ -26,13 +26,15 @@ from nodewise_simple.evidence import Points, Rows, Setting, points_of, rows_of, 
 from nodewise_simple.rules import Curve, Rule
 from nodewise_simple.spread import DEVIATION_TO_MEAN, Spread, reach_of
 
-__all__ = ["NOT_WHOLE", "RuleEstimator", "RuleModel", "answered"]
+__all__ = ["NOTHING_WHOLE", "NOT_WHOLE", "RuleEstimator", "RuleModel", "answered"]
 
 NOT_WHOLE: Final = Refusal.unsupported(
     "rules of one line are of all-reduce jobs of alike workers whose samples per step are known",
     "sync_mode",
     "batch_per_worker_samples",
 )
+
+NOTHING_WHOLE: Final = Assessment(refusal=NOT_WHOLE)
 
 STRENGTH: Final = 0.1
 """Of evidence that one rule makes of: it identifies nothing. What a rule expects of its errors is stated beside it."""
@@ -79,9 +81,10 @@ class RuleEstimator:
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Agree if any asked row is of a setting whose runs suffice; expect what such reaches brought elsewhere."""
         configurations = query.configurations
-        usable, rows = whole(configurations), rows_of(configurations)
+        usable = whole(configurations)
         if len(configurations) and not usable.any():
-            return Assessment(refusal=NOT_WHOLE)
+            return NOTHING_WHOLE
+        rows = rows_of(configurations)
         places: dict[Setting, list[int]] = {}
         precision = profile.workload.precision or ""
         for row, setting in enumerate(settings_of(configurations, profile.network, precision)):

@@ -116,9 +116,12 @@ def whole(configurations: Configurations) -> Mask:
     With parameter servers what a step takes hangs on how many workers share a server, and asynchronous workers do not
     wait for each other: a step time at one scale, or a line through two, is no hypothesis of either.
     """
+    exchanged = configurations.sync_mode == SyncMode.ALLREDUCE
+    if not exchanged.any():
+        return np.asarray(exchanged)
     known = (configurations.workers >= 1) & (configurations.nodes >= 1) & (configurations.samples_per_step() > 0.0)
     alike = (configurations.backup_workers == 0) & ~configurations.grouped()
-    return np.asarray(known & alike & (configurations.sync_mode == SyncMode.ALLREDUCE))
+    return np.asarray(exchanged & known & alike)
 
 
 def settings_of(configurations: Configurations, network: Network, precision: str) -> list[Setting]:

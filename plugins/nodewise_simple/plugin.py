@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodewise.plugin import BASIC_COLUMNS, Estimator, EstimatorRecord, hookimpl
+from nodewise.plugin import BASIC_COLUMNS, DEGREES, Estimator, EstimatorRecord, hookimpl
 from nodewise_simple.estimator import RuleEstimator
-from nodewise_simple.evidence import PARTITION
 from nodewise_simple.rules import RULES
 from nodewise_simple.spread import SPREADS
 from nodewise_simple.utilisation import UtilisationEstimator
@@ -27,7 +26,7 @@ _DESCRIPTIONS: Final = {
 @hookimpl
 def nodewise_estimators() -> list[EstimatorRecord]:
     """Rules on runs alone, and constant utilisation."""
-    columns = BASIC_COLUMNS | frozenset(PARTITION) | {"data_parallel", "precision"}
+    columns = BASIC_COLUMNS | frozenset(DEGREES) | {"precision"}
     rules: dict[str, Estimator] = {name: RuleEstimator(rule, SPREADS[name]) for name, rule in RULES.items()}
     return [
         EstimatorRecord(

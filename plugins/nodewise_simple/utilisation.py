@@ -29,7 +29,7 @@ from nodewise.plugin import (
     Transformer,
     Workload,
 )
-from nodewise_simple.estimator import NOT_WHOLE, STRENGTH
+from nodewise_simple.estimator import NOT_WHOLE, NOTHING_WHOLE, STRENGTH
 from nodewise_simple.evidence import PARTITION, Rows, rows_of, whole
 from nodewise_simple.spread import DEVIATION_TO_MEAN
 
@@ -142,6 +142,8 @@ class UtilisationEstimator:
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Agree where FLOPs and a peak are known, and for a transformer without runs of its own too."""
+        if len(query.configurations) and not whole(query.configurations).any():
+            return NOTHING_WHOLE
         work = _Work.of(profile.workload, query.configurations, query.catalogue)
         if not work.known.any():
             return Assessment(refusal=work.refusals[0].refusal if work.refusals else _NO_FLOPS)
