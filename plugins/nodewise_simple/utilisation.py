@@ -38,7 +38,8 @@ __all__ = ["STATED_UTILISATION", "UtilisationEstimator", "UtilisationModel", "fl
 STATED_UTILISATION: Final = 0.40
 """Of the peak of dense 16-bit products, recomputation counted, where no run of the job tells: published runs reach 0.44
 to 0.52 (Megatron on A100, D. Narayanan et al., SC 2021, table 1), 0.46 (PaLM on TPU v4), 0.30 (MT-NLG), 0.21 (GPT-3 on
-V100; all PaLM, table 3); their geometric mean, rounded."""
+V100; all PaLM, table 3); by device and format, geometric means of 16-bit runs of BigScience, llm-foundry, InternEvo and
+vTrain's nodes lie from 0.28 to 0.57."""
 
 RECOMPUTED: Final = 4.0 / 3.0
 """Forward, backward of twice as much, and the forward again, over forward and backward."""
@@ -49,7 +50,7 @@ STATED_LOG_SD: Final = 0.35
 STATED_PARTITIONED_LOG_SD: Final = 0.55
 """Standard deviation of ln(utilisation): beside runs of one partition, as rows of one source (llm-foundry, BigScience)
 spread by 0.16 and equal jobs by less; beside runs of another, as partitions of one source (vTrain, BigScience on V100)
-spread by 0.3 to 0.8; and with that of sources against each other (0.3) beside none (research/learn_simple_rules.py)."""
+spread by 0.3 to 0.8; and with that of sources against each other (0.3) beside none."""
 
 UNSAID_RECOMPUTATION_LOG_SD: Final = 0.5 * float(np.log(RECOMPUTED))
 """Half of what lies between all of it and none."""
