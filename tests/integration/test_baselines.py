@@ -22,7 +22,6 @@ DISTRIBUTION = ROOT / "examples" / "plugins" / "nodewise_baselines"
 NAMES = (
     "ernest-gpu",
     "ernest-node",
-    "last-known",
     "linear",
     "optimus-nodes",
     "optimus-workers",
@@ -34,7 +33,6 @@ PUBLISHED: Final[Mapping[str, Mapping[str, tuple[float, float, float]]]] = Mappi
     {
         "elasticflow_a100_8_to_64.csv": {
             "linear": (9.62, 0.811, 0.093),
-            "last-known": (0.216, 0.360, 0.093),
             "ernest-gpu": (0.218, 0.375, 0.058),
             "ernest-node": (0.539, 1.92, 0.093),
             "optimus-workers": (0.266, 0.454, 0.058),
@@ -44,7 +42,6 @@ PUBLISHED: Final[Mapping[str, Mapping[str, tuple[float, float, float]]]] = Mappi
         },
         "sia_t4_10_points_4_to_16_nodes.csv": {
             "linear": (2.29, 0.618, 0.092),
-            "last-known": (0.391, 0.204, 0.092),
             "ernest-gpu": (0.185, 0.148, 0.073),
             "ernest-node": (0.277, 0.257, 0.062),
             "optimus-workers": (0.207, 0.251, 0.065),

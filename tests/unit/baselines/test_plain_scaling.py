@@ -28,23 +28,16 @@ def test_the_smallest_run_need_not_be_one_worker() -> None:
     assert predicted("linear", profile(runs), configurations([(4, 32, 8)])).step_s == pytest.approx([0.5])
 
 
-def test_the_last_known_step_is_of_most_nodes_then_most_workers() -> None:
-    answer = predicted("last-known", profile(GOLDEN), configurations([(16, 64, 8), (3, 12, 4)]))
-    assert answer.step_s == pytest.approx([2.53326, 2.53326])
-    assert predicted("last-known", profile(STRONG), configurations([(8, 64, 1)])).step_s == pytest.approx([0.3])
-
-
 def test_a_line_ends_at_a_tenth_of_the_smallest_batch() -> None:
     runs: tuple[Run, ...] = ((1, 1, 10, 1.0), (1, 1, 20, 2.5))
     assert predicted("linear", profile(runs), configurations([(1, 2, 1)])).step_s == pytest.approx([0.1])
 
 
 @pytest.mark.parametrize("mode", [SyncMode.ASYNC, SyncMode.SYNC])
-@pytest.mark.parametrize("name", ["linear", "last-known"])
-def test_parameter_servers_and_a_batch_that_nobody_knows(name: str, mode: SyncMode) -> None:
+def test_parameter_servers_and_a_batch_that_nobody_knows(mode: SyncMode) -> None:
     runs: tuple[Run, ...] = ((1, 1, 0, 0.5), (2, 2, 0, 0.6))
     known = profile(runs, mode, servers=[1, 1])
-    answer = predicted(name, known, configurations([(4, 4, 0)], mode, servers=[2]))
-    assert answer.step_s == pytest.approx([0.5 if name == "linear" else 0.6])
+    answer = predicted("linear", known, configurations([(4, 4, 0)], mode, servers=[2]))
+    assert answer.step_s == pytest.approx([0.5])
     refused = predicted("linear", known, configurations([(4, 4, 32)], mode, servers=[2]))
     assert not refused.answered.any()

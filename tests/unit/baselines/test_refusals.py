@@ -18,7 +18,6 @@ NEED_BATCH = [*NEED_SCALE, "pollux"]
 def test_the_names() -> None:
     assert NAMES == [
         "linear",
-        "last-known",
         "ernest-gpu",
         "ernest-node",
         "optimus-workers",

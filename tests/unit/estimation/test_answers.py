@@ -147,7 +147,7 @@ def test_auto_takes_who_predicts_the_jobs_own_runs_though_another_claims_more() 
     engine = engine_of(boasts=rated(5.0, strength=0.6), knows=rated(1.0, strength=0.5))
     found = answer(engine, profile=profile_of(workers=(1, 2, 4, 8)))
     assert (found.basis.estimator, found.basis.mixture) == ("knows", ())
-    assert found.basis.choice.startswith("least expected error: knows (expected error 12%: 0% on 4 scales")
+    assert found.basis.choice.startswith("least expected error: knows (expected error 9%: 0% on 3 scales")
     assert "not boasts" in found.basis.choice
 
 
@@ -157,8 +157,8 @@ def test_auto_mixes_those_that_are_about_as_good_and_says_so() -> None:
     assert (found.basis.estimator, found.basis.estimator_version) == ("auto", "long 1.0 + short 1.0")
     assert [part.estimator for part in found.basis.mixture] == ["long", "short"]
     assert sum(part.weight for part in found.basis.mixture) == pytest.approx(1.0)
-    assert (found.predictions.step_s < 1.2 / ROWS.workers).all()
-    assert (found.predictions.step_s > 0.8 / ROWS.workers).all()
+    assert found.predictions.step_s == pytest.approx(1.2 / ROWS.workers), "the heavier half of two"
+    assert found.predictions.log_spread.min() > 0.1, "and what the other one says is doubt"
     assert found.interval is not None
     assert answer(engine).basis == found.basis
     assert answer(engine, profile=profile_of("")).basis.mixture == found.basis.mixture
@@ -217,8 +217,8 @@ def test_a_part_that_fails_costs_its_part(method: str) -> None:
         raise RuntimeError("secret")
 
     broken = Fake(fit=fail) if method == "fit" else Fake(fail)
-    found = answer(engine_of(broken=broken, whole=rated(1.1)))
-    np.testing.assert_allclose(found.predictions.step_s, 1.1 / ROWS.workers)
+    found = answer(engine_of(broken=broken, whole=rated(1.05)))
+    np.testing.assert_allclose(found.predictions.step_s, 1.05 / ROWS.workers)
     (notice,) = [notice for notice in found.notices if notice.reason == "PART_MISSING"]
     assert "broken has no part in the mixture (ESTIMATOR_FAILED)" in notice.message
     assert "secret" not in notice.message

@@ -58,12 +58,21 @@ def test_claims_alone_are_not_mixed() -> None:
     assert (share.estimator, share.weight) == ("a", 1.0)
 
 
+def test_where_nothing_was_tried_those_that_agree_outvote_the_strongest_claim() -> None:
+    shares = shares_of([candidate("bold", claim=0.1), candidate("a", claim=0.3), candidate("b", claim=0.3)], ["V100"])
+    assert {share.estimator: share.weight for share in shares} == dict.fromkeys(
+        ["bold", "a", "b"], pytest.approx(1 / 3)
+    )
+    (share,) = shares_of([candidate("bold", claim=0.1), candidate("a", claim=0.5), candidate("b", claim=0.5)], ["V100"])
+    assert share.estimator == "bold", "who claims less than a fourth as much has no vote"
+
+
 def test_those_about_as_good_as_the_best_are_weighed_by_the_inverse_square() -> None:
     close, best, far = candidate("close", 0.3, 0.3), candidate("best", 0.2, 0.2), candidate("far", 0.9, 0.9)
     shares = shares_of([close, best, far], ["V100"])
     assert [share.estimator for share in shares] == ["best", "close"]
     assert sum(share.weight for share in shares) == pytest.approx(1.0)
-    assert shares[0].weight / shares[1].weight == pytest.approx((0.25 / 0.2) ** 2)
+    assert shares[0].weight / shares[1].weight == pytest.approx((0.8 / 0.6) ** 2)
 
 
 def test_only_one_where_answers_cannot_be_mixed() -> None:
@@ -79,8 +88,8 @@ def test_the_reason_names_everyone_and_their_errors() -> None:
     known = [candidate("b", 0.2, similar=(trial(0.1),)), candidate("a", 0.2), candidate("c", 2.0)]
     text = why(shares_of(known, ["V100"]), known, ["V100"])
     assert text == (
-        "mixture of b 0.57 (expected error 18%: 20% on 1 scale of the job left out in turn, 10% on 1 similar job), "
-        "a 0.43 (expected error 20%: 20% on 1 scale of the job left out in turn); not c (80%)"
+        "mixture of b 0.59 (expected error 17%: 20% on 1 scale of the job left out in turn, 10% on 1 similar job), "
+        "a 0.41 (expected error 20%: 20% on 1 scale of the job left out in turn); not c (110%)"
     )
     assert why(shares_of(known[:1], ["V100"]), known[:1], ["V100"]) == "the only one that can answer"
     many = [candidate("a", 0.1), *(candidate(f"z{number}", 3.0) for number in range(6))]

@@ -32,12 +32,16 @@ def refusing(name: str, rows: list[int], steps: list[float], message: str = "no"
     return part_of(name, Predictions.of(as_floats(steps), log_spread=0.1, refusals=(refusal,)), weight)
 
 
-def test_the_step_is_the_weighted_geometric_mean_and_doubt_is_within_and_between() -> None:
+def test_the_step_is_the_weighted_median_and_doubt_is_within_and_between() -> None:
     found = mixed([part("a", [1.0], 0.75), part("b", [2.0], 0.25, log_spread=as_floats([0.3]))])
-    log_step = 0.25 * np.log(2.0)
-    np.testing.assert_allclose(found.step_s, np.exp(log_step))
-    between = 0.75 * log_step**2 + 0.25 * (np.log(2.0) - log_step) ** 2
+    np.testing.assert_allclose(found.step_s, 1.0)
+    between = 0.25 * np.log(2.0) ** 2
     np.testing.assert_allclose(found.log_spread, np.sqrt(0.75 * 0.1**2 + 0.25 * 0.3**2 + between))
+
+
+def test_a_wild_part_moves_the_step_no_further_than_to_its_neighbour() -> None:
+    parts = [part("a", [1.0], 0.4), part("b", [1.1], 0.35), part("c", [1e9], 0.25)]
+    np.testing.assert_allclose(mixed(parts).step_s, 1.1)
 
 
 def test_one_part_is_itself() -> None:

@@ -73,7 +73,7 @@ def test_many_scales_and_many_runs_cost_no_more_than_some() -> None:
     profile = job(scales * 10, [8 * batch for batch in range(1, 11) for _ in scales])
     trials_left_out(profile, SyncMode.ALLREDUCE, found)
     assert len(found.asked) == MOST_LEFT_OUT
-    assert [asked[0] for asked in found.asked] == [1, 9, 17, 24, 32, 40]
+    assert [asked[0] for asked in found.asked] == [1, 21, 40]
     assert max(len(shown) for shown in found.shown) == MOST_RUNS
 
 

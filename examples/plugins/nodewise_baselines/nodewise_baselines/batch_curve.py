@@ -21,8 +21,7 @@ FLOOR: Final = 0.1
 class BatchCurve:
     """Piecewise linear in the batch, continued linearly beyond both ends.
 
-    One measured batch tells no slope. ``proportional`` then takes the time as proportional to the samples, else as
-    constant.
+    One measured batch tells no slope: the time is then proportional to the samples.
 
     Attributes
     ----------
@@ -32,21 +31,18 @@ class BatchCurve:
 
     batch_samples: Floats
     step_s: Floats
-    proportional: bool
 
     @staticmethod
-    def of(points: Points, *, proportional: bool) -> BatchCurve:
+    def of(points: Points) -> BatchCurve:
         """The curve through points that differ in batch (points of equal batch are averaged)."""
         batches, at = np.unique(points.rows.batch_samples, return_inverse=True)
         step_s = np.bincount(at, points.step_s) / np.bincount(at)
-        return BatchCurve(as_floats(batches), as_floats(step_s), proportional)
+        return BatchCurve(as_floats(batches), as_floats(step_s))
 
     def at(self, batch_samples: Floats) -> Floats:
         """Seconds per step; NaN where one of the batches, measured or asked about, is unknown and they differ."""
         corners, step_s = self.batch_samples, self.step_s
         if len(corners) == 1:
-            if not self.proportional:
-                return as_floats(np.full(len(batch_samples), step_s[0]))
             known = (batch_samples > 0) & (corners[0] > 0)
             scale = np.divide(batch_samples, corners[0], out=np.full(len(batch_samples), np.nan), where=known)
             return as_floats(step_s[0] * np.where(batch_samples == corners[0], 1.0, scale))

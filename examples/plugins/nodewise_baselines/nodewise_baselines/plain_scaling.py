@@ -1,7 +1,4 @@
-"""The two answers that need no model: perfect scaling, and the last step time that was seen.
-
-Both are references rather than published systems: the first is what Sia assumes of a job at its first scale-up, the
-second what a user does who looks at the largest run there is.
+"""The answer that needs no model: perfect scaling, which is what Sia assumes of a job at its first scale-up.
 
 References
 ----------
@@ -21,7 +18,7 @@ from .form import Curve
 from .points import Points
 from .rows import Rows
 
-__all__ = ["LastKnown", "PerfectScaling"]
+__all__ = ["PerfectScaling"]
 
 _MODES: Final = frozenset({SyncMode.ALLREDUCE, SyncMode.SYNC, SyncMode.ASYNC})
 _REACH: Final = "rows of a known batch, or of the one unknown batch that was measured"
@@ -46,28 +43,7 @@ class PerfectScaling:
     def fitted(self, points: Points, mode: SyncMode) -> Curve:  # noqa: ARG002  # the protocol's
         """The curve of the smallest run."""
         fewest = points.where(points.rows.workers == points.rows.workers.min())
-        return _OfBatch(BatchCurve.of(fewest.where(fewest.rows.nodes == fewest.rows.nodes.min()), proportional=True))
-
-
-@dataclass(frozen=True, slots=True)
-class LastKnown:
-    """``T(n, g, m) = T(n1, g1, m)``: the step takes what it took in the largest run, at equal local batch m.
-
-    The largest run has the most nodes n1, then the most workers g1. Between measured batches the step time is
-    piecewise linear. With one measured batch it is constant: a job of constant global batch keeps its step time.
-    """
-
-    sync_modes: frozenset[SyncMode] = _MODES
-    reach: str = _REACH
-
-    def lacks(self, points: Points, mode: SyncMode) -> str:  # noqa: ARG002  # the protocol's
-        """One run is enough."""
-        return "" if len(points) else "a run"
-
-    def fitted(self, points: Points, mode: SyncMode) -> Curve:  # noqa: ARG002  # the protocol's
-        """The curve of the largest run."""
-        most = points.where(points.rows.nodes == points.rows.nodes.max())
-        return _OfBatch(BatchCurve.of(most.where(most.rows.workers == most.rows.workers.max()), proportional=False))
+        return _OfBatch(BatchCurve.of(fewest.where(fewest.rows.nodes == fewest.rows.nodes.min())))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

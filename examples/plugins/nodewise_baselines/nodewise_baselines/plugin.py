@@ -10,7 +10,7 @@ from .ernest import Ernest, per_gpu, per_node
 from .estimator import FormEstimator
 from .form import Form
 from .optimus import Optimus, with_node_servers, with_worker_servers
-from .plain_scaling import LastKnown, PerfectScaling
+from .plain_scaling import PerfectScaling
 from .pollux import Pollux
 from .reference import Reference
 
@@ -21,7 +21,6 @@ VERSION: Final = "1.0"
 
 _FORMS: Final[tuple[tuple[str, str, Form], ...]] = (
     ("linear", "Perfect scaling: a worker's step takes what it took in the smallest run", PerfectScaling()),
-    ("last-known", "The step takes what it took in the largest run", LastKnown()),
     ("ernest-gpu", "Ernest (NSDI 2016), machines read as GPUs", Ernest(per_gpu)),
     ("ernest-node", "Ernest (NSDI 2016), machines read as nodes", Ernest(per_node)),
     ("optimus-workers", "Optimus (EuroSys 2018); all-reduce with p = workers", Optimus(with_worker_servers)),

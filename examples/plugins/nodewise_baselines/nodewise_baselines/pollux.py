@@ -85,7 +85,7 @@ def sync_s_of(points: Points) -> Floats:
     measured = points.sync_s
     alone = points.where(points.rows.workers == 1)
     if len(alone):
-        one_gpu_s = BatchCurve.of(alone, proportional=True).at(points.rows.batch_samples)
+        one_gpu_s = BatchCurve.of(alone).at(points.rows.batch_samples)
         measured = as_floats(np.where(np.isfinite(measured), measured, points.step_s - one_gpu_s))
     return as_floats(np.clip(measured, _LEAST_SYNC_S, _MOST_SYNC * points.step_s))
 

@@ -1,8 +1,8 @@
 """Mixtures: one answer of several estimators' predictions.
 
-The step is the weighted geometric mean: errors of step times are ratios, and one wild prediction moves a mean of
-logarithms least. The variance of ln(step) is that within the parts plus that between them (the law of total variance),
-so that estimators that disagree widen the interval.
+The step is the weighted median: a wild prediction moves it no further than to its neighbour, and of two parts the
+heavier one answers. The mean squared deviation of ln(step) from it is that within the parts plus that between them, so
+that estimators that disagree widen the interval.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from nodewise.domain.columns import Floats, freeze
 from nodewise.domain.predictions import Notice, Predictions, RowRefusal, RowStatus
+from nodewise.estimation.estimators.check import MOST_LOG_SPREAD
 from nodewise.estimation.question import MixtureShare
 
 __all__ = ["Part", "mixed"]
@@ -25,6 +26,9 @@ Mask = NDArray[np.bool_]
 
 MEAN_TO_DEVIATION: Final = float(np.sqrt(np.pi / 2.0))
 """Standard deviation of a normal variable over the mean of its absolute value."""
+
+ROUNDING: Final = 1e-9
+"""Weights that differ by less are alike."""
 
 _ALONE: Final = ("staleness_mean", "staleness_p95", "memory_bytes", "excess_memory_bytes", "once_s")
 """Columns that a prediction may have."""
@@ -56,7 +60,7 @@ def mixed(parts: Sequence[Part]) -> Predictions:
     total = weights.sum(axis=0)
     weights = np.divide(weights, total, out=np.zeros_like(weights), where=answered & (total > 0.0))
     logs = np.stack([_log_steps(part.predictions) for part in parts])
-    log_step = (weights * logs).sum(axis=0)
+    log_step = _median(logs, weights)
     spreads = np.stack([_spread(part) for part in parts])
     variance = (weights * (spreads**2 + (logs - log_step) ** 2)).sum(axis=0)
     step_s = np.where(answered, np.exp(log_step), 0.0)
@@ -83,7 +87,7 @@ def mixed(parts: Sequence[Part]) -> Predictions:
     return Predictions(
         status=freeze(np.select([answered, too_large], [RowStatus.ANSWERED, RowStatus.INFEASIBLE_MEMORY], 2)),
         step_s=freeze(step_s),
-        log_spread=freeze(np.sqrt(np.where(answered, variance, 0.0))),
+        log_spread=freeze(np.minimum(np.sqrt(np.where(answered, variance, 0.0)), MOST_LOG_SPREAD)),
         breakdown_s=breakdown,
         bottlenecks=names,
         bottleneck_index=freeze(np.where(answered, largest, -1)),
@@ -94,6 +98,18 @@ def mixed(parts: Sequence[Part]) -> Predictions:
         refusals=_refusals(~answered & ~too_large, parts),
         notices=_notices(parts, weights),
     )
+
+
+def _median(values: Floats, weights: Floats) -> Floats:
+    """Weighted median of each column: half of the weight on either side; between two of them their mean."""
+    order = np.argsort(values, axis=0, kind="stable")
+    values, weights = np.take_along_axis(values, order, axis=0), np.take_along_axis(weights, order, axis=0)
+    below = np.cumsum(weights, axis=0)
+    half = 0.5 * below[-1]
+    columns = np.arange(values.shape[1])
+    lower = values[np.argmax(below >= half - ROUNDING, axis=0), columns]
+    upper = values[np.argmax(below > half + ROUNDING, axis=0), columns]
+    return np.where(half > 0.0, 0.5 * (lower + upper), 0.0)
 
 
 def _log_steps(predictions: Predictions) -> Floats:

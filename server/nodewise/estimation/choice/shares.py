@@ -3,7 +3,7 @@
 An expected error is a mean over what is known: the estimator's own claim, its errors on similar jobs of the store, and
 its errors on the job's own runs, each predicted from the others. Estimators that are about as good as the best one
 are mixed with weights in proportion to the inverse of the squared error (J. M. Bates and C. W. J. Granger, Operational
-Research Quarterly 20(4), 1969); the others have no part.
+Research Quarterly 20(4), 1969); the others have no part. Where nothing could be tried, each has a vote.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ WEAK_LOG_ERROR: Final = 0.65
 """Error of an answer from facts alone: fitted forms that extrapolate without fitting evidence err by a factor of two
 (research/scaling.md, "Beside the published peers")."""
 
-CLAIM_WEIGHT: Final = 2.0
-"""Trials that an estimator's own claim stands for: enough that one lucky trial does not outweigh it."""
+CLAIM_WEIGHT: Final = 1.0
+"""Trials that an estimator's own claim stands for: claims are of several hands and compare badly, but one lucky trial
+is not all there is. With 2, a difference of claims outweighed a dozen small trials (docs/explanation/choice.md)."""
 
 OTHER_DEVICE_WEIGHT: Final = 0.25
 """What a similar job on another device weighs: another cluster, of which one says little of this one."""
@@ -35,6 +36,13 @@ OTHER_DEVICE_WEIGHT: Final = 0.25
 ABOUT_AS_GOOD: Final = 4.0 / 3.0
 """Expected error, relative to the best, up to which an estimator takes part. Expected errors are means of a few trials
 and known to about a third; whoever is worse by more than that is worse."""
+
+NOT_COMPARED: Final = 4.0
+"""Claim, relative to the least, up to which an estimator has a vote where nothing was tried: claims are of several
+hands, each off by a factor of two or so."""
+
+VOTES: Final = 3
+"""Estimators from which claims alone make a mixture: of two, the one with the stronger claim answers."""
 
 MOST_TOLD: Final = 4
 """Estimators that are named among those that have no part."""
@@ -115,10 +123,11 @@ def shares_of(
     tried = any(candidate.own or candidate.similar for candidate in candidates)
     errors.sort(key=lambda entry: (entry[0], entry[1].estimator))
     least = errors[0][0]
-    # Claims alone compare badly: with nothing tried, the strongest claim answers.
-    several = mixed and tried
-    able = [entry for entry in errors if entry[0] <= ABOUT_AS_GOOD * least] if several else errors[:1]
-    weights = [1.0 / max(error, 1e-9) ** 2 for error, _ in able]
+    # Claims are of several hands and compare badly: with nothing tried, several that agree outvote the strongest one.
+    able = [entry for entry in errors if entry[0] <= (ABOUT_AS_GOOD if tried else NOT_COMPARED) * least]
+    if not mixed or (not tried and len(able) < VOTES):
+        able = errors[:1]
+    weights = [1.0 / max(error, 1e-9) ** 2 if tried else 1.0 for error, _ in able]
     return tuple(
         MixtureShare(estimator=candidate.estimator, weight=weight / sum(weights), expected_log_error=error)
         for weight, (error, candidate) in zip(weights, able, strict=True)
@@ -130,7 +139,7 @@ def why(shares: Sequence[MixtureShare], candidates: Sequence[Candidate], devices
     if len(candidates) == 1:
         return "the only one that can answer"
     by_name = {candidate.estimator: candidate for candidate in candidates}
-    if not any(candidate.own or candidate.similar for candidate in candidates):
+    if len(shares) == 1 and not any(candidate.own or candidate.similar for candidate in candidates):
         return f"strongest evidence of {len(candidates)} that can answer"
     asked = tuple(devices)
     chosen = {share.estimator for share in shares}

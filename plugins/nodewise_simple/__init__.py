@@ -1,0 +1,1 @@
+"""Rules of one line: what a job does at another scale, by no more than arithmetic on its runs."""

@@ -1,0 +1,131 @@
+"""A rule as an estimator: answers a setting that was run, exactly where it was, and says how far it reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import (
+    Assessment,
+    Configurations,
+    Context,
+    Floats,
+    Network,
+    Options,
+    Predictions,
+    Profile,
+    Query,
+    Refusal,
+    RowRefusal,
+    as_ints,
+)
+from nodewise_simple.evidence import Points, Rows, Setting, points_of, rows_of, settings_of, whole
+from nodewise_simple.rules import Curve, Rule
+from nodewise_simple.spread import DEVIATION_TO_MEAN, Spread, reach_of
+
+__all__ = ["NOTHING_WHOLE", "NOT_WHOLE", "RuleEstimator", "RuleModel", "answered"]
+
+NOT_WHOLE: Final = Refusal.unsupported(
+    "rules of one line are of all-reduce jobs of alike workers whose samples per step are known",
+    "sync_mode",
+    "batch_per_worker_samples",
+)
+
+NOTHING_WHOLE: Final = Assessment(refusal=NOT_WHOLE)
+
+STRENGTH: Final = 0.1
+"""Of evidence that one rule makes of: it identifies nothing. What a rule expects of its errors is stated beside it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RuleModel:
+    """Curves by setting, and what the others lack."""
+
+    spread: Spread
+    network: Network
+    precision: str
+    points: Mapping[Setting, Points]
+    curves: Mapping[Setting, Curve | str]
+
+    def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002  # the protocol's
+        """Predict every row at once; a setting that was not run is refused."""
+        usable, rows = whole(configurations), rows_of(configurations)
+        refused: dict[Refusal, list[int]] = {}
+        places: dict[Setting, list[int]] = {}
+        for row, setting in enumerate(settings_of(configurations, self.network, self.precision)):
+            if not usable[row]:
+                refused.setdefault(NOT_WHOLE, []).append(row)
+            elif isinstance(curve := self.curves.get(setting, ""), str):
+                refused.setdefault(lacking(curve, setting), []).append(row)
+            else:
+                places.setdefault(setting, []).append(row)
+        pieces = []
+        for setting, at in places.items():
+            own, points, curve = rows.take(np.array(at)), self.points[setting], self.curves[setting]
+            assert not isinstance(curve, str)
+            pieces.append((as_ints(at), answered(curve(own), points, own, self.spread)))
+        refusals = tuple(RowRefusal(tuple(out), refusal) for refusal, out in refused.items())
+        return Predictions.joined(len(configurations), pieces, refusals=refusals)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleEstimator:
+    """Fits one rule to every setting that was run."""
+
+    rule: Rule
+    spread: Spread
+
+    def assess(self, profile: Profile, query: Query) -> Assessment:
+        """Agree if any asked row is of a setting whose runs suffice; expect what such reaches brought elsewhere."""
+        configurations = query.configurations
+        usable = whole(configurations)
+        if len(configurations) and not usable.any():
+            return NOTHING_WHOLE
+        rows = rows_of(configurations)
+        places: dict[Setting, list[int]] = {}
+        precision = profile.workload.precision or ""
+        for row, setting in enumerate(settings_of(configurations, profile.network, precision)):
+            if usable[row]:
+                places.setdefault(setting, []).append(row)
+        known = points_of(profile)
+        evidence: list[str] = []
+        expected: list[Floats] = []
+        refusal = Refusal.missing("no run of an all-reduce job is known", "observations")
+        for setting, at in places.items():
+            points = known.get(setting)
+            curve = "" if points is None else self.rule(points)
+            if points is None or isinstance(curve, str):
+                refusal = lacking(str(curve), setting)
+                continue
+            evidence.append(f"{len(points)} measured configurations on {setting.device or 'a device not stated'}")
+            expected.append(self.spread.at(reach_of(points, rows.take(np.array(at)))))
+        if not expected:
+            return Assessment(refusal=refusal)
+        claim = DEVIATION_TO_MEAN * float(np.concatenate(expected).mean())
+        return Assessment(evidence=tuple(dict.fromkeys(evidence)), strength=STRENGTH, expected_log_error=claim)
+
+    def fit(self, profile: Profile, context: Context) -> RuleModel:  # noqa: ARG002  # the protocol's
+        """Draw the rule's curve through the points of every setting."""
+        points = points_of(profile)
+        curves = {setting: self.rule(each) for setting, each in points.items()}
+        return RuleModel(self.spread, profile.network, profile.workload.precision or "", points, curves)
+
+
+def answered(step_s: Floats, points: Points, rows: Rows, spread: Spread) -> Predictions:
+    """Rows of one setting, with what was measured where it was."""
+    measured, at = points.found(rows)
+    reach = reach_of(points, rows)
+    return Predictions.of(
+        np.where(measured, points.step_s[at], step_s),
+        log_spread=spread.at(reach),
+        extrapolation=np.exp(np.maximum(reach, 0.0)),
+    )
+
+
+def lacking(what: str, setting: Setting) -> Refusal:
+    """Why a setting has no curve."""
+    where = f"on {setting.device or 'a device that is not stated'} over this link, in this format and partition"
+    return Refusal.missing(f"{what or 'a run'} is needed {where}", "observations")

@@ -1,0 +1,50 @@
+"""How far off the rules are: deviations of ln(step time) that grow with the distance from what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import MEASUREMENT_LOG_SPREAD, Floats
+from nodewise_simple.evidence import Points, Rows
+
+__all__ = ["DEVIATION_TO_MEAN", "SPREADS", "Spread", "reach_of"]
+
+DEVIATION_TO_MEAN: Final = float(np.sqrt(2.0 / np.pi))
+"""Mean of the absolute value of a normal variable over its standard deviation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Standard deviation of ln(step time): ``near`` beside the runs, and ``per_reach`` for each unit of reach."""
+
+    near: float
+    per_reach: float
+
+    def at(self, reach: Floats) -> Floats:
+        """Of rows so far away; a run itself (reach below 0) is what it is but for noise."""
+        away = np.hypot(self.near, self.per_reach * np.maximum(reach, 0.0))
+        return np.where(reach < 0.0, MEASUREMENT_LOG_SPREAD, away)
+
+
+SPREADS: Final = {
+    "last-known": Spread(0.14, 0.08),
+    "batch-line": Spread(0.24, 0.06),
+    "power-law": Spread(0.40, 0.10),
+}
+"""Of the least interval score at 90 %, sources weighing alike. Entries of MLPerf and of InternEvo stay within; on
+clusters of slow links a line in the batch errs by a factor of two wherever it is asked, which is what ``near`` is for
+(research/learn_simple_rules.py)."""
+
+
+def reach_of(points: Points, rows: Rows) -> Floats:
+    """Ln of the factors in workers and in samples per worker by which rows lie beyond the runs; -1 of what was run."""
+    samples = points.rows.samples_per_worker
+    asked = rows.samples_per_worker
+    outside = np.maximum(samples.min() / asked, asked / samples.max())
+    workers = points.rows.workers
+    beyond = np.maximum(rows.workers / workers.max(), workers.min() / rows.workers)
+    reach = np.log(np.maximum(outside, 1.0)) + np.log(np.maximum(beyond, 1.0))
+    return np.where(points.found(rows)[0], -1.0, reach)

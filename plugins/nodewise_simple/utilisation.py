@@ -1,0 +1,214 @@
+"""Constant utilisation: every device computes at one share of its peak, whatever the partition and the scale.
+
+``T = F / (g u P)`` of the FLOPs ``F`` of a step on ``g`` devices of peak ``P``. A transformer's token takes 6 FLOPs a
+parameter that it visits, and 12 ``L a s`` for attention of size ``a`` over ``s`` tokens (A. Chowdhery et al., "PaLM",
+J. Machine Learning Research 24, 2023, appendix B); layers that are computed again take a third more (D. Narayanan et
+al., SC 2021).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import (
+    Assessment,
+    Catalogue,
+    Configurations,
+    Context,
+    Floats,
+    Options,
+    Predictions,
+    Profile,
+    Query,
+    Recomputation,
+    Refusal,
+    RowRefusal,
+    Transformer,
+    Workload,
+)
+from nodewise_simple.estimator import NOT_WHOLE, NOTHING_WHOLE, STRENGTH
+from nodewise_simple.evidence import PARTITION, Rows, rows_of, whole
+from nodewise_simple.spread import DEVIATION_TO_MEAN
+
+__all__ = ["STATED_UTILISATION", "UtilisationEstimator", "UtilisationModel", "flops_per_sample"]
+
+STATED_UTILISATION: Final = 0.40
+"""Of the peak of dense 16-bit products, recomputation counted, where no run of the job tells: published runs reach 0.44
+to 0.52 (Megatron on A100, D. Narayanan et al., SC 2021, table 1), 0.46 (PaLM on TPU v4), 0.30 (MT-NLG), 0.21 (GPT-3 on
+V100; all PaLM, table 3); by device and format, geometric means of 16-bit runs of BigScience, llm-foundry, InternEvo and
+vTrain's nodes lie from 0.28 to 0.57."""
+
+RECOMPUTED: Final = 4.0 / 3.0
+"""Forward, backward of twice as much, and the forward again, over forward and backward."""
+
+ALIKE_LOG_SD: Final = 0.20
+OTHER_PARTITION_LOG_SD: Final = 0.45
+STATED_LOG_SD: Final = 0.35
+STATED_PARTITIONED_LOG_SD: Final = 0.55
+"""Standard deviation of ln(utilisation): beside runs of one partition, as rows of one source (llm-foundry, BigScience)
+spread by 0.16 and equal jobs by less; beside runs of another, as partitions of one source (vTrain, BigScience on V100)
+spread by 0.3 to 0.8; and with that of sources against each other (0.3) beside none."""
+
+UNSAID_RECOMPUTATION_LOG_SD: Final = 0.5 * float(np.log(RECOMPUTED))
+"""Half of what lies between all of it and none."""
+
+_FORMATS: Final = ("bf16", "fp16", "tf32", "fp32")
+"""Where the job states none: the narrowest that training commonly uses on a device."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Work:
+    """Seconds of each row at the whole peak, and why the rows that have none are refused."""
+
+    rows: Rows
+    at_peak_s: Floats
+    refusals: tuple[RowRefusal, ...]
+
+    @staticmethod
+    def of(workload: Workload, configurations: Configurations, catalogue: Catalogue) -> _Work:
+        rows, flops = rows_of(configurations), flops_per_sample(workload)
+        peaks = _peaks(configurations, workload.precision or "", catalogue)
+        again = configurations.recomputation == int(Recomputation.FULL)
+        work = np.where(again, RECOMPUTED, 1.0) * flops * rows.samples_per_worker
+        refusals = RowRefusal.first(
+            len(rows),
+            [
+                (~whole(configurations), NOT_WHOLE),
+                (np.full(len(rows), flops <= 0.0), _NO_FLOPS),
+                (peaks <= 0.0, _NO_PEAK),
+            ],
+        )
+        return _Work(rows, np.divide(work, peaks, out=np.ones(len(rows)), where=peaks > 0.0), refusals)
+
+    @property
+    def known(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        return RowRefusal.left(len(self.rows), self.refusals)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Measured:
+    """Utilisations of a job's runs, and how each was partitioned."""
+
+    utilisations: Floats
+    partitions: Floats
+
+    @staticmethod
+    def of(profile: Profile, catalogue: Catalogue) -> _Measured:
+        observations = profile.observations
+        if not len(observations):
+            return _Measured(np.zeros(0), np.zeros((0, len(PARTITION))))
+        work = _Work.of(profile.workload, observations.configurations, catalogue)
+        usable = work.known & (observations.steps_per_s > 0.0)
+        utilisations = work.at_peak_s[usable] * observations.steps_per_s[usable]
+        return _Measured(utilisations, _partitions(observations.configurations)[usable])
+
+    def __len__(self) -> int:
+        return len(self.utilisations)
+
+    def at(self, partitions: Floats) -> tuple[Floats, Floats]:
+        """Utilisation of rows partitioned so, and the deviation of its ln: of runs alike, else of all, else stated."""
+        if not len(self):
+            plain = np.all(partitions[:, :-1] <= _PLAIN, axis=1)
+            unsaid = np.where(partitions[:, -1] == int(Recomputation.UNSPECIFIED), UNSAID_RECOMPUTATION_LOG_SD, 0.0)
+            spread = np.hypot(np.where(plain, STATED_LOG_SD, STATED_PARTITIONED_LOG_SD), unsaid)
+            return np.full(len(partitions), STATED_UTILISATION), spread
+        logs = np.log(self.utilisations)
+        alike = np.all(partitions[:, None, :] == self.partitions[None, :, :], axis=2)
+        own = alike.any(axis=1)
+        weights = alike | ~own[:, None]
+        return np.exp(weights @ logs / weights.sum(axis=1)), np.where(own, ALIKE_LOG_SD, OTHER_PARTITION_LOG_SD)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UtilisationModel:
+    """Utilisations of the runs, if any, and what they are used for."""
+
+    workload: Workload
+    catalogue: Catalogue
+    measured: _Measured
+
+    def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002  # the protocol's
+        """Predict every row whose FLOPs and peak are known."""
+        work = _Work.of(self.workload, configurations, self.catalogue)
+        utilisation, log_spread = self.measured.at(_partitions(configurations))
+        return Predictions.of(work.at_peak_s / utilisation, log_spread=log_spread, refusals=work.refusals)
+
+
+@dataclass(frozen=True, slots=True)
+class UtilisationEstimator:
+    """The utilisation of the job's own runs, or a published one."""
+
+    def assess(self, profile: Profile, query: Query) -> Assessment:
+        """Agree where FLOPs and a peak are known, and for a transformer without runs of its own too."""
+        if len(query.configurations) and not whole(query.configurations).any():
+            return NOTHING_WHOLE
+        work = _Work.of(profile.workload, query.configurations, query.catalogue)
+        if not work.known.any():
+            return Assessment(refusal=work.refusals[0].refusal if work.refusals else _NO_FLOPS)
+        measured = _Measured.of(profile, query.catalogue)
+        if not len(measured) and profile.workload.transformer is None:
+            return Assessment(refusal=_NO_RUN)
+        utilisation, spread = measured.at(_partitions(query.configurations)[work.known])
+        told = f"{len(measured)} runs" if len(measured) else "published runs of transformers"
+        return Assessment(
+            evidence=(f"{utilisation.mean():.0%} of the devices' peak, as in {told}",),
+            strength=STRENGTH,
+            expected_log_error=DEVIATION_TO_MEAN * float(spread.mean()),
+        )
+
+    def fit(self, profile: Profile, context: Context) -> UtilisationModel:
+        """Nothing is fitted: the utilisations of the runs."""
+        return UtilisationModel(profile.workload, context.catalogue, _Measured.of(profile, context.catalogue))
+
+
+def flops_per_sample(workload: Workload) -> float:
+    """Of forward and backward pass; 0 = not known."""
+    if workload.flops_per_sample:
+        return workload.flops_per_sample
+    return 0.0 if workload.transformer is None else _transformer_flops(workload.transformer)
+
+
+def _transformer_flops(model: Transformer) -> float:
+    heads = model.attention_heads
+    attention = heads * (model.head_size or model.hidden_size / heads)
+    projections = attention * (2.0 + 2.0 * (model.key_value_heads or heads) / heads)
+    inner = model.feed_forward_size or 4 * model.hidden_size
+    with_experts = (model.expert_layers or model.layers) / model.layers if model.experts else 0.0
+    visited = model.experts_per_token * (model.expert_feed_forward_size or inner)
+    visited += model.shared_expert_feed_forward_size
+    width = (1.0 - with_experts) * inner + with_experts * visited
+    layer = model.hidden_size * (projections + (3.0 if model.gated_feed_forward else 2.0) * width)
+    parameters = model.layers * layer + model.hidden_size * model.vocabulary_size
+    per_token = 6.0 * parameters + 12.0 * model.layers * attention * model.sequence_length
+    return float(per_token * model.sequence_length)
+
+
+def _peaks(configurations: Configurations, precision: str, catalogue: Catalogue) -> Floats:
+    """FLOP/s of each row's device in its number format; 0 = not known."""
+    found: dict[tuple[str, str], float] = {}
+    named = configurations.precisions
+    pairs = zip(configurations.device_names(), configurations.precision_index.tolist(), strict=True)
+    keys = [(device, named[index] or precision) for device, index in pairs]
+    for device, number_format in dict.fromkeys(keys):
+        facts = catalogue.device(device) or {}
+        formats = (number_format,) if number_format else _FORMATS
+        peaks = (facts.get(f"{each}_flops_per_s", 0.0) for each in formats)
+        found[device, number_format] = next((peak for peak in peaks if peak), 0.0)
+    return np.array([found[key] for key in keys])
+
+
+def _partitions(configurations: Configurations) -> Floats:
+    return np.stack([getattr(configurations, name) for name in PARTITION], axis=1).astype(np.float64)
+
+
+_PLAIN: Final = np.array([1, 1, 1, 1, 0, 1, 0])
+"""Largest values of PARTITION, but recomputation, of a replica that is one device."""
+
+_NO_FLOPS: Final = Refusal.missing(
+    "the FLOPs of a sample, or a transformer's dimensions, are needed", "flops_per_sample"
+)
+_NO_PEAK: Final = Refusal.missing("the catalogue has no peak of the device in this number format", "device")
+_NO_RUN: Final = Refusal.missing("a run is needed: published utilisations are of transformers", "observations")
