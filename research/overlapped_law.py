@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.plugin import Floats
@@ -32,7 +32,7 @@ from nodewise_scaling.fitting import fitted
 from nodewise_scaling.overlapped import NOISE_SD, Law, overlapped
 from nodewise_scaling.parameters import LEVEL
 from nodewise_scaling.points import averaged
-from nodewise_scaling.prior import shipped
+from nodewise_scaling.prior import PSEUDO_JOBS, shipped
 
 NOMINAL: Final = 1.6448536269514722
 """Deviations of a normal 90 % interval."""
@@ -41,6 +41,9 @@ LANGUAGE_MODELS: Final = ("gpt", "llama")
 """What the names of language models begin with."""
 
 SHIPPED: Final = Path(__file__).resolve().parent.parent / "plugins" / "nodewise_scaling" / "shipped_prior.json"
+
+ROUNDS: Final = 100
+"""Of expectation and maximisation."""
 
 PARTS: Final = {"kind": 0, "organisation": 1, "device": 2}
 """Of a job's name."""
@@ -155,9 +158,10 @@ def _key(row: Mapping[str, str]) -> tuple[float, ...]:
 def shares_of(jobs: Iterable[Job], law: Law) -> dict[str, tuple[float, float]]:
     """By device the jobs whose exchange hides, by their probabilities, and all that ran on several workers.
 
-    A job's probability is how much likelier its rows that may not be seen are by this hypothesis, given the others.
+    A job's odds are how much likelier its rows that may not be seen are by this hypothesis, given the others; the
+    device's share is the one that its jobs make likeliest (expectation and maximisation), with PSEUDO_JOBS beside them.
     """
-    knowledge, found = shipped(), defaultdict[str, list[float]](list)
+    knowledge, odds = shipped(), defaultdict[str, list[float]](list)
     for job in jobs:
         told = []
         for rows in (job.shown, np.ones(len(job.step_s), dtype=bool)):
@@ -167,9 +171,18 @@ def shares_of(jobs: Iterable[Job], law: Law) -> dict[str, tuple[float, float]]:
             mean, sd = knowledge.of(job.device)
             told.append(odds_of(overlapped(points, job.log_peak, law), fitted(points, mean, sd), float(sd[LEVEL])))
         else:
-            found[job.device].append(float(expit(told[1] - told[0])))
-            print(f"{job.name} on {job.device}: {told[0]:.1f}, {told[1]:.1f}: {found[job.device][-1]:.2f}")
-    return {device: (round(sum(told), 2), float(len(told))) for device, told in sorted(found.items())}
+            odds[job.device].append(told[1] - told[0])
+            print(
+                f"{job.name} on {job.device}: ln odds {told[0]:.1f} of the shown, {odds[job.device][-1]:.1f} of the others"
+            )
+    found = {}
+    for device, logs in sorted(odds.items()):
+        hidden = 0.5 * len(logs)
+        for _ in range(ROUNDS):
+            share = (hidden + 0.5 * PSEUDO_JOBS) / (len(logs) + PSEUDO_JOBS)
+            hidden = float(expit(np.array(logs) + logit(share)).sum())
+        found[device] = (round(hidden, 2), float(len(logs)))
+    return found
 
 
 def _samples(job: Job) -> Floats:

@@ -40,15 +40,25 @@ NAME: Final = "scaling"
 SEVERAL_NODES: Final = 0.8
 ONE_NODE: Final = 0.5
 ONE_POINT: Final = 0.3
+LONE_WORKERS: Final = 0.2
 OTHER_DEVICE: Final = 0.1
-"""Strength of evidence: runs across nodes; inside one node; a single configuration; on other devices alone."""
+"""Strength of evidence: runs across nodes; inside one node; a single configuration; workers alone; other devices."""
+
+EXPECTED_LOG_ERROR: Final = {
+    SEVERAL_NODES: 0.10,
+    ONE_NODE: 0.15,
+    ONE_POINT: 0.20,
+    LONE_WORKERS: 0.60,
+    OTHER_DEVICE: 0.40,
+}
+"""Mean |ln(predicted / measured)| by strength, as measured with sources left out (docs/accuracy.md)."""
 
 
 TEMPER: Final = 0.5
 """What runs weigh in the odds of the two hypotheses: neither is true, and runs at small scale tell little of what
 happens at a large one (P. Gruenwald, "The Safe Bayesian", ALT 2012)."""
 
-LEAST_SHARE: Final = 0.05
+LEAST_SHARE: Final = 0.15
 """A hypothesis that is less probable than this is not followed."""
 
 PEAKS: Final = ("fp16_flops_per_s", "bf16_flops_per_s")
@@ -97,7 +107,9 @@ class ScalingEstimator:
         weakest = min(
             OTHER_DEVICE if route.evidence is None else _strength(settings[route.evidence]) for route, settings in used
         )
-        return Assessment(evidence=tuple(dict.fromkeys(lines)), strength=weakest)
+        return Assessment(
+            evidence=tuple(dict.fromkeys(lines)), strength=weakest, expected_log_error=EXPECTED_LOG_ERROR[weakest]
+        )
 
     def fit(self, profile: Profile, context: Context) -> Model:
         """Fit every split and device that was measured, by itself, and then with what other devices say of it."""
@@ -123,7 +135,7 @@ def _fitted(evidence: Mapping[Setting, Points], context: Context, precision: str
         known = sources if points.exchange_seen else where_unseen
         multiplier = known.knowledge.multiplier(known.name_of(setting.device), INTERVAL_LEVEL)
         fit = supported(setting, known)
-        other, share = _overlapped(setting, fit, known) if points.exchange_seen else (None, 0.0)
+        other, share = _overlapped(setting, fit, known)
         models[setting] = DeviceModel(fit, multiplier, points, overlapped=other, overlapped_share=share)
     return SettingsModel(models, where_unseen, _notices(evidence, sources))
 
@@ -173,6 +185,8 @@ def log_peak(device: str, catalogue: Catalogue) -> float | None:
 
 
 def _strength(points: Points) -> float:
+    if not points.exchange_seen:
+        return LONE_WORKERS
     if len(points) == 1:
         return ONE_POINT
     return SEVERAL_NODES if np.any(points.keys[:, 0] > 1.0) else ONE_NODE

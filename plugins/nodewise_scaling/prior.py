@@ -19,7 +19,7 @@ from nodewise_scaling.fitting import Fitted, fitted
 from nodewise_scaling.parameters import COUNT, HYPER_SD, NAMES
 from nodewise_scaling.points import Points
 
-__all__ = ["NO_BOUNDS", "Knowledge", "Lesson", "offset_of", "shipped", "updated"]
+__all__ = ["NO_BOUNDS", "PSEUDO_JOBS", "Knowledge", "Lesson", "offset_of", "shipped", "updated"]
 
 SAME_DEVICE: Final = 4.0
 """What errors of jobs on the same device weigh in an interval, against those on others."""
@@ -30,7 +30,7 @@ UNTRIED_MULTIPLIER: Final = 2.0
 UNKNOWN_DEVICE: Final = 1.5
 """What the multiplier of a device without scores of its own is wider by: its cluster may be unlike any."""
 
-PSEUDO_JOBS: Final = 2.0
+PSEUDO_JOBS: Final = 1.0
 """Jobs of a device that all devices' usual share of hidden exchange counts as."""
 
 NO_BOUNDS: Final = (np.full(COUNT, -np.inf), np.full(COUNT, np.inf))
@@ -75,7 +75,7 @@ class Knowledge:
     @property
     def where_unseen(self) -> Knowledge:
         """What holds for a job of which no run had a second worker."""
-        return self.unseen or self
+        return self if self.unseen is None else replace(self.unseen, overlapped=self.overlapped)
 
     def of(self, device: str) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the parameters of a new job on a device."""
