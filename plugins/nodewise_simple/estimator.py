@@ -105,7 +105,12 @@ class RuleEstimator:
         if not expected:
             return Assessment(refusal=refusal)
         claim = DEVIATION_TO_MEAN * float(np.concatenate(expected).mean())
-        return Assessment(evidence=tuple(dict.fromkeys(evidence)), strength=STRENGTH, expected_log_error=claim)
+        return Assessment(
+            evidence=tuple(dict.fromkeys(evidence)),
+            strength=STRENGTH,
+            expected_log_error=claim,
+            refused_count=len(configurations) - sum(map(len, expected)),
+        )
 
     def fit(self, profile: Profile, context: Context) -> RuleModel:  # noqa: ARG002  # the protocol's
         """Draw the rule's curve through the points of every setting."""

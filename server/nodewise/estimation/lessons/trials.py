@@ -70,6 +70,11 @@ class Trial:
         """Mean of |ln(predicted / measured)|."""
         return float(np.abs(self.log_errors).mean())
 
+    @property
+    def stated_log_error(self) -> float:
+        """Mean of |ln(predicted / measured)| by the estimator's own deviations; 0 = none stated."""
+        return float(self.log_spreads.mean() * np.sqrt(2.0 / np.pi)) if self.log_spreads.all() else 0.0
+
 
 def distance_of(predictions: Predictions) -> Floats:
     """Ln of the factor by which each row lies beyond the evidence, LEAST_DISTANCE at least."""
