@@ -32,7 +32,8 @@ CLAIM_WEIGHT: Final = 1.0
 is not all there is. With 2, a difference of claims outweighed a dozen small trials (docs/explanation/choice.md)."""
 
 OTHER_DEVICE_WEIGHT: Final = 0.25
-"""What a similar job on another device weighs: another cluster, of which one says little of this one."""
+"""What a similar job on another device weighs: another cluster, of which one says little of this one. However many,
+they say no more than a claim."""
 
 ABOUT_AS_GOOD: Final = 4.0 / 3.0
 """Expected error, relative to the best, up to which an estimator takes part. Expected errors are means of a few trials
@@ -79,8 +80,9 @@ class Candidate:
         total, weight = CLAIM_WEIGHT * claim, CLAIM_WEIGHT
         for trial in self.own:
             total, weight = total + _told(trial, claim), weight + 1.0
+        elsewhere = sum(trial.device not in asked for trial in self.similar)
         for trial in self.similar:
-            of_device = 1.0 if trial.device in asked else OTHER_DEVICE_WEIGHT
+            of_device = 1.0 if trial.device in asked else min(OTHER_DEVICE_WEIGHT, CLAIM_WEIGHT / elsewhere)
             total, weight = total + of_device * _told(trial, claim), weight + of_device
         return total / weight
 
