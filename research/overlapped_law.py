@@ -172,9 +172,7 @@ def shares_of(jobs: Iterable[Job], law: Law) -> dict[str, tuple[float, float]]:
             told.append(odds_of(overlapped(points, job.log_peak, law), fitted(points, mean, sd), float(sd[LEVEL])))
         else:
             odds[job.device].append(told[1] - told[0])
-            print(
-                f"{job.name} on {job.device}: ln odds {told[0]:.1f} of the shown, {odds[job.device][-1]:.1f} of the others"
-            )
+            print(f"{job.name} on {job.device}: ln odds {told[0]:.1f} by the shown, {odds[job.device][-1]:.1f} beyond")
     found = {}
     for device, logs in sorted(odds.items()):
         hidden = 0.5 * len(logs)

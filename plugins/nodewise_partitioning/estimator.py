@@ -52,8 +52,8 @@ KNOWN_DEVICE: Final = "a100"
 OTHER_WIDENED: Final = 2.0
 """How much wider the priors of a stack's numbers are for another stack or device than the defaults were fitted to."""
 
-EXPECTED_LOG_ERROR: Final[Mapping[float, float]] = {FACTS_ALONE: 0.08, OWN_RUNS: 0.05}
-"""Mean |ln(predicted / measured)| by strength (research/partitioning.md); facts alone on other devices: more."""
+EXPECTED_LOG_ERROR: Final[Mapping[float, float]] = {FACTS_ALONE: 0.10, OWN_RUNS: 0.07}
+"""Mean |ln(predicted / measured)| by strength, the middle of tables with their source left out (docs/accuracy.md)."""
 
 
 class PartitioningEstimator:

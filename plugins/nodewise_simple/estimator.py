@@ -24,7 +24,7 @@ from nodewise.plugin import (
 )
 from nodewise_simple.evidence import Points, Rows, Setting, points_of, rows_of, settings_of, whole
 from nodewise_simple.rules import Curve, Rule
-from nodewise_simple.spread import DEVIATION_TO_MEAN, Spread, reach_of
+from nodewise_simple.spread import DEVIATION_TO_MEAN, Spread, deviations_of, reach_of
 
 __all__ = ["NOTHING_WHOLE", "NOT_WHOLE", "RuleEstimator", "RuleModel", "answered"]
 
@@ -101,11 +101,16 @@ class RuleEstimator:
                 refusal = lacking(str(curve), setting)
                 continue
             evidence.append(f"{len(points)} measured configurations on {setting.device or 'a device not stated'}")
-            expected.append(self.spread.at(reach_of(points, rows.take(np.array(at)))))
+            expected.append(deviations_of(points, rows.take(np.array(at)), self.spread))
         if not expected:
             return Assessment(refusal=refusal)
         claim = DEVIATION_TO_MEAN * float(np.concatenate(expected).mean())
-        return Assessment(evidence=tuple(dict.fromkeys(evidence)), strength=STRENGTH, expected_log_error=claim)
+        return Assessment(
+            evidence=tuple(dict.fromkeys(evidence)),
+            strength=STRENGTH,
+            expected_log_error=claim,
+            refused_count=len(configurations) - sum(map(len, expected)),
+        )
 
     def fit(self, profile: Profile, context: Context) -> RuleModel:  # noqa: ARG002  # the protocol's
         """Draw the rule's curve through the points of every setting."""
@@ -120,7 +125,7 @@ def answered(step_s: Floats, points: Points, rows: Rows, spread: Spread) -> Pred
     reach = reach_of(points, rows)
     return Predictions.of(
         np.where(measured, points.step_s[at], step_s),
-        log_spread=spread.at(reach),
+        log_spread=deviations_of(points, rows, spread),
         extrapolation=np.exp(np.maximum(reach, 0.0)),
     )
 

@@ -34,7 +34,7 @@ def nodewise_estimators() -> list[EstimatorRecord]:
             version=VERSION,
             description=_DESCRIPTIONS[name],
             estimator=estimator,
-            capabilities=frozenset({"observations", "sync-mode:allreduce"}),
+            capabilities=frozenset({"observations", "quick", "sync-mode:allreduce"}),
             columns=columns,
         )
         for name, estimator in {**rules, "constant-utilisation": UtilisationEstimator()}.items()

@@ -10,7 +10,7 @@ import numpy as np
 from nodewise.plugin import MEASUREMENT_LOG_SPREAD, Floats
 from nodewise_simple.evidence import Points, Rows
 
-__all__ = ["DEVIATION_TO_MEAN", "SPREADS", "Spread", "reach_of"]
+__all__ = ["DEVIATION_TO_MEAN", "SPREADS", "Spread", "deviations_of", "reach_of"]
 
 DEVIATION_TO_MEAN: Final = float(np.sqrt(2.0 / np.pi))
 """Mean of the absolute value of a normal variable over its standard deviation."""
@@ -37,6 +37,18 @@ SPREADS: Final = {
 """Of the least interval score at 90 %, sources weighing alike. Entries of MLPerf and of InternEvo stay within; on
 clusters of slow links a line in the batch errs by a factor of two wherever it is asked, which is what ``near`` is for
 (research/learn_simple_rules.py)."""
+
+
+UNSEEN_EXCHANGE: Final = 0.9
+"""Standard deviation of ln(step time) of several workers where no run had a second one: rules that know one worker
+err by 0.3 to 1.1 on average, by cluster (docs/accuracy.md, one row a job)."""
+
+
+def deviations_of(points: Points, rows: Rows, spread: Spread) -> Floats:
+    """Standard deviation of ln(step time) of some rows, by the runs of their setting."""
+    found = spread.at(reach_of(points, rows))
+    unseen = (rows.workers > 1.0) & (points.rows.workers.max() == 1.0)
+    return np.where(unseen, np.hypot(found, UNSEEN_EXCHANGE), found)
 
 
 def reach_of(points: Points, rows: Rows) -> Floats:

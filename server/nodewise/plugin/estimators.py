@@ -90,12 +90,15 @@ class Assessment:
         0 to 1: 0 facts alone, 0.5 measurements of another kind or scale, 1 measurements that identify every constant.
     expected_log_error : float or None
         The estimator's own guess of its mean |ln(predicted / measured)|, if it has one.
+    refused_count : int
+        Rows of the question that it knows it would refuse; others answer them, if they can.
     """
 
     refusal: Refusal | None = None
     evidence: tuple[str, ...] = ()
     strength: float = 0.0
     expected_log_error: float | None = None
+    refused_count: int = 0
 
 
 class Model(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +15,7 @@ from nodewise.domain.configurations import SyncMode
 from nodewise.estimation.choice.shares import (
     ABOUT_AS_GOOD,
     CLAIM_WEIGHT,
+    MOST_RATIO,
     OTHER_DEVICE_WEIGHT,
     Candidate,
     shares_of,
@@ -39,12 +41,23 @@ def candidate(name: str, *own: float, claim: float = 0.2, similar: tuple[Trial, 
     return Candidate(estimator=name, assessment=assessment, own=[trial(each) for each in own], similar=similar)
 
 
-def test_an_expected_error_is_a_mean_of_claim_own_runs_and_similar_jobs() -> None:
-    found = candidate("a", 0.1, 0.3, similar=(trial(0.4), trial(0.8, device="T4")))
-    expected = (CLAIM_WEIGHT * 0.2 + 0.1 + 0.3 + 0.4 + OTHER_DEVICE_WEIGHT * 0.8) / (
-        CLAIM_WEIGHT + 3 + OTHER_DEVICE_WEIGHT
-    )
+def test_an_expected_error_is_a_mean_of_the_claim_by_what_trials_make_of_it() -> None:
+    """Where 0.1 is stated, 0.08 is expected on average."""
+    found = candidate("a", 0.04, 0.12, similar=(trial(0.16), trial(0.08, device="T4")))
+    stated = 0.1 * np.sqrt(2.0 / np.pi)
+    told = 0.2 * (0.04 + 0.12 + 0.16 + OTHER_DEVICE_WEIGHT * 0.08) / stated
+    expected = (CLAIM_WEIGHT * 0.2 + told) / (CLAIM_WEIGHT + 3 + OTHER_DEVICE_WEIGHT)
     assert found.expected_log_error(["V100"]) == pytest.approx(expected)
+
+
+def test_errors_of_an_estimator_that_states_no_deviation_count_as_they_are() -> None:
+    unstated = replace(trial(0.3), log_spreads=as_floats([0.0, 0.0]))
+    found = Candidate(estimator="a", assessment=Assessment(expected_log_error=0.1), own=[unstated])
+    assert found.expected_log_error(["V100"]) == pytest.approx((CLAIM_WEIGHT * 0.1 + 0.3) / (CLAIM_WEIGHT + 1.0))
+
+
+def test_no_trial_moves_a_claim_further_than_its_ratio() -> None:
+    assert candidate("a", 3.0).expected_log_error([""]) == pytest.approx(0.2 * (1.0 + MOST_RATIO) / 2.0)
 
 
 @pytest.mark.parametrize(("strength", "error"), [(0.0, 0.65), (0.5, 0.35), (1.0, 0.05)])
@@ -53,26 +66,27 @@ def test_without_a_claimed_error_the_strength_of_evidence_is_one(strength: float
     assert found.expected_log_error([""]) == pytest.approx(error)
 
 
-def test_claims_alone_are_not_mixed() -> None:
-    (share,) = shares_of([candidate("b", claim=0.21), candidate("a", claim=0.2)], ["V100"])
-    assert (share.estimator, share.weight) == ("a", 1.0)
+def test_claims_that_are_alike_are_mixed_and_weak_ones_are_not() -> None:
+    shares = shares_of([candidate("b", claim=0.21), candidate("a", claim=0.2), candidate("c", claim=0.4)], ["V100"])
+    assert [share.estimator for share in shares] == ["a", "b"]
 
 
-def test_where_nothing_was_tried_those_that_agree_outvote_the_strongest_claim() -> None:
-    shares = shares_of([candidate("bold", claim=0.1), candidate("a", claim=0.3), candidate("b", claim=0.3)], ["V100"])
-    assert {share.estimator: share.weight for share in shares} == dict.fromkeys(
-        ["bold", "a", "b"], pytest.approx(1 / 3)
-    )
-    (share,) = shares_of([candidate("bold", claim=0.1), candidate("a", claim=0.5), candidate("b", claim=0.5)], ["V100"])
-    assert share.estimator == "bold", "who claims less than a fourth as much has no vote"
+def test_rows_that_the_best_refuses_are_answered_by_the_next() -> None:
+    some = replace(candidate("some", claim=0.1), assessment=Assessment(expected_log_error=0.1, refused_count=3))
+    known = [some, candidate("all", claim=0.5), candidate("worse", claim=0.9)]
+    shares = shares_of(known, ["V100"])
+    assert [(share.estimator, share.weight > 0.5) for share in shares] == [("some", True), ("all", False)]
+    assert "all where these refuse" in why(shares, known, ["V100"])
+    assert len(shares_of(known, ["V100"], mixed=False)) == 1
 
 
 def test_those_about_as_good_as_the_best_are_weighed_by_the_inverse_square() -> None:
-    close, best, far = candidate("close", 0.3, 0.3), candidate("best", 0.2, 0.2), candidate("far", 0.9, 0.9)
+    close, best, far = candidate("close", 0.12, 0.12), candidate("best", 0.1, 0.1), candidate("far", 0.9, 0.9)
     shares = shares_of([close, best, far], ["V100"])
     assert [share.estimator for share in shares] == ["best", "close"]
     assert sum(share.weight for share in shares) == pytest.approx(1.0)
-    assert shares[0].weight / shares[1].weight == pytest.approx((0.8 / 0.6) ** 2)
+    first, second = (each.expected_log_error(["V100"]) for each in (best, close))
+    assert shares[0].weight / shares[1].weight == pytest.approx((second / first) ** 2)
 
 
 def test_only_one_where_answers_cannot_be_mixed() -> None:
@@ -88,8 +102,8 @@ def test_the_reason_names_everyone_and_their_errors() -> None:
     known = [candidate("b", 0.2, similar=(trial(0.1),)), candidate("a", 0.2), candidate("c", 2.0)]
     text = why(shares_of(known, ["V100"]), known, ["V100"])
     assert text == (
-        "mixture of b 0.59 (expected error 17%: 20% on 1 scale of the job left out in turn, 10% on 1 similar job), "
-        "a 0.41 (expected error 20%: 20% on 1 scale of the job left out in turn); not c (110%)"
+        "mixture of b 0.55 (expected error 32%: 20% on 1 scale of the job left out in turn, 10% on 1 similar job), "
+        "a 0.45 (expected error 35%: 20% on 1 scale of the job left out in turn); not c (50%)"
     )
     assert why(shares_of(known[:1], ["V100"]), known[:1], ["V100"]) == "the only one that can answer"
     many = [candidate("a", 0.1), *(candidate(f"z{number}", 3.0) for number in range(6))]

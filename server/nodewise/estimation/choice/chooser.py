@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, replace
 from typing import Final
 
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Fidelity
-from nodewise.estimation.choice.shares import Candidate, shares_of, similar_to, why
+from nodewise.estimation.choice.shares import ABOUT_AS_GOOD, Candidate, shares_of, similar_to, why
 from nodewise.estimation.estimators.estimators import Estimators, joint_refusal
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.lessons.trials import Predict, Trial, left_out, trials_left_out
@@ -18,6 +18,9 @@ from nodewise.plugin import Assessment
 from nodewise.ports.cache import KEPT_ROWS, LruCache
 
 __all__ = ["Choice", "Chooser"]
+
+QUICK: Final = "quick"
+"""What an estimator whose fits cost next to nothing lists among its capabilities: it is tried before the others."""
 
 KEPT_TRIALS: Final = 8192
 """Estimators' trials on one job that are kept, least recently used dropped first."""
@@ -113,22 +116,26 @@ class Chooser:
             refusal = named.refusal
         able = self._able(question, configurations, refusal)
         modes = tuple(SyncMode(mode) for mode in sorted(set(configurations.sync_mode.tolist())))
-        own = self._own_trials(question, tuple(able), modes, lessons, may_try=may_try)
-        if own is None:
-            return None
-        candidates = [
-            Candidate(
-                estimator=name,
-                assessment=assessment,
-                own=own[name],
-                similar=similar_to(lessons.calibration(name).trials, modes),
+        devices = set(configurations.device_names())
+        candidates = {
+            name: Candidate(
+                estimator=name, assessment=assessment, similar=similar_to(lessons.calibration(name).trials, modes)
             )
             for name, assessment in able.items()
-        ]
-        devices = set(configurations.device_names())
+        }
+        quick = tuple(name for name in able if QUICK in self._estimators.named(name).record.capabilities)
+        others = tuple(name for name in able if name not in quick)
+        for names in (quick, others) if len(able) > 1 else ():
+            if names == others and _is_beyond_reach(others, candidates, devices):
+                break
+            own = self._own_trials(question, names, modes, lessons, may_try=may_try)
+            if own is None:
+                return None
+            candidates |= {name: replace(candidates[name], own=trials) for name, trials in own.items()}
+        known = tuple(candidates.values())
         # The interval of a simulation is its own: it is not mixed with others'.
-        shares = shares_of(candidates, devices, mixed=question.terms.options.fidelity != Fidelity.SIMULATE)
-        text = why(shares, candidates, devices)
+        shares = shares_of(known, devices, mixed=question.terms.options.fidelity != Fidelity.SIMULATE)
+        text = why(shares, known, devices)
         if refusal is not None:
             text = f"{question.terms.estimator} refused ({refusal.reason}); {text}"
         evidence = dict.fromkeys(line for share in shares for line in able[share.estimator].evidence)
@@ -165,11 +172,9 @@ class Chooser:
         *,
         may_try: bool,
     ) -> dict[str, tuple[Trial, ...]] | None:
-        """Trials on the job's own runs by estimator; none where there is no choice, None where they may not be made."""
+        """Trials on the job's own runs by estimator; None where they may not be made."""
         found: dict[str, tuple[Trial, ...]] = dict.fromkeys(names, ())
         profile = question.profile
-        if len(names) < 2:
-            return found
         for mode in modes:
             if not left_out(profile, mode):
                 continue
@@ -191,3 +196,14 @@ class Chooser:
                         self._trials.put(key, trials)
                 found[name] += trials
         return found
+
+
+def _is_beyond_reach(names: tuple[str, ...], candidates: Mapping[str, Candidate], devices: Set[str]) -> bool:
+    """Whether the only one that is not tried yet is expected to answer alone, as it would with trials that confirm it.
+
+    Its trials are fits, and cost most of a first answer.
+    """
+    tried = [each.expected_log_error(devices) for name, each in candidates.items() if name not in names]
+    if len(names) != 1 or not tried:
+        return False
+    return ABOUT_AS_GOOD * candidates[names[0]].expected_log_error(devices) < min(tried)

@@ -1,9 +1,10 @@
 """Choice: which estimator answers a job, or which mixture of several, from how far off each is expected to be.
 
-An expected error is a mean over what is known: the estimator's own claim, its errors on similar jobs of the store, and
-its errors on the job's own runs, each predicted from the others. Estimators that are about as good as the best one
-are mixed with weights in proportion to the inverse of the squared error (J. M. Bates and C. W. J. Granger, Operational
-Research Quarterly 20(4), 1969); the others have no part. Where nothing could be tried, each has a vote.
+An expected error is a mean over what is known: the estimator's own claim, and what its errors on the job's own runs,
+each predicted from the others, and on similar jobs of the store make of the claim: runs that are left out lie nearer to
+the others than what is asked, so an error there counts in the deviations that were stated there. Estimators that are
+about as good as the best one are mixed with weights in proportion to the inverse of the squared error (J. M. Bates and
+C. W. J. Granger, Operational Research Quarterly 20(4), 1969); the others have no part, but in rows that these refuse.
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ CLAIM_WEIGHT: Final = 1.0
 is not all there is. With 2, a difference of claims outweighed a dozen small trials (docs/explanation/choice.md)."""
 
 OTHER_DEVICE_WEIGHT: Final = 0.25
-"""What a similar job on another device weighs: another cluster, of which one says little of this one."""
+"""What a similar job on another device weighs: another cluster, of which one says little of this one. However many,
+they say no more than a claim."""
 
 ABOUT_AS_GOOD: Final = 4.0 / 3.0
 """Expected error, relative to the best, up to which an estimator takes part. Expected errors are means of a few trials
 and known to about a third; whoever is worse by more than that is worse."""
 
-NOT_COMPARED: Final = 4.0
-"""Claim, relative to the least, up to which an estimator has a vote where nothing was tried: claims are of several
-hands, each off by a factor of two or so."""
+MOST_RATIO: Final = 4.0
+"""What a trial moves a claim by, at most: a few runs are not all there is."""
 
-VOTES: Final = 3
-"""Estimators from which claims alone make a mixture: of two, the one with the stronger claim answers."""
+STAND_IN: Final = 1e-6
+"""Weight of who answers but the rows that all others refuse."""
 
 MOST_TOLD: Final = 4
 """Estimators that are named among those that have no part."""
@@ -75,16 +76,23 @@ class Candidate:
     def expected_log_error(self, devices: Iterable[str]) -> float:
         """Mean |ln(predicted / measured)| that is expected on the asked devices."""
         asked = set(devices)
-        claim = self.assessment.expected_log_error
-        if claim is None:
-            claim = STRONG_LOG_ERROR + (WEAK_LOG_ERROR - STRONG_LOG_ERROR) * (1.0 - self.assessment.strength)
+        claim = self.claim
         total, weight = CLAIM_WEIGHT * claim, CLAIM_WEIGHT
         for trial in self.own:
-            total, weight = total + trial.mean_absolute_log_error, weight + 1.0
+            total, weight = total + _told(trial, claim), weight + 1.0
+        elsewhere = sum(trial.device not in asked for trial in self.similar)
         for trial in self.similar:
-            of_device = 1.0 if trial.device in asked else OTHER_DEVICE_WEIGHT
-            total, weight = total + of_device * trial.mean_absolute_log_error, weight + of_device
+            of_device = 1.0 if trial.device in asked else min(OTHER_DEVICE_WEIGHT, CLAIM_WEIGHT / elsewhere)
+            total, weight = total + of_device * _told(trial, claim), weight + of_device
         return total / weight
+
+    @property
+    def claim(self) -> float:
+        """The error that it claims, or that its strength of evidence is worth."""
+        claimed = self.assessment.expected_log_error
+        if claimed is None:
+            return STRONG_LOG_ERROR + (WEAK_LOG_ERROR - STRONG_LOG_ERROR) * (1.0 - self.assessment.strength)
+        return claimed
 
     def reasons(self) -> str:
         """What the expected error rests on besides the claim, for people."""
@@ -96,6 +104,14 @@ class Candidate:
             mean = sum(trial.mean_absolute_log_error for trial in self.similar) / len(self.similar)
             told.append(f"{mean:.0%} on {_counted(len(self.similar), 'similar job')}")
         return ", ".join(told) or "as it claims"
+
+
+def _told(trial: Trial, claim: float) -> float:
+    """The error to expect by a trial: the claim, by how far off what was stated there was; the error if nothing was."""
+    error, stated = trial.mean_absolute_log_error, trial.stated_log_error
+    if stated == 0.0:
+        return error
+    return claim * min(max(error / stated, 1.0 / MOST_RATIO), MOST_RATIO)
 
 
 def similar_to(trials: Iterable[Trial], modes: Iterable[SyncMode]) -> tuple[Trial, ...]:
@@ -120,14 +136,13 @@ def shares_of(
     """
     asked = tuple(devices)
     errors = [(candidate.expected_log_error(asked), candidate) for candidate in candidates]
-    tried = any(candidate.own or candidate.similar for candidate in candidates)
     errors.sort(key=lambda entry: (entry[0], entry[1].estimator))
-    least = errors[0][0]
-    # Claims are of several hands and compare badly: with nothing tried, several that agree outvote the strongest one.
-    able = [entry for entry in errors if entry[0] <= (ABOUT_AS_GOOD if tried else NOT_COMPARED) * least]
-    if not mixed or (not tried and len(able) < VOTES):
-        able = errors[:1]
-    weights = [1.0 / max(error, 1e-9) ** 2 if tried else 1.0 for error, _ in able]
+    able = [entry for entry in errors if entry[0] <= ABOUT_AS_GOOD * errors[0][0]] if mixed else errors[:1]
+    weights = [1.0 / max(error, 1e-9) ** 2 for error, _ in able]
+    total, refused = sum(weights), min(candidate.assessment.refused_count for _, candidate in able)
+    for entry in errors if mixed else ():
+        if entry not in able and entry[1].assessment.refused_count < refused:
+            able, weights, refused = [*able, entry], [*weights, STAND_IN * total], entry[1].assessment.refused_count
     return tuple(
         MixtureShare(estimator=candidate.estimator, weight=weight / sum(weights), expected_log_error=error)
         for weight, (error, candidate) in zip(weights, able, strict=True)
@@ -146,6 +161,8 @@ def why(shares: Sequence[MixtureShare], candidates: Sequence[Candidate], devices
 
     def told(share: MixtureShare) -> str:
         part = f"{share.estimator} {share.weight:.2f}" if len(shares) > 1 else share.estimator
+        if share.weight <= STAND_IN:
+            part = f"{share.estimator} where these refuse"
         return f"{part} (expected error {share.expected_log_error:.0%}: {by_name[share.estimator].reasons()})"
 
     others = sorted(

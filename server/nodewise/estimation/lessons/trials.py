@@ -33,9 +33,9 @@ LEAST_DISTANCE: Final = float(np.log(1.25))
 LARGEST_LOG_ERROR: Final = 3.0
 """A run that is a factor of 20 off is wrong; how wrong says no more."""
 
-MOST_LEFT_OUT: Final = 3
-"""Scales of one job that are left out in turn, evenly from the smallest to the largest: each costs a fit, and on ten
-published tables `auto` answers no worse than with six (docs/explanation/choice.md)."""
+MOST_LEFT_OUT: Final = 2
+"""Scales of one job that are left out in turn, the smallest and the largest: each costs a fit, and with three or six
+`auto` answers no table better (docs/accuracy.md)."""
 
 MOST_RUNS: Final = 64
 """Runs that a trial shows, and asks about: a fit of hundreds ranks estimators no better for many times the time."""
@@ -69,6 +69,11 @@ class Trial:
     def mean_absolute_log_error(self) -> float:
         """Mean of |ln(predicted / measured)|."""
         return float(np.abs(self.log_errors).mean())
+
+    @property
+    def stated_log_error(self) -> float:
+        """Mean of |ln(predicted / measured)| by the estimator's own deviations; 0 = none stated."""
+        return float(self.log_spreads.mean() * np.sqrt(2.0 / np.pi)) if self.log_spreads.all() else 0.0
 
 
 def distance_of(predictions: Predictions) -> Floats:
