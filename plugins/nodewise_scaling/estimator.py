@@ -45,7 +45,7 @@ OTHER_DEVICE: Final = 0.1
 """Strength of evidence: runs across nodes; inside one node; a single configuration; workers alone; other devices."""
 
 EXPECTED_LOG_ERROR: Final = {
-    SEVERAL_NODES: 0.10,
+    SEVERAL_NODES: 0.08,
     ONE_NODE: 0.15,
     ONE_POINT: 0.20,
     LONE_WORKERS: 0.50,

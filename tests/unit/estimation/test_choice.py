@@ -89,6 +89,11 @@ def test_those_about_as_good_as_the_best_are_weighed_by_the_inverse_square() -> 
     assert shares[0].weight / shares[1].weight == pytest.approx((second / first) ** 2)
 
 
+def test_of_rules_the_best_alone_takes_part() -> None:
+    known = [candidate("model", claim=0.22), *(replace(candidate(name, claim=0.2), quick=True) for name in ("a", "b"))]
+    assert [share.estimator for share in shares_of(known, ["V100"])] == ["a", "model"]
+
+
 def test_only_one_where_answers_cannot_be_mixed() -> None:
     assert len(shares_of([candidate("a", 0.2), candidate("b", 0.2)], ["V100"], mixed=False)) == 1
 

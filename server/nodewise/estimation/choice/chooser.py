@@ -117,13 +117,16 @@ class Chooser:
         able = self._able(question, configurations, refusal)
         modes = tuple(SyncMode(mode) for mode in sorted(set(configurations.sync_mode.tolist())))
         devices = set(configurations.device_names())
+        quick = tuple(name for name in able if QUICK in self._estimators.named(name).record.capabilities)
         candidates = {
             name: Candidate(
-                estimator=name, assessment=assessment, similar=similar_to(lessons.calibration(name).trials, modes)
+                estimator=name,
+                assessment=assessment,
+                similar=similar_to(lessons.calibration(name).trials, modes),
+                quick=name in quick,
             )
             for name, assessment in able.items()
         }
-        quick = tuple(name for name in able if QUICK in self._estimators.named(name).record.capabilities)
         others = tuple(name for name in able if name not in quick)
         for names in (quick, others) if len(able) > 1 else ():
             if names == others and _is_beyond_reach(others, candidates, devices):

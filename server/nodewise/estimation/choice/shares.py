@@ -66,12 +66,15 @@ class Candidate:
         On the job's own runs, each predicted from the others.
     similar : sequence of Trial
         On other jobs of the same sync mode.
+    quick : bool
+        Whether its fits cost next to nothing: a rule, of which others are kin.
     """
 
     estimator: str
     assessment: Assessment
     own: Sequence[Trial] = ()
     similar: Sequence[Trial] = ()
+    quick: bool = False
 
     def expected_log_error(self, devices: Iterable[str]) -> float:
         """Mean |ln(predicted / measured)| that is expected on the asked devices."""
@@ -137,7 +140,10 @@ def shares_of(
     asked = tuple(devices)
     errors = [(candidate.expected_log_error(asked), candidate) for candidate in candidates]
     errors.sort(key=lambda entry: (entry[0], entry[1].estimator))
-    able = [entry for entry in errors if entry[0] <= ABOUT_AS_GOOD * errors[0][0]] if mixed else errors[:1]
+    # Rules err alike, and often answer the same: the best of them alone has a vote.
+    rules = [entry for entry in errors if entry[1].quick]
+    voters = [entry for entry in errors if entry not in rules[1:]]
+    able = [entry for entry in voters if entry[0] <= ABOUT_AS_GOOD * errors[0][0]] if mixed else errors[:1]
     weights = [1.0 / max(error, 1e-9) ** 2 for error, _ in able]
     total, refused = sum(weights), min(candidate.assessment.refused_count for _, candidate in able)
     for entry in errors if mixed else ():
