@@ -153,10 +153,14 @@ def _score(job: Job, rows: list[Row], knowledge: Knowledge) -> Floats | None:
 
 
 def learned(lessons: Sequence[Lesson], sources: tuple[str, ...] = ()) -> Knowledge:
-    """Learn a prior from jobs, beginning with the hyper-prior."""
+    """Learn a prior from jobs, beginning with the hyper-prior; devices' shares of hidden exchange are as shipped."""
     if not lessons:
         return HYPER
-    return replace(_learned(lessons, sources, over_fixed=True), unseen=_learned(lessons, sources, over_fixed=False))
+    return replace(
+        _learned(lessons, sources, over_fixed=True),
+        unseen=_learned(lessons, sources, over_fixed=False),
+        overlapped=shipped().overlapped,
+    )
 
 
 def _learned(told: Sequence[Lesson], sources: tuple[str, ...], *, over_fixed: bool) -> Knowledge:

@@ -124,11 +124,15 @@ class DeviceModel:
         """Step seconds and deviation of ln T where either hypothesis may hold: the median of both."""
         assert self.overlapped is not None
         expected, variance = self.overlapped.predicted(keys)
-        means = np.stack([np.log(step_s), expected])
         deviations = np.stack([spread, np.sqrt(variance + NOISE_SD**2)])
+        middle, apart, shares = self._between(np.stack([np.log(step_s), expected]), deviations)
+        return np.exp(middle), np.sqrt((shares * (deviations**2 + apart**2)).sum(axis=0))
+
+    def _between(self, means: Floats, deviations: Floats) -> tuple[Floats, Floats, Floats]:
+        """(rows,) median of both hypotheses' ln T, (2, rows) how far each mean lies from it, and (2, 1) shares."""
         shares = np.array([[1.0 - self.overlapped_share], [self.overlapped_share]])
         middle = median_of(means, deviations, shares)
-        return np.exp(middle), np.sqrt((shares * (deviations**2 + (means - middle) ** 2)).sum(axis=0))
+        return middle, means - middle, shares
 
     def answerable(self, keys: Floats) -> Mask:
         """(rows,) whether compute is known well enough for an answer."""
@@ -163,12 +167,21 @@ class DeviceModel:
     def log_covariance(self, keys: Floats) -> Floats:
         """(rows, rows) covariance of ln(true step) about the prediction."""
         at = self.fit.points.places(keys)
-        _, unsure, _, _ = self.fit.predicted(at)
-        covariance = self.fit.residual_covariance(at) + unsure.T @ unsure
+        log_step, unsure, left, _ = self.fit.predicted(at)
+        stretch = (self.multiplier / NOMINAL) ** 2
+        covariance = (self.fit.residual_covariance(at) + unsure.T @ unsure) * stretch
+        if self.overlapped is not None:
+            variance = left + (unsure**2).sum(axis=0)
+            shaded = log_step + SHADE * np.minimum(variance, SHADE_LIMIT) + np.log(self.fit.points.unit_s)
+            expected, other = self.overlapped.predicted(keys)
+            deviations = np.sqrt(np.stack([(variance + FLOOR_LOG_SPREAD**2) * stretch, other + NOISE_SD**2]))
+            _, apart, shares = self._between(np.stack([shaded, expected]), deviations)
+            covariance = (1.0 - self.overlapped_share) * covariance + (shares * apart).T @ apart
+            covariance += self.overlapped_share * self.overlapped.covariance(keys)
         if self.faster_log or self.doubt is not None:
             doubts = self._doubts(keys)
-            covariance = covariance + np.outer(doubts, doubts)
-        return np.asarray((covariance + covariance.T) * (0.5 * (self.multiplier / NOMINAL) ** 2))
+            covariance = covariance + np.outer(doubts, doubts) * stretch
+        return np.asarray((covariance + covariance.T) * 0.5)
 
     def extrapolation(self, keys: Floats) -> Floats:
         """How far outside the measured range of nodes, workers and batch, the largest of the ratios; at least 1."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 import numpy as np
 
@@ -24,9 +23,6 @@ from nodewise_scaling.transfer import Sources
 from nodewise_scaling.unmeasured import Unmeasured, unmeasured
 
 __all__ = ["SettingsModel"]
-
-LEAST_SAID: Final = 0.1
-"""Probability of hidden exchange from which on a reader is told of it."""
 
 
 class SettingsModel:
@@ -112,7 +108,7 @@ class SettingsModel:
             if not device:
                 notices += _assumed(configurations, members)
             share = self._models[route.evidence].overlapped_share if route.evidence is not None else 0.0
-            if share >= LEAST_SAID:
+            if share:
                 message = (
                     f"that compute hides the exchange is {100.0 * share:.0f} % probable, by runs and devices alike"
                 )
