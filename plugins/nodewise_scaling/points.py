@@ -217,12 +217,15 @@ def _of_the_job(configurations: Configurations, precision: str) -> Mask:
 def keys_of(configurations: Configurations) -> Floats:
     """(rows, 5) columns of KEYS; a batch that is not known, nor follows from the global one, counts as 1 sample.
 
-    A stated global batch tells fractions of a sample; what its workers are told to have is rounded.
+    A global batch of less than a sample for each replica tells which fraction: what replicas have is rounded up.
     """
     workers, nodes = np.maximum(configurations.workers, 1), np.maximum(configurations.nodes, 1)
     accumulation = np.maximum(configurations.accumulation, 1)
-    own = configurations.batch_per_worker * (configurations.replicas() / workers)
-    batch = np.where(configurations.global_batch > 0, configurations.global_batch / (workers * accumulation), own)
+    replicas = configurations.replicas()
+    shared = configurations.global_batch / (replicas * accumulation)
+    # From one sample on a replica has a whole number, rounded up as data loaders do.
+    told = np.where(configurations.batch_per_worker > 0, configurations.batch_per_worker, np.ceil(shared))
+    batch = np.where((shared > 0.0) & (shared < 1.0), shared, told) * (replicas / workers)
     fullest = np.ceil(workers / nodes)
     if configurations.placement is not None:
         for row in range(len(configurations)):
