@@ -224,8 +224,8 @@ def keys_of(configurations: Configurations) -> Floats:
     replicas = configurations.replicas()
     shared = configurations.global_batch / (replicas * accumulation)
     # From one sample on a replica has a whole number, rounded up as data loaders do.
-    told = np.where(configurations.batch_per_worker > 0, configurations.batch_per_worker, np.ceil(shared))
-    batch = np.where((shared > 0.0) & (shared < 1.0), shared, told) * (replicas / workers)
+    told = np.where(shared < 1.0, shared, np.ceil(shared))
+    batch = np.where(configurations.global_batch > 0, told, configurations.batch_per_worker) * (replicas / workers)
     fullest = np.ceil(workers / nodes)
     if configurations.placement is not None:
         for row in range(len(configurations)):
