@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from nodewise.plugin import Floats, freeze
-from nodewise_sharing.effects import Effects, fit_effects
+from nodewise_laws import RandomEffects, fit_random_effects
 from nodewise_sharing.jobs import PairRun, SoloJob
 
 __all__ = ["Basis", "PairShares", "ShareModel", "fit_shares"]
@@ -26,6 +26,9 @@ WEIGHT_SDS: Final = np.array([0.1, 0.25, 0.25, 0.15, 0.05])
 MAX_JOBS: Final = 300
 """Jobs with an effect of their own, those of most pairs first; others have their model's. Bounds the fit's time."""
 KINDS: Final = 4
+EXPECTED_SD: Final = 0.05
+"""What each kind of effect, and what is left, is expected to come to before data: repeated runs, and models of one
+kind, differ by some points of share."""
 FOLDS: Final = 10
 CALIBRATED_AT: Final = 0.9
 FEWEST_MODELS: Final = 3
@@ -61,7 +64,7 @@ class PairShares:
 class ShareModel:
     """Fitted effects of one device and one mode of sharing."""
 
-    effects: Effects
+    effects: RandomEffects
     columns: dict[tuple[int, str], int]
     measured: dict[tuple[str, str], tuple[float, float]]
     widening: float = 1.0
@@ -72,7 +75,7 @@ class ShareModel:
         rows = [row for one, other in pairs for row in ((one, other), (other, one))]
         x, unseen = _design(rows, self.columns, self.effects.mean.size)
         mean, variance, freedom = self.effects.predict(x, unseen)
-        reach = self.widening * stdtrit(freedom, 0.5 + coverage / 2) * np.sqrt(variance)
+        reach = self.widening * stdtrit(freedom, 0.5 + coverage / 2) * np.sqrt(variance + self.effects.rest)
         middle, reach = np.maximum(mean, 0.0).reshape(-1, 2), reach.reshape(-1, 2)
         # Two sides of one pair err almost independently once the fixed part is known: their sum's range says so.
         total, total_reach = middle.sum(axis=1), np.hypot(reach[:, 0], reach[:, 1])
@@ -144,7 +147,8 @@ def _fit(runs: Sequence[PairRun]) -> ShareModel:
         if one.name != other.name:
             measured.setdefault((other.name, one.name), []).append((others, share))
     means = {pair: tuple(np.mean(values, axis=0).tolist()) for pair, values in measured.items()}
-    return ShareModel(fit_effects(x, shares, kinds, WEIGHTS, WEIGHT_SDS, KINDS), columns, means)
+    effects = fit_random_effects(x, shares, kinds, WEIGHTS, WEIGHT_SDS, np.full(KINDS, EXPECTED_SD), EXPECTED_SD)
+    return ShareModel(effects, columns, means)
 
 
 def _columns(rows: Sequence[tuple[SoloJob, SoloJob]]) -> dict[tuple[int, str], int]:
