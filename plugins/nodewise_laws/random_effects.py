@@ -70,7 +70,8 @@ def fit_random_effects(
     centre = np.concatenate([weights, np.zeros(x.shape[1] - fixed)])
     left = y - x @ centre
     gram, moment, square = x.T @ x, x.T @ left, float(left @ left)
-    variances, rest = expected_sds**2, expected_rest**2
+    variances: FloatArray = expected_sds**2
+    rest = expected_rest**2
     mean: FloatArray = np.zeros(x.shape[1])
     covariance: FloatArray = np.diag(np.append(weight_sds**2, variances[kinds[fixed:]]))
     members = np.bincount(kinds[fixed:], minlength=variances.size)
@@ -78,9 +79,10 @@ def fit_random_effects(
         return RandomEffects(centre, covariance, variances, members, rest, 0)
     for _ in range(ITERATIONS):
         prior = np.append(weight_sds**2, variances[kinds[fixed:]])
-        covariance = np.linalg.inv(gram / rest + np.diag(1.0 / prior))
+        covariance = np.asarray(np.linalg.inv(gram / rest + np.diag(1.0 / prior)), dtype=np.float64)
         mean = covariance @ moment / rest
-        second = np.bincount(kinds[fixed:], (mean**2 + np.diag(covariance))[fixed:], minlength=variances.size)
+        squares = (mean**2 + np.diag(covariance))[fixed:]
+        second = np.bincount(kinds[fixed:], squares, minlength=variances.size).astype(np.float64)
         updated = (second + EXPECTED_WEIGHT * expected_sds**2) / (members + EXPECTED_WEIGHT)
         misfit = square - 2.0 * mean @ moment + mean @ gram @ mean + float(np.sum(gram * covariance))
         rest = (misfit + EXPECTED_WEIGHT * expected_rest**2) / (y.size + EXPECTED_WEIGHT)
