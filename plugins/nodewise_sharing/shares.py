@@ -116,7 +116,8 @@ def _widening(runs: Sequence[PairRun]) -> float:
     models = sorted({job.family for run in runs for job in run.jobs})
     if len(models) < FEWEST_MODELS:
         return 1.0
-    reaches, counts = [], []
+    # The model to come is one more, of which nothing else is known than that its own spread may be right.
+    reaches, counts = [np.ones(1)], [np.ones(1)]
     for fold in range(min(len(models), FOLDS)):
         out = frozenset(models[fold::FOLDS])
         left = [run for run in runs if out & {job.family for job in run.jobs}]

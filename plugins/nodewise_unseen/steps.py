@@ -158,7 +158,9 @@ def learn_steps(runs: StepRuns, facts: Sequence[str] = EXTRAS) -> StepLaw | None
             error = np.abs(np.log(left.step_seconds[answered] / told.seconds[answered]))
             reaches.append(error / np.log(told.high[answered] / told.seconds[answered]))
     reach = np.concatenate(reaches)
-    return replace(law, widening=float(np.quantile(reach, CALIBRATED_AT, method="higher"))) if reach.size else law
+    if reach.size * (1.0 - CALIBRATED_AT) < 1.0:
+        return law  # too few for an end that one in ten is beyond
+    return replace(law, widening=float(np.quantile(reach, CALIBRATED_AT, method="higher")))
 
 
 def _codes(families: Sequence[str]) -> Ints:
