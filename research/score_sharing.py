@@ -186,6 +186,11 @@ def main() -> None:
     measured = np.array([run.shares for run in tables["colocation"]])
     error = np.array([turn_shares(run.jobs) for run in tables["colocation"]]) - measured
     print(f"colocation, turns alone: {100 * np.abs(error).mean():.1f} points, {100 * error.mean():.1f} on average")
+    with (data / "colocation" / "pairs.csv").open(newline="") as file:
+        together = [2**20 * float(row["memory_mib"]) for row in csv.DictReader(file)]
+    alone_bytes = [sum(job.memory_bytes or 0.0 for job in run.jobs) for run in tables["colocation"]]
+    more = (np.array(together) - alone_bytes) / 2**20
+    print(f"memory of a pair over both alone: median {np.median(more):.0f} MiB, p95 {np.percentile(more, 95):.0f} MiB")
     for table, runs in tables.items():
         if table.startswith("gavel"):
             alone = [PairRun((_bare(run.jobs[0]), _bare(run.jobs[1])), run.shares) for run in runs]

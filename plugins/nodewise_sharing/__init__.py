@@ -6,7 +6,7 @@ whether kernels find room beside each other.
 """
 
 from nodewise_sharing.jobs import PairRun, SharingMode, SoloJob, busy_share
-from nodewise_sharing.modes import overlap_shares, slice_range, turn_shares
+from nodewise_sharing.modes import mps_range, overlap_shares, slice_range, turn_shares
 from nodewise_sharing.placement import KernelShape, Processors, blocks_per_processor, processors_filled
 from nodewise_sharing.shares import Basis, PairShares, ShareModel, fit_shares
 from nodewise_sharing.verdict import DeviceShares, Verdict, share_device
@@ -25,6 +25,7 @@ __all__ = [
     "blocks_per_processor",
     "busy_share",
     "fit_shares",
+    "mps_range",
     "overlap_shares",
     "processors_filled",
     "share_device",

@@ -13,7 +13,7 @@ from nodewise.plugin import Floats
 from nodewise_laws import multiclass
 from nodewise_sharing.jobs import SoloJob
 
-__all__ = ["overlap_shares", "slice_range", "turn_shares"]
+__all__ = ["mps_range", "overlap_shares", "slice_range", "turn_shares"]
 
 
 def turn_shares(jobs: Sequence[SoloJob]) -> Floats:
@@ -35,6 +35,18 @@ def overlap_shares(jobs: Sequence[SoloJob]) -> Floats:
     memory = sum(job.memory_utilisation or 0.0 for job in jobs)
     excess = max(0.0, busy - 1.0) + max(0.0, memory - 1.0)
     return np.full(len(jobs), 1.0 / (1.0 + excess))
+
+
+def mps_range(jobs: Sequence[SoloJob], filled: Sequence[float | None] = ()) -> tuple[Floats, Floats]:
+    """Least and most that jobs of one context keep: turns and overlap.
+
+    `filled` are the shares of the device that the kernels of each job fill (`processors_filled`; None = not known).
+    Beside kernels that fill it nothing else is placed: then jobs take turns, and both ends are that.
+    """
+    turns = turn_shares(jobs)
+    if any(share is not None and share >= 1.0 for share in filled):
+        return turns, turns
+    return turns, np.maximum(turns, overlap_shares(jobs))
 
 
 def slice_range(job: SoloJob, fraction: float, filled: float | None = None) -> tuple[float, float]:

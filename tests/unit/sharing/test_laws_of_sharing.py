@@ -16,6 +16,7 @@ from nodewise_sharing import (
     blocks_per_processor,
     busy_share,
     fit_shares,
+    mps_range,
     overlap_shares,
     processors_filled,
     share_device,
@@ -48,6 +49,15 @@ def test_overlap_costs_nothing_until_a_resource_runs_out(one: float, other: floa
     told = overlap_shares([SoloJob("a", "", one, read), SoloJob("b", "", other, reads)])
     excess = max(0.0, one + other - 1.0) + max(0.0, read + reads - 1.0)
     np.testing.assert_allclose(told, 1.0 / (1.0 + excess))
+
+
+@given(shares, shares, st.floats(0.0, 2.0))
+def test_kernels_that_fill_a_device_take_turns_in_one_context_too(one: float, other: float, filled: float) -> None:
+    jobs = [SoloJob("a", device_utilisation=one), SoloJob("b", device_utilisation=other)]
+    low, high = mps_range(jobs, [filled, None])
+    np.testing.assert_array_equal(low, turn_shares(jobs))
+    assert np.all(high >= low)
+    assert np.array_equal(high, low) or filled < 1.0
 
 
 @given(shares, st.floats(0.05, 1.0), st.floats(0.0, 1.0))
