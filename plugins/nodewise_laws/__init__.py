@@ -14,4 +14,5 @@ from nodewise_laws.multiclass import *
 from nodewise_laws.multiclass_mva import *
 from nodewise_laws.mva import *
 from nodewise_laws.order_statistics import *
+from nodewise_laws.random_effects import *
 from nodewise_laws.staleness import *

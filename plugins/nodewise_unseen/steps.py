@@ -1,0 +1,218 @@
+"""Step times of models that never ran, learned from those that did.
+
+The step of one worker is (h + c F) / C: F the FLOPs of the step, C the device's peak, h what does not grow with the
+model's size (launches, small layers that leave the device half empty), c what an operation takes beyond its time at
+peak. Both differ by family and by device, as random effects: what a family or device never showed is in the range of
+the answer. Tensors and activation bytes each add a column where every run tells them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+from scipy.special import stdtrit
+
+from nodewise.plugin import Floats, Ints, freeze
+from nodewise_laws import RandomEffects, fit_random_effects
+from nodewise_unseen.columns import Architectures, StepRuns
+
+__all__ = ["FEWEST_RUNS", "PredictedSteps", "Row", "StepLaw", "learn_steps"]
+
+EXTRAS: Final = ("tensors", "activation_bytes")
+"""Parameters are not among them: within a family of networks they go with FLOPs."""
+FEWEST_RUNS: Final = 4
+"""Two coefficients, their scatter, and one to spare."""
+WEIGHTS: Final = (0.5, 0.5)
+"""Before runs: half of a middling step grows with FLOPs. Columns are scaled to 1 at the geometric mean of the runs."""
+WEIGHT_SD: Final = 1.0
+EXPECTED_SDS: Final = (0.3, 0.3)
+"""How much of a middling step families and devices are expected to differ by, in each coefficient; two of each kind
+outweigh it."""
+EXPECTED_REST: Final = 0.05
+"""What is left: the noise between campaigns of one configuration is 5 to 15 %."""
+EXPONENT_SD: Final = 12.0**-0.5
+"""Outside of what was seen the local exponent of time in FLOPs is anywhere between 0 (h alone) and 1 (c F alone): the
+standard deviation of a uniform law, per e-fold beyond the hull."""
+FARTHEST: Final = np.log(10.0)
+"""E-folds beyond all FLOPs that were seen at which no answer is given."""
+
+
+CALIBRATED_AT: Final = 0.9
+FOLDS: Final = 25
+"""At most this many fits to scale ranges by."""
+
+
+class Row(IntEnum):
+    """What a row of an answer is."""
+
+    INSIDE = 0
+    """Between models of its family that ran."""
+    OUTSIDE = 1
+    """Smaller or larger than those, or of another family or device: the range is wider."""
+    REFUSED = 2
+    """Farther than any answer is worth, or a fact is missing that the law was learned with."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PredictedSteps:
+    """Steps of one device, one row each: seconds, the ends of their range, and what kind of answer each is.
+
+    ``gradients`` and ``own`` serve ranking: how each log time moves with the law's weights, and its own variance.
+    """
+
+    seconds: Floats
+    low: Floats
+    high: Floats
+    rows: Ints
+    gradients: Floats
+    own: Floats
+    missing: tuple[str, ...] = ()
+    """Facts that the law was learned with and the rows do not tell: then all are refused."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepLaw:
+    """What the runs taught."""
+
+    effects: RandomEffects
+    scales: Floats
+    extras: tuple[str, ...]
+    columns: dict[tuple[int, str], int]
+    hulls: dict[str, tuple[float, float]]
+    """Family -> ln FLOPs of its smallest and largest model; "" = of all."""
+    widening: float = 1.0
+    """How much wider than their own spread ranges are, from models left out; see `learn_steps`."""
+
+    def predict(self, asked: Architectures, device: str, peak_flops: float, coverage: float = 0.9) -> PredictedSteps:
+        """Step seconds of each architecture on one worker of a device."""
+        missing = [name for name in self.extras if not asked.known(name)]
+        names, codes = np.unique(np.asarray(asked.families, dtype=object), return_inverse=True)
+        base = _base(asked, np.full(len(asked), peak_flops), () if missing else self.extras)
+        base = base / self.scales[: base.shape[1]]
+        x = np.zeros((len(asked), self.effects.mean.size))
+        x[:, : base.shape[1]] = base
+        unseen = np.zeros((len(asked), 4))
+        for kind, levels, which in (
+            (0, names, codes),
+            (1, np.array([device], dtype=object), np.zeros(len(asked), np.intp)),
+        ):
+            for part in (0, 1):
+                at = np.array([self.columns.get((2 * kind + part, level), -1) for level in levels])[which]
+                seen = at >= 0
+                x[np.flatnonzero(seen), at[seen]] = base[seen, part]
+                unseen[~seen, 2 * kind + part] = base[~seen, part] ** 2
+        mean, variance, freedom = self.effects.predict(x, unseen)
+        outside, far = self._outside(np.log(asked.flops), names, codes)
+        refused = (mean <= 0.0) | (far > FARTHEST) | bool(missing)
+        seconds = np.where(refused, 1.0, mean)
+        own = self.effects.rest + (outside * EXPONENT_SD) ** 2 + unseen @ self.effects.variances / seconds**2
+        spread = np.sqrt(variance / seconds**2 + self.effects.rest + (outside * EXPONENT_SD) ** 2)
+        reach = np.exp(self.widening * stdtrit(freedom, 0.5 + coverage / 2) * spread)
+        rows = np.where(refused, Row.REFUSED, np.where((outside > 0) | unseen.any(axis=1), Row.OUTSIDE, Row.INSIDE))
+        told = np.where(refused, 0.0, seconds)
+        return PredictedSteps(
+            seconds=freeze(told),
+            low=freeze(told / reach),
+            high=freeze(told * reach),
+            rows=freeze(rows),
+            gradients=freeze(x / seconds[:, np.newaxis]),
+            own=freeze(own),
+            missing=tuple(missing),
+        )
+
+    def _outside(self, sizes: Floats, names: Floats, codes: Ints) -> tuple[Floats, Floats]:
+        """E-folds of FLOPs beyond what the family showed (all, for one that showed nothing), and beyond all runs."""
+        ends = np.array([self.hulls.get(name, self.hulls[""]) for name in names])[codes]
+        beyond = [np.maximum(0.0, np.maximum(low - sizes, sizes - high)) for low, high in (ends.T, self.hulls[""])]
+        return beyond[0], beyond[1]
+
+
+def learn_steps(runs: StepRuns, facts: Sequence[str] = EXTRAS) -> StepLaw | None:
+    """Learn from runs of one worker; None where they are too few. `facts` are those that may count beside FLOPs.
+
+    Residuals are relative, as noise is: rows are divided by the measured step. Then models are left out, about one at a
+    time, and ranges scaled until those of what was left out hold 90 % (cross-conformal prediction: Vovk, Annals of
+    Mathematics and Artificial Intelligence 74, 2015). A model is what has one family and one number of FLOPs.
+    """
+    law = _learned(runs, facts)
+    if law is None:
+        return None
+    models = np.unique(
+        np.column_stack([runs.architectures.flops, _codes(runs.architectures.families)]), axis=0, return_inverse=True
+    )[1].ravel()
+    folds = models % FOLDS
+    reaches = []
+    for fold in np.unique(folds):
+        out = np.flatnonzero(folds == fold)
+        part = _learned(runs.take(np.flatnonzero(folds != fold)), law.extras)
+        if part is None:
+            return law
+        for device in sorted({runs.devices[int(row)] for row in out}):
+            left = runs.take(np.array([row for row in out if runs.devices[int(row)] == device]))
+            told = part.predict(left.architectures, device, float(left.peak_flops[0]), CALIBRATED_AT)
+            answered = told.rows != Row.REFUSED
+            error = np.abs(np.log(left.step_seconds[answered] / told.seconds[answered]))
+            reaches.append(error / np.log(told.high[answered] / told.seconds[answered]))
+    reach = np.concatenate(reaches)
+    if reach.size * (1.0 - CALIBRATED_AT) < 1.0:
+        return law  # too few for an end that one in ten is beyond
+    return replace(law, widening=float(np.quantile(reach, CALIBRATED_AT, method="higher")))
+
+
+def _codes(families: Sequence[str]) -> Ints:
+    return np.unique(np.asarray(families, dtype=object), return_inverse=True)[1]
+
+
+def _learned(runs: StepRuns, facts: Sequence[str]) -> StepLaw | None:
+    asked, seconds = runs.architectures, runs.step_seconds
+    if len(asked) < FEWEST_RUNS:
+        return None
+    extras = tuple(name for name in facts if asked.known(name))
+    base = _base(asked, runs.peak_flops, extras)
+    scales = np.exp(np.mean(np.log(base / seconds[:, np.newaxis]), axis=0))
+    base = base / scales
+    levels = sorted(
+        {(part, family) for family in asked.families if family for part in (0, 1)}
+        | {(2 + part, device) for device in runs.devices for part in (0, 1)}
+    )
+    columns = {level: base.shape[1] + index for index, level in enumerate(levels)}
+    x = np.zeros((len(asked), base.shape[1] + len(columns)))
+    x[:, : base.shape[1]] = base
+    for row, (family, device) in enumerate(zip(asked.families, runs.devices, strict=True)):
+        for kind, level in ((0, family), (2, device)):
+            for part in (0, 1):
+                if level:
+                    x[row, columns[kind + part, level]] = base[row, part]
+    kinds = np.append(np.full(base.shape[1], -1), [kind for kind, _ in levels]).astype(np.int64)
+    weights = np.append(WEIGHTS, np.zeros(len(extras)))
+    sds = np.repeat(EXPECTED_SDS, 2)
+    effects = fit_random_effects(
+        x / seconds[:, np.newaxis],
+        np.ones(len(asked)),
+        kinds,
+        weights,
+        np.full(weights.size, WEIGHT_SD),
+        sds,
+        EXPECTED_REST,
+    )
+    return StepLaw(effects, scales, extras, columns, _hulls(asked))
+
+
+def _base(asked: Architectures, peak_flops: Floats, extras: tuple[str, ...]) -> Floats:
+    """Columns of the law before they are scaled: 1 / C, F / C, and what else is known over C."""
+    parts = [np.ones(len(asked)), asked.flops, *(getattr(asked, name) for name in extras)]
+    return np.column_stack(parts) / peak_flops[:, np.newaxis]
+
+
+def _hulls(asked: Architectures) -> dict[str, tuple[float, float]]:
+    sizes = np.log(asked.flops)
+    hulls = {"": (float(sizes.min()), float(sizes.max()))}
+    families = np.asarray(asked.families, dtype=object)
+    for family in set(asked.families) - {""}:
+        own = sizes[families == family]
+        hulls[family] = float(own.min()), float(own.max())
+    return hulls
