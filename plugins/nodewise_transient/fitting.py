@@ -163,18 +163,15 @@ def fit(seen: Observed, family: Family) -> Fit:
 
 
 def choose(seen: Observed) -> Lifetime:
-    """The law with the fewest parameters that what was seen does not contradict; else what was seen.
+    """The fitted law at the smallest distance, if what was seen does not contradict it; else what was seen.
 
-    Exponential, then Weibull: taken where the distance is below 1.36 / sqrt(n), by habit neither. A degenerate fit is
-    never taken.
+    By distance, not by habit: below 1.36 / sqrt(n). A degenerate fit is never taken.
     """
-    critical = KS_CRITICAL / math.sqrt(seen.machines)
     families: tuple[Family, ...] = ("exponential", "weibull")
-    for family in families:
-        found = fit(seen, family)
-        if found.ks <= critical and not found.degenerate:
-            return found.law
-    return empirical(seen)
+    nearest = min((fit(seen, family) for family in families), key=lambda each: (each.degenerate, each.ks))
+    if nearest.degenerate or nearest.ks > KS_CRITICAL / math.sqrt(seen.machines):
+        return empirical(seen)
+    return nearest.law
 
 
 def _loss_of(seen: Observed) -> Callable[[float, float], float]:
