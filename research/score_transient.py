@@ -25,7 +25,7 @@ from nodewise_transient.servers import shared_speed
 from nodewise_transient.simulation import simulate
 from nodewise_transient.tuning import best_interval_steps
 from nodewise_transient.walk import finish_s
-from transient_errors import icac_errors, left_out_saves, left_out_speeds, policy_ratios
+from transient_errors import Learned, icac_errors, left_out_saves, left_out_speeds, policy_ratios
 from transient_tables import (
     ICAC_STEPS,
     PER_H,
@@ -224,18 +224,18 @@ def print_offers(folder: Path) -> None:
 
 def print_policies(folder: Path, starts: int) -> None:
     """Policies over time against the cheapest fixed rule."""
-    for own_past in (True, False):
-        learned = "its first quarter" if own_past else "all other records"
+    ways: tuple[Learned, ...] = ("both", "past", "others")
+    for learned in ways:
         print(f"\n## Policies, {starts} starts, chain from {learned}: cost over on demand alone;", end=" ")
         print("planned over the best fixed")
         ratios = []
         late = 0.0
-        for name, job, cost, worst in policy_ratios(folder, starts, own_past=own_past):
+        for name, job, cost, worst in policy_ratios(folder, starts, learned=learned):
             fixed = {rule: value for rule, value in cost.items() if rule != "planned"}
             ratios.append(cost["planned"] / min(fixed.values()))
             late = max(late, worst)
             shown = ", ".join(f"{rule} {value:.3f}" for rule, value in cost.items() if not rule.startswith("timed"))
-            if own_past:
+            if learned == "both":
                 # Which records these are is no matter; their numbers stay where they are.
                 print(f"{len(ratios)}: {job}: {shown}; ratio {ratios[-1]:.3f}")
             assert name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from transient_tables import ICAC_STEPS, PER_H, SERVER_PER_H, SpotRun, availabil
 JOBS_H = ((48, 72, 600.0), (48, 55, 600.0), (24, 36, 360.0), (12, 18, 1200.0))
 """Hours of work, hours to the deadline, seconds of a switch-over."""
 SPOT_SHARE = 0.3
+Learned = Literal["past", "others", "both"]
+"""What the plan knows of availability: the first quarter of the record, all other records, or both."""
 
 
 def icac_errors(runs: list[SpotRun]) -> tuple[Floats, Floats, Floats]:
@@ -59,11 +62,11 @@ def left_out_saves(folder: Path) -> tuple[Floats, Floats]:
     return np.array(split), np.array(total)
 
 
-def policy_ratios(folder: Path, starts: int, *, own_past: bool) -> list[tuple[str, str, dict[str, float], float]]:
+def policy_ratios(folder: Path, starts: int, *, learned: Learned) -> list[tuple[str, str, dict[str, float], float]]:
     """Mean cost by rule over that of on demand alone, and the share of late jobs, of each record and job.
 
-    Starts are drawn from the last three quarters of a record. The plan's chain is learned from its first quarter, or
-    from all other records.
+    Starts are drawn from the last three quarters of a record. The plan's chain is learned from its first quarter,
+    from all other records, or from both.
     """
     records = []
     for kind, name, grain, record in availability(folder):
@@ -78,7 +81,8 @@ def policy_ratios(folder: Path, starts: int, *, own_past: bool) -> list[tuple[st
             for _, other, other_s, each in records
             if other != name
         ]
-        chain = learn_chain(states[: len(states) // 4] if own_past else np.concatenate(others), tick_s)
+        seen = {"past": [states[: len(states) // 4]], "others": others, "both": [*others, states[: len(states) // 4]]}
+        chain = learn_chain(np.concatenate(seen[learned]), tick_s)
         for work_h, deadline_h, switch_s in JOBS_H:
             job = Deadline(
                 work_s=work_h * 3600.0,
