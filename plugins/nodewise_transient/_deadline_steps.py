@@ -38,6 +38,15 @@ def _uniform(held: int, has_spot: int, ahead: float, hysteresis: float) -> int:
 
 
 @compiled
+def _place(held: int, warm: float, switch: float, most: int) -> int:
+    """Where the table has what is held: 0 nothing, then spot and then on demand, by ticks since it was asked for."""
+    if held == IDLE:
+        return 0
+    ticks = most if warm <= 1e-9 else max(min(int(switch - warm + 0.5), most), 1)
+    return ticks if held == SPOT else most + ticks
+
+
+@compiled
 def _wanted(
     rule: int,
     held: int,
@@ -57,9 +66,8 @@ def _wanted(
         pace = total / span
         return _uniform(held, has_spot, total - work - tick * pace, 2.0 * switch * pace)
     if rule == PLANNED:
-        row = int(span) - tick
-        column = min(int((work + warm) * parts + 0.999), table.shape[1] - 1)
-        return int(table[row, column, held, state])
+        column = min(int(work * parts + 0.999), table.shape[1] - 1)
+        return int(table[int(span) - tick, column, _place(held, warm, switch, table.shape[2] // 2), state])
     if has_spot:
         return SPOT
     return ON_DEMAND if held == ON_DEMAND and rule == TIMED else IDLE
@@ -126,25 +134,32 @@ def play(
 def _spent(
     value: Floats, action: int, column: int, held: int, chances: Floats, spots: int, job: Floats, left: int
 ) -> float:
-    """Expected cost of an action in this tick and the best ones after it; infinite if it risks the deadline."""
+    """Expected cost of an action in this tick and the best ones after it; infinite if it risks the deadline.
+
+    ``held`` is a place of the table: see `_place`.
+    """
     parts = int(job[5])
     switch = int(max(np.floor(job[2] * parts + 0.5), 1.0))
-    after = column
-    price = 0.0
+    most = (switch + parts - 1) // parts
+    kind = IDLE if held == 0 else (SPOT if held <= most else ON_DEMAND)
+    ticks = held - most if kind == ON_DEMAND else held
+    starting, after, then, cost = 0, column, 0, 0.0
     if action != IDLE:
-        # Starts that are lost before they end leave the table only where no job of ours comes.
-        after = min(max(column + (0 if action == held else switch) - parts, 0), value.shape[0] - 1)
-        price = job[3] if action == SPOT else 1.0
-    room = (left - 1) * parts - (0 if action == ON_DEMAND else switch)
-    if after > 0 and after > room:
-        return np.inf
-    cost = price * min((column + (0 if action == held else switch)) / parts, 1.0) if action != IDLE else 0.0
+        starting = max(switch - ticks * parts, 0) if action == kind else switch
+        began = min(starting, parts)
+        after = max(column - (parts - began), 0)
+        starting -= began
+        then = min(ticks + 1, most) if action == kind else 1
+        cost = (job[3] if action == SPOT else 1.0) * min((began + column) / parts, 1.0)
     if after == 0:
         return cost
+    if after + (starting if action == ON_DEMAND else switch) > (left - 1) * parts:
+        return np.inf
     for state in range(len(chances)):
         if chances[state] > 0.0:
-            kept = IDLE if action == SPOT and state < spots else action
-            cost += chances[state] * value[after, kept, state]
+            kept = then if state >= spots else 0
+            place = most + then if action == ON_DEMAND else kept
+            cost += chances[state] * value[after, place, state]
     return cost
 
 
@@ -152,20 +167,19 @@ def _spent(
 def solve(chances: Floats, spots: int, job: Floats, values: Floats, table: npt.NDArray[np.int8]) -> None:
     """Backward over the ticks left: the action that spends least in each, by work left, fleet held and availability.
 
-    ``chances`` (states, states) of availability from one tick to the next; ``values`` holds what two
-    numbers of ticks left cost. Where nothing keeps the deadline for sure
-    the action is on demand.
+    ``chances`` (states, states) of availability from one tick to the next; ``values`` holds what two numbers of ticks
+    left cost. Where nothing keeps the deadline for sure the action is on demand.
     """
-    states = len(chances)
+    most = table.shape[2] // 2
     values[:] = np.inf
     for left in range(1, table.shape[0]):
         later, value = values[(left + 1) % 2], values[left % 2]
         for column in range(1, table.shape[1]):
-            for held in range(3):
-                for state in range(states):
+            for held in range(table.shape[2]):
+                for state in range(len(chances)):
                     best, choice = np.inf, ON_DEMAND
                     for action in range(3):
-                        if state < spots and SPOT in (action, held):
+                        if state < spots and (action == SPOT or 0 < held <= most):
                             continue
                         spent = _spent(later, action, column, held, chances[state], spots, job, left)
                         if spent < best:

@@ -122,18 +122,18 @@ def plan(job: Deadline, chain: Chain) -> npt.NDArray[np.int8]:
     """The action that spends least, by ticks and work left, fleet held and state of availability."""
     parts = _parts(job)
     numbers = job.numbers(parts=parts)
-    columns = int((numbers[0] + 2.0 * numbers[2] + 1.0) * parts) + 2
-    states = len(chain.chances)
-    table = np.zeros((job.span + 1, columns, 3, states), dtype=np.int8)
-    values = np.empty((2, columns, 3, states))
-    solve(np.ascontiguousarray(chain.chances), chain.spots, numbers, values, table)
+    columns, states = int(np.ceil(numbers[0] * parts)) + 1, len(chain.chances)
+    # Nothing held, and either fleet by the ticks since it was asked for, up to those of a switch-over.
+    held = 1 + 2 * -(-max(int(numbers[2] * parts + 0.5), 1) // parts)
+    table = np.zeros((job.span + 1, columns, held, states), dtype=np.int8)
+    solve(np.ascontiguousarray(chain.chances), chain.spots, numbers, np.empty((2, columns, held, states)), table)
     return table
 
 
 def _parts(job: Deadline) -> int:
     """Parts of a tick in which the plan tells work: few, a switch-over being nearly a whole number of them."""
-    switch = job.switch_s / job.tick_s
-    return min(range(1, 7), key=lambda parts: abs(max(round(switch * parts), 1) / parts - switch) + 0.01 * parts)
+    switch = max(job.switch_s / job.tick_s, 1e-9)
+    return min(range(1, 7), key=lambda parts: abs(max(round(switch * parts), 1) / parts / switch - 1.0) + 0.01 * parts)
 
 
 def play_rule(

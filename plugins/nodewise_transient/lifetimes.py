@@ -68,7 +68,8 @@ class Lifetime:
         before = float(self.revoked_by(age_s))
         wanted = before + np.asarray(chance, dtype=np.float64) * (1.0 - before)
         inside = np.interp(wanted, self.revoked, self.knots_s)
-        return np.where(wanted > self.revoked[-1], self.cap_s, inside) - age_s
+        # At a chance of 0 the inverse may lie before the age, where nobody was lost around it.
+        return np.maximum(np.where(wanted > self.revoked[-1], self.cap_s, inside) - age_s, 0.0)
 
     def mean_s(self) -> float:
         """Mean lifetime: the integral of the share that lives; infinite where some never end."""

@@ -114,8 +114,9 @@ def test_quantiles_invert_the_law_of_what_remains(law: Lifetime, age: float, cha
     if law.revoked_by(age) >= 1.0:
         return
     remaining = law.remaining_s(chances, age_s=age)
-    assert np.all(remaining >= -1e-6)
-    assert np.all(np.diff(law.remaining_s(np.sort(chances), age_s=age)) >= -1e-9)
+    assert np.all(remaining >= 0.0)
+    rising = law.remaining_s(np.sort(chances), age_s=age)
+    assert np.all(rising[1:] >= rising[:-1])
     ends = np.isfinite(remaining)
     back = law.revoked_within(remaining[ends], age_s=age)
     assert np.all(back >= np.array(chances)[ends] - 1e-6)
