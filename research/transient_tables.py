@@ -11,7 +11,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Final
 
@@ -45,9 +44,7 @@ def lifetimes(folder: Path) -> dict[tuple[str, str], Observed]:
     found = {}
     for (gpu, region), points in cells.items():
         hours, shares = np.array(points).T
-        origin = Provenance(
-            data_set="CM-DARE lifetimes", device=gpu, place=f"GCP {region}", measured=date(2019, 12, 31)
-        )
+        origin = Provenance(data_set="CM-DARE lifetimes", device=gpu, place=f"GCP {region}")
         machines = 48 if (gpu, region) in {("K80", "us-central1"), ("K80", "us-west1")} else 30
         found[gpu, region] = binned(hours * 3600.0, shares, machines=machines, cap_s=CAP_S, provenance=origin)
     return found

@@ -9,8 +9,8 @@ from typing import Final
 __all__ = ["STALE_DAYS", "Provenance"]
 
 STALE_DAYS: Final = 180
-"""Age beyond which lifetimes are called stale: providers change capacity and prices several times a year. Two campaigns
-on the same devices and regions, a few months apart, differ by 0.2 to 0.7 in the share revoked within a day (CM-DARE's
+"""Age beyond which lifetimes are called stale: our choice, as providers change capacity and prices several times a
+year. Two campaigns on the same devices and regions differ by up to 0.6 in the share revoked within a day (CM-DARE's
 published lifetimes beside those of its other campaign, cake-lab/CM-DARE, Apache-2.0)."""
 
 
