@@ -19,6 +19,7 @@ import rpc
 import scaling
 import simulate
 import simulator
+import spot
 import start
 import traces
 
@@ -32,6 +33,7 @@ MODULES = {
     "planning": planning,
     "policies": policies,
     "simulator": simulator,
+    "spot": spot,
     "traces": traces,
     "replay": replay,
     "simulate": simulate,

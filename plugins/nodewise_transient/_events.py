@@ -1,0 +1,325 @@
+"""The event loop of one job's runs, compiled: losses, arrivals, saves, rollbacks."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from nodewise.plugin import Floats, Ints
+from nodewise_laws.compiled import compiled
+
+__all__ = ["COLUMNS", "LIVES", "Cluster", "Rules", "Run", "simulate_runs"]
+
+COLUMNS: Final = ("end_s", "finished", "dollars", "losses", "running_s", "saving_s", "lost_s", "stalled_s")
+"""What a run leaves behind; its four times add up to its end."""
+LIVES: Final = 2
+"""Lives of each worker whose chances are drawn ahead, so that runs of two variants of a job meet the same luck."""
+FAIL: Final = 1
+ROLLBACK: Final = 2
+
+
+class Cluster(NamedTuple):
+    """Workers and their groups, as arrays."""
+
+    group: Ints
+    stride: Ints  # of a group in the table of speeds
+    gone_before: Floats  # share of the law that lies before a worker's age
+    age_s: Floats
+    knots_s: Floats  # of all groups, one after another, as `shares`
+    shares: Floats
+    first_knot: Ints  # (groups + 1,)
+    cap_s: Floats
+    delays_s: Floats
+    first_delay: Ints  # (groups + 1,)
+    bills_startup: Ints
+    price_per_s: Floats
+    speeds: Floats
+
+
+class Rules(NamedTuple):
+    """Everything else about a job."""
+
+    steps: float
+    interval: float
+    save_s: float
+    rolls_back: bool
+    waits_for_all: bool
+    stall_on_loss_s: float
+    stall_on_join_s: float
+    chief: int
+    chief_setup_s: float
+    burst_chance: float
+    burst_others: int
+    servers_per_s: float
+    horizon_s: float
+
+
+@compiled
+def _life_s(cluster: Cluster, group: int, gone_before: float, age_s: float, chance: float, thinning: float) -> float:
+    """Remaining life at a chance of outliving; the own hazard thinned where bursts bring the rest."""
+    left = chance if thinning == 1.0 else chance**thinning
+    wanted = 1.0 - left * (1.0 - gone_before)
+    low, high = cluster.first_knot[group], cluster.first_knot[group + 1] - 1
+    if wanted > cluster.shares[high]:
+        return float(cluster.cap_s[group] - age_s)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if cluster.shares[middle] < wanted:
+            low = middle
+        else:
+            high = middle
+    rise = cluster.shares[high] - cluster.shares[low]
+    part = (wanted - cluster.shares[low]) / rise if rise > 0.0 else 0.0
+    found: float = cluster.knots_s[low] + part * (cluster.knots_s[high] - cluster.knots_s[low]) - age_s
+    return max(found, 0.0)
+
+
+class Run(NamedTuple):
+    """The state of one run: arrays that every run of a call uses again.
+
+    Attributes
+    ----------
+    alive, lives_drawn : of each worker.
+    taken : by a neighbour's burst, so that it starts none of its own.
+    next_s : when a worker that is alive goes, or one that is gone is replaced.
+    since_s : when it became alive, or was asked for.
+    work : steps saved, steps since; seconds of running saved, since; of saving saved; of the save under way, else -1;
+        seconds lost.
+    clock : now, end of the present stall, seconds stalled, dollars.
+    counts : workers alive, losses, the chief, the alive set's place in the table of speeds.
+    """
+
+    alive: Ints
+    lives_drawn: Ints
+    taken: Ints
+    next_s: Floats
+    since_s: Floats
+    work: Floats
+    clock: Floats
+    counts: Ints
+
+
+@compiled
+def _advance(run: Run, rules: Rules, speed: float, seconds: float) -> float:
+    """Work for some seconds at a speed: seconds that are left over when the job is done, else -1."""
+    work = run.work
+    left: float = seconds
+    while True:
+        if work[5] < 0.0:
+            rest = rules.steps - work[0]
+            segment = rest if rest < rules.interval + 1e-9 * rules.steps else rules.interval
+            needed = (segment - work[1]) / speed
+            if left < needed:
+                work[1] += left * speed
+                work[3] += left
+                return -1.0
+            left -= needed
+            work[3] += needed
+            work[1] = segment
+            work[5] = 0.0
+        save = rules.save_s if rules.interval < math.inf else 0.0
+        needed = save - work[5]
+        if left < needed:
+            work[5] += left
+            return -1.0
+        left -= needed
+        work[0] += work[1]
+        work[2] += work[3]
+        work[4] += save
+        work[1], work[3], work[5] = 0.0, 0.0, -1.0
+        if work[0] >= rules.steps * (1.0 - 1e-9):
+            return float(left)
+        cycle_s = rules.interval / speed + save
+        whole = math.floor(min(left / cycle_s, (rules.steps - work[0]) / rules.interval - 1.0))
+        if whole > 0:
+            work[0] += whole * rules.interval
+            work[2] += whole * rules.interval / speed
+            work[4] += whole * save
+            left = max(left - whole * cycle_s, 0.0)
+
+
+@compiled
+def _roll_back(work: Floats) -> None:
+    """Lose what no save holds."""
+    work[6] += work[3] + max(work[5], 0.0)
+    work[1], work[3], work[5] = 0.0, 0.0, -1.0
+
+
+@compiled
+def _next_change(run: Run) -> int:
+    """The worker that changes next."""
+    first = 0
+    for worker in range(1, len(run.next_s)):
+        if run.next_s[worker] < run.next_s[first]:
+            first = worker
+    return first
+
+
+@compiled
+def _take_neighbours(
+    cluster: Cluster, rules: Rules, run: Run, worker: int, now_s: float, rng: np.random.Generator
+) -> None:
+    """Up to so many others of the worker's group go at the same time, chosen with equal chance."""
+    group = cluster.group[worker]
+    candidates = 0
+    for other in range(len(run.alive)):
+        if run.alive[other] and not run.taken[other] and cluster.group[other] == group:
+            candidates += 1
+    wanted = min(rules.burst_others, candidates)
+    for other in range(len(run.alive)):
+        if wanted and run.alive[other] and not run.taken[other] and cluster.group[other] == group:
+            if rng.random() * candidates < wanted:
+                run.taken[other] = 1
+                run.next_s[other] = now_s
+                wanted -= 1
+            candidates -= 1
+
+
+@compiled
+def _lose(cluster: Cluster, rules: Rules, run: Run, worker: int, rng: np.random.Generator) -> None:
+    """Take a worker away, and ask for another."""
+    now_s, group = run.clock[0], cluster.group[worker]
+    run.clock[3] += cluster.price_per_s[group] * (now_s - run.since_s[worker])
+    run.alive[worker], run.since_s[worker] = 0, now_s
+    run.counts[0] -= 1
+    run.counts[1] += 1
+    run.counts[3] -= cluster.stride[group]
+    first, last = cluster.first_delay[group], cluster.first_delay[group + 1]
+    if last > first:
+        drawn = first if last == first + 1 else first + int(rng.random() * (last - first))
+        run.next_s[worker] = now_s + cluster.delays_s[drawn]
+    else:
+        run.next_s[worker] = math.inf
+    if run.taken[worker]:
+        run.taken[worker] = 0
+    elif rules.burst_others > 0 and rng.random() < rules.burst_chance:
+        _take_neighbours(cluster, rules, run, worker, now_s, rng)
+    if rules.rolls_back:
+        _roll_back(run.work)
+    if rules.stall_on_loss_s > 0.0:
+        run.clock[1] = now_s + rules.stall_on_loss_s
+
+
+@compiled
+def _lose_chief(rules: Rules, run: Run) -> None:
+    """What is special of the chief; another takes the role where it is elected, or nobody replaces the old one."""
+    chief = run.counts[2]
+    if rules.chief == ROLLBACK:
+        _roll_back(run.work)
+    if rules.chief > 0 and rules.chief_setup_s > 0.0:
+        run.clock[1] = max(run.clock[1], run.clock[0] + rules.chief_setup_s)
+    if rules.chief > ROLLBACK or run.next_s[chief] == math.inf:
+        for worker in range(len(run.alive) - 1, -1, -1):
+            if run.alive[worker]:
+                run.counts[2] = worker
+
+
+@compiled
+def _join(cluster: Cluster, rules: Rules, run: Run, worker: int, chances: Floats, rng: np.random.Generator) -> None:
+    """A replacement works from now on; its life starts."""
+    now_s, group = run.clock[0], cluster.group[worker]
+    if cluster.bills_startup[group]:
+        run.clock[3] += cluster.price_per_s[group] * (now_s - run.since_s[worker])
+    run.alive[worker], run.since_s[worker] = 1, now_s
+    run.next_s[worker] = now_s + _draw_life(cluster, rules, run, worker, chances, rng)
+    run.counts[0] += 1
+    run.counts[3] += cluster.stride[group]
+    if rules.stall_on_join_s > 0.0:
+        run.clock[1] = now_s + rules.stall_on_join_s
+
+
+@compiled
+def _draw_life(
+    cluster: Cluster, rules: Rules, run: Run, worker: int, chances: Floats, rng: np.random.Generator
+) -> float:
+    """Remaining life of a worker: its first as old as it is, every further one new."""
+    drawn = run.lives_drawn[worker]
+    run.lives_drawn[worker] = drawn + 1
+    chance = chances[worker * LIVES + drawn] if drawn < LIVES else rng.random()
+    before = cluster.gone_before[worker] if drawn == 0 else 0.0
+    age_s = cluster.age_s[worker] if drawn == 0 else 0.0
+    thinning = 1.0 + rules.burst_chance * rules.burst_others
+    return _life_s(cluster, cluster.group[worker], before, age_s, chance, thinning)
+
+
+@compiled
+def _start(cluster: Cluster, rules: Rules, run: Run, chances: Floats, rng: np.random.Generator) -> None:
+    """Everybody alive, nothing done."""
+    run.work[:] = 0.0
+    run.work[5] = -1.0
+    run.clock[:] = 0.0
+    run.counts[0], run.counts[1], run.counts[2] = len(run.alive), 0, 0
+    run.counts[3] = len(cluster.speeds) - 1
+    for worker in range(len(run.alive)):
+        run.alive[worker], run.since_s[worker], run.taken[worker], run.lives_drawn[worker] = 1, 0.0, 0, 0
+        run.next_s[worker] = _draw_life(cluster, rules, run, worker, chances, rng)
+
+
+@compiled
+def _work_until(cluster: Cluster, rules: Rules, run: Run, change_s: float) -> bool:
+    """Stall and work up to the next change; whether the job was done before it."""
+    clock = run.clock
+    if clock[1] > clock[0]:
+        stop_s = min(clock[1], change_s)
+        clock[2] += stop_s - clock[0]
+        clock[0] = stop_s
+    waiting = rules.waits_for_all and run.counts[0] < len(run.alive)
+    speed = 0.0 if waiting else cluster.speeds[run.counts[3]]
+    if clock[0] < change_s and speed > 0.0:
+        seconds = change_s - clock[0]
+        if seconds == math.inf:
+            # Nothing will change any more: long enough for all that is left.
+            saves = rules.steps / rules.interval + 2.0 if rules.interval < math.inf else 0.0
+            seconds = 1.001 * rules.steps / speed + saves * rules.save_s + 1.0
+        left = _advance(run, rules, speed, seconds)
+        clock[0] += seconds
+        if left >= 0.0:
+            clock[0] -= left
+            return True
+    elif change_s < math.inf:
+        clock[2] += change_s - clock[0]
+        clock[0] = change_s
+    return False
+
+
+@compiled
+def _runs_to_the_end(cluster: Cluster, rules: Rules, run: Run, chances: Floats, rng: np.random.Generator) -> bool:
+    """Walk from change to change; whether the work was done."""
+    while True:
+        worker = _next_change(run)
+        change_s = min(run.next_s[worker], rules.horizon_s)
+        if _work_until(cluster, rules, run, change_s):
+            return True
+        if change_s == math.inf or change_s >= rules.horizon_s:
+            return False
+        run.clock[0] = change_s
+        if run.alive[worker]:
+            _lose(cluster, rules, run, worker, rng)
+            if worker == run.counts[2]:
+                if rules.chief == FAIL:
+                    return False
+                _lose_chief(rules, run)
+        else:
+            _join(cluster, rules, run, worker, chances, rng)
+
+
+@compiled
+def simulate_runs(
+    cluster: Cluster, rules: Rules, run: Run, chances: Floats, rng: np.random.Generator, out: Floats
+) -> None:
+    """Fill in one row of ``out`` per row of ``chances``."""
+    for row in range(len(out)):
+        _start(cluster, rules, run, chances[row], rng)
+        finished = _runs_to_the_end(cluster, rules, run, chances[row], rng)
+        now_s, work = run.clock[0], run.work
+        for worker in range(len(run.alive)):
+            group = cluster.group[worker]
+            if run.alive[worker] or (cluster.bills_startup[group] and run.next_s[worker] < math.inf):
+                run.clock[3] += cluster.price_per_s[group] * (now_s - run.since_s[worker])
+        if not finished:
+            _roll_back(work)
+        out[row, 0], out[row, 1], out[row, 3] = now_s, 1.0 if finished else 0.0, run.counts[1]
+        out[row, 2] = run.clock[3] + rules.servers_per_s * now_s
+        out[row, 4], out[row, 5], out[row, 6], out[row, 7] = work[2], work[4], work[6], run.clock[2]

@@ -1,0 +1,56 @@
+"""Where a law of lifetimes comes from, and what to say where it is used for something else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+__all__ = ["STALE_DAYS", "Provenance"]
+
+STALE_DAYS: Final = 180
+"""Age beyond which lifetimes are called stale: our choice, as providers change capacity and prices several times a
+year. Two campaigns on the same devices and regions differ by up to 0.6 in the share revoked within a day (CM-DARE's
+published lifetimes beside those of its other campaign, cake-lab/CM-DARE, Apache-2.0)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """What a law of lifetimes was learned from.
+
+    Attributes
+    ----------
+    data_set : name of the observations, or what was stated in their place.
+    device, place : what was observed, and where; empty if not known.
+    measured : when observations ended, if known.
+    machines : lifetimes observed; 0 for a law that somebody stated.
+    law : `empirical`, `weibull`, `exponential`, `trace` or `stated`.
+    ks : largest distance between the law and the observed shares revoked (Kolmogorov-Smirnov); absent where the law is
+        the observations themselves.
+    notes : what happened on the way, such as a fit that fell back.
+    """
+
+    data_set: str
+    device: str = ""
+    place: str = ""
+    measured: date | None = None
+    machines: int = 0
+    law: str = "stated"
+    ks: float | None = None
+    notes: tuple[str, ...] = ()
+
+    def warnings(self, *, device: str, place: str, today: date | None = None) -> tuple[str, ...]:
+        """What an answer for a device at a place has to say about lifetimes from here."""
+        found = list(self.notes)
+        if self.place != place:
+            found.append(f"lifetimes are of {self.place or 'an unknown place'}, not of {place}: they do not carry over")
+        if self.device != device:
+            found.append(f"lifetimes are of {self.device or 'an unknown device'}, not of {device}")
+        if self.measured is None:
+            found.append(f"when the lifetimes of {self.data_set} were measured is not known")
+        elif today is not None and (today - self.measured).days > STALE_DAYS:
+            found.append(f"lifetimes were measured until {self.measured}: stale")
+        if self.machines:
+            # Of a share of one half, where it is largest.
+            found.append(f"{self.machines} lifetimes: shares revoked are known to ±{0.5 / self.machines**0.5:.2f}")
+        return tuple(found)

@@ -1,0 +1,195 @@
+"""Monte Carlo over the luck of machines: what a job takes and costs, as distributions.
+
+Every run draws lives from the groups' laws and walks from loss to loss; between them work goes on at the speed of those
+alive. The same job, runs and seed give the same bytes. The first chances of every worker are drawn ahead, run by run:
+variants of a job that are compared at one seed meet the same luck, so their difference is known far better than either.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import Floats
+from nodewise_transient._events import COLUMNS, LIVES, Cluster, Rules, Run, simulate_runs
+from nodewise_transient.job import Job
+
+__all__ = ["Breakdown", "Outcome", "Spread", "simulate"]
+
+_CHUNK: Final = 4096
+_CHIEF: Final = {"none": 0, "fail": 1, "rollback": 2, "re-elect": 3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """A distribution over runs.
+
+    Attributes
+    ----------
+    mean, standard_error : over the runs that finished; infinite where none did.
+    p50, p90, p99 : over all runs, where those that did not finish count as infinite.
+    """
+
+    mean: float
+    standard_error: float
+    p50: float
+    p90: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    """Mean seconds of the runs that finished; they add up to the mean time."""
+
+    compute_s: float
+    degraded_s: float
+    checkpoint_s: float
+    lost_work_s: float
+    restart_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outcome:
+    """What some runs of a job came to.
+
+    Attributes
+    ----------
+    end_s : (runs,) when each finished, or ended otherwise.
+    finished : (runs,) whether it did the work.
+    cost : (runs,) dollars, of failed runs what they cost until then.
+    losses : (runs,) workers lost, at the provider's cap too.
+    parts_s : (runs, 4) running and saving that was kept, work lost, time stalled.
+    ideal_s : the job without losses and saves.
+    """
+
+    end_s: Floats
+    finished: Floats
+    cost: Floats
+    losses: Floats
+    parts_s: Floats
+    ideal_s: float
+
+    @property
+    def p_failure(self) -> float:
+        """Share of runs that never finished."""
+        return 1.0 - float(self.finished.mean())
+
+    @property
+    def time_s(self) -> Spread:
+        """Time to finish."""
+        return _spread(self.end_s, self.finished > 0.0)
+
+    @property
+    def dollars(self) -> Spread:
+        """Cost of finishing."""
+        return _spread(self.cost, self.finished > 0.0)
+
+    @property
+    def expected_losses(self) -> float:
+        """Mean losses per run, finished or not."""
+        return float(self.losses.mean())
+
+    def p_deadline(self, deadline_s: float) -> float:
+        """Share of runs that finish by a deadline."""
+        return float(np.mean((self.finished > 0.0) & (self.end_s <= deadline_s)))
+
+    @property
+    def breakdown(self) -> Breakdown | None:
+        """Where the time goes; absent if no run finished."""
+        done = self.finished > 0.0
+        if not done.any():
+            return None
+        running, saving, lost, stalled = self.parts_s[done].mean(axis=0).tolist()
+        return Breakdown(
+            compute_s=self.ideal_s,
+            degraded_s=running - self.ideal_s,
+            checkpoint_s=saving,
+            lost_work_s=lost,
+            restart_s=stalled,
+        )
+
+
+def simulate(job: Job, *, runs: int = 10_000, seed: int = 0) -> Outcome:
+    """Run a job so many times."""
+    if runs < 1:
+        raise ValueError(f"runs must be at least 1, got {runs}")
+    cluster, rules = _cluster(job), _rules(job)
+    workers = len(cluster.group)
+    scratch = Run(
+        alive=np.empty(workers, dtype=np.int64),
+        lives_drawn=np.empty(workers, dtype=np.int64),
+        taken=np.empty(workers, dtype=np.int64),
+        next_s=np.empty(workers),
+        since_s=np.empty(workers),
+        work=np.empty(7),
+        clock=np.empty(4),
+        counts=np.empty(4, dtype=np.int64),
+    )
+    ahead, later = (np.random.Generator(np.random.PCG64(each)) for each in np.random.SeedSequence(seed).spawn(2))
+    rows = np.empty((runs, len(COLUMNS)))
+    for start in range(0, runs, _CHUNK):
+        chunk = rows[start : start + _CHUNK]
+        simulate_runs(cluster, rules, scratch, ahead.random((len(chunk), workers * LIVES)), later, chunk)
+    return Outcome(
+        end_s=rows[:, 0],
+        finished=rows[:, 1],
+        cost=rows[:, 2],
+        losses=rows[:, 3],
+        parts_s=rows[:, 4:],
+        ideal_s=job.ideal_s,
+    )
+
+
+def _spread(values: Floats, done: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Spread:
+    if not done.any():
+        return Spread(mean=math.inf, standard_error=math.inf, p50=math.inf, p90=math.inf, p99=math.inf)
+    # Sorting once; an infinite neighbour makes an interpolated quantile infinite, without 0 x inf.
+    ranked = np.sort(np.where(done, values, math.inf))
+    p50, p90, p99 = (float(ranked[math.ceil(share * len(ranked)) - 1]) for share in (0.5, 0.9, 0.99))
+    kept = values[done]
+    error = float(kept.std(ddof=1)) / math.sqrt(len(kept)) if len(kept) > 1 else math.inf
+    return Spread(mean=float(kept.mean()), standard_error=error, p50=p50, p90=p90, p99=p99)
+
+
+def _cluster(job: Job) -> Cluster:
+    counts = [group.count for group in job.groups]
+    laws = [group.lifetime for group in job.groups]
+    ages = [group.age_s(worker) for group in job.groups for worker in range(group.count)]
+    of_worker = np.repeat(np.arange(len(counts)), counts)
+    return Cluster(
+        group=of_worker,
+        stride=np.array([stride // job.speeds.itemsize for stride in np.ascontiguousarray(job.speeds).strides]),
+        gone_before=np.array([float(laws[group].revoked_by(age)) for group, age in zip(of_worker.tolist(), ages)]),
+        age_s=np.array(ages, dtype=np.float64),
+        knots_s=np.concatenate([law.knots_s for law in laws]),
+        shares=np.concatenate([law.revoked for law in laws]),
+        first_knot=np.cumsum([0, *(len(law.knots_s) for law in laws)]),
+        cap_s=np.array([law.cap_s for law in laws], dtype=np.float64),
+        delays_s=np.array([delay for group in job.groups for delay in group.replacement_s], dtype=np.float64),
+        first_delay=np.cumsum([0, *(len(group.replacement_s) for group in job.groups)]),
+        bills_startup=np.array([int(group.bills_startup) for group in job.groups]),
+        price_per_s=np.array([group.price_per_h / 3600.0 for group in job.groups]),
+        speeds=np.ascontiguousarray(job.speeds, dtype=np.float64).ravel(),
+    )
+
+
+def _rules(job: Job) -> Rules:
+    saves = job.checkpoints
+    return Rules(
+        steps=float(job.steps),
+        interval=float(saves.interval_steps),
+        save_s=float(saves.stall_s),
+        rolls_back=job.reaction.rolls_back,
+        waits_for_all=job.reaction.waits_for_all,
+        stall_on_loss_s=float(job.reaction.stall_on_loss_s),
+        stall_on_join_s=float(job.reaction.stall_on_join_s),
+        chief=_CHIEF[job.chief.policy],
+        chief_setup_s=float(job.chief.setup_s),
+        burst_chance=float(job.burst.chance),
+        burst_others=int(job.burst.others),
+        servers_per_s=job.servers_per_h / 3600.0,
+        horizon_s=float(job.horizon_s),
+    )
