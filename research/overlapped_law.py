@@ -27,12 +27,13 @@ from scipy.special import expit, logit
 
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.plugin import Floats
-from nodewise_scaling.estimator import log_peak, odds_of
+from nodewise_scaling.device import INTERVAL_LEVEL, DeviceModel
+from nodewise_scaling.estimator import log_peak, odds_of, share_of
 from nodewise_scaling.fitting import fitted
 from nodewise_scaling.overlapped import NOISE_SD, Law, overlapped
 from nodewise_scaling.parameters import LEVEL
 from nodewise_scaling.points import averaged
-from nodewise_scaling.prior import PSEUDO_JOBS, shipped
+from nodewise_scaling.prior import PSEUDO_JOBS, Knowledge, shipped
 
 NOMINAL: Final = 1.6448536269514722
 """Deviations of a normal 90 % interval."""
@@ -44,6 +45,9 @@ SHIPPED: Final = Path(__file__).resolve().parent.parent / "plugins" / "nodewise_
 
 ROUNDS: Final = 100
 """Of expectation and maximisation."""
+
+HIDDEN: Final = ", all rows: hidden exchange"
+"""What is learned from a table besides the form."""
 
 PARTS: Final = {"kind": 0, "organisation": 1, "device": 2}
 """Of a job's name."""
@@ -68,18 +72,40 @@ class Job:
         return self.name.split("/")[PARTS[name]]
 
 
-Predict = Callable[[Job, Mask, Law], tuple[Floats, Floats]]
-"""ln of a job's steps, and its deviation (0 = none stated), from the rows of a mask and a law."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Lesson:
+    """What other jobs teach: the law, and the prior with the shares of jobs that hide their exchange."""
+
+    law: Law
+    knowledge: Knowledge
 
 
-def by_law(job: Job, shown: Mask, law: Law) -> tuple[Floats, Floats]:
-    """The hypothesis as it is shipped."""
-    fit = overlapped(averaged(job.keys[shown], job.step_s[shown]), job.log_peak, law)
+Predict = Callable[[Job, Mask, Lesson], tuple[Floats, Floats]]
+"""ln of a job's steps, and its deviation (0 = none stated), from the rows of a mask and a lesson."""
+
+
+def by_both(job: Job, shown: Mask, lesson: Lesson) -> tuple[Floats, Floats]:
+    """The median of both hypotheses, as `scaling` answers; of the form the prior is as shipped."""
+    points, knowledge = averaged(job.keys[shown], job.step_s[shown]), lesson.knowledge
+    known = knowledge if points.exchange_seen else knowledge.where_unseen
+    mean, sd = known.of(job.device)
+    fit = fitted(replace(points, over_fixed=known.over_fixed), mean, sd)
+    other = overlapped(points, job.log_peak, lesson.law)
+    share = share_of(other, fit, float(sd[LEVEL]), knowledge.overlapped_share(job.device))
+    multiplier = known.multiplier(job.device, INTERVAL_LEVEL)
+    model = DeviceModel(fit, multiplier, points, overlapped=other, overlapped_share=share)
+    step_s, spread, _ = model.predicted(job.keys)
+    return np.log(step_s), spread
+
+
+def by_law(job: Job, shown: Mask, lesson: Lesson) -> tuple[Floats, Floats]:
+    """The hypothesis alone."""
+    fit = overlapped(averaged(job.keys[shown], job.step_s[shown]), job.log_peak, lesson.law)
     expected, variance = fit.predicted(job.keys)
     return expected, np.sqrt(variance + NOISE_SD**2)
 
 
-def by_line(job: Job, shown: Mask, law: Law) -> tuple[Floats, Floats]:  # noqa: ARG001 - rules are called alike
+def by_line(job: Job, shown: Mask, lesson: Lesson) -> tuple[Floats, Floats]:  # noqa: ARG001 - rules are called alike
     """The line c + s m by relative non-negative least squares; through the origin where one batch was measured."""
     samples, step_s = _samples(job), job.step_s[shown]
     constants = np.array([0.0, (step_s / samples[shown]).mean()])
@@ -89,22 +115,28 @@ def by_line(job: Job, shown: Mask, law: Law) -> tuple[Floats, Floats]:  # noqa: 
     return np.log(np.maximum(constants[0] + constants[1] * samples, 1e-12)), np.zeros(len(samples))
 
 
-def by_last(job: Job, shown: Mask, law: Law) -> tuple[Floats, Floats]:  # noqa: ARG001 - rules are called alike
+def by_last(job: Job, shown: Mask, lesson: Lesson) -> tuple[Floats, Floats]:  # noqa: ARG001 - rules are called alike
     """Samples per second of one worker are those of the largest run."""
     samples, last = _samples(job), np.flatnonzero(shown)[np.argmax(job.keys[shown, 1])]
     return np.log(samples / samples[last] * job.step_s[last]), np.zeros(len(samples))
 
 
-def by_power(job: Job, shown: Mask, law: Law) -> tuple[Floats, Floats]:
+def by_power(job: Job, shown: Mask, lesson: Lesson) -> tuple[Floats, Floats]:
     """Samples per second are a power of the workers; as the last run where one number of workers was measured."""
     samples, workers = _samples(job), np.log(job.keys[:, 1])
     if len(np.unique(workers[shown])) < 2:
-        return by_last(job, shown, law)
+        return by_last(job, shown, lesson)
     power, level = np.polyfit(workers[shown], np.log(samples * job.keys[:, 1] / job.step_s)[shown], 1)
     return np.log(samples * job.keys[:, 1]) - level - power * workers, np.zeros(len(samples))
 
 
-RULES: Final[Mapping[str, Predict]] = {"law": by_law, "c + s m": by_line, "last": by_last, "power law": by_power}
+RULES: Final[Mapping[str, Predict]] = {
+    "scaling": by_both,
+    "law": by_law,
+    "c + s m": by_line,
+    "last": by_last,
+    "power law": by_power,
+}
 
 
 def learned(jobs: Sequence[Job], peaks: float | None = None) -> Law:
@@ -172,7 +204,6 @@ def shares_of(jobs: Iterable[Job], law: Law) -> dict[str, tuple[float, float]]:
             told.append(odds_of(overlapped(points, job.log_peak, law), fitted(points, mean, sd), float(sd[LEVEL])))
         else:
             odds[job.device].append(told[1] - told[0])
-            print(f"{job.name} on {job.device}: ln odds {told[0]:.1f} by the shown, {odds[job.device][-1]:.1f} beyond")
     found = {}
     for device, logs in sorted(odds.items()):
         hidden = 0.5 * len(logs)
@@ -187,12 +218,12 @@ def _samples(job: Job) -> Floats:
     return np.asarray(job.keys[:, 3] * job.keys[:, 4])
 
 
-def scored(jobs: Sequence[Job], laws: Mapping[str, Law], part: str, how: Predict, rows: int) -> str:
-    """Errors over some jobs, each under the law of the others."""
+def scored(jobs: Sequence[Job], lessons: Mapping[str, Lesson], part: str, how: Predict, rows: int) -> str:
+    """Errors over some jobs, each by what the others teach."""
     means, errors, inside, widths = [], [], [], []
     for job in jobs:
         shown = job.shown & (np.cumsum(job.shown) <= rows)
-        predicted, spread = how(job, shown, laws[job.part(part)])
+        predicted, spread = how(job, shown, lessons[job.part(part)])
         error = (predicted - np.log(job.step_s))[~job.shown]
         means.append(np.abs(error).mean())
         errors += error.tolist()
@@ -218,15 +249,24 @@ def main() -> None:
     print(f"of all: {law}")
     if arguments.shares:
         shares = shares_of((job for path in arguments.shares for job in read(path)), law)
-        document = replace(shipped(), overlapped=shares).document()
+        print(f"jobs that hide their exchange, and jobs: {shares}")
+        names = sorted({path.name for path in (*arguments.tables, *arguments.shares)})
+        known = [each for each in shipped().sources if not each.endswith(HIDDEN)]
+        added = [f"{name}{HIDDEN}" for name in names if not any(each.startswith(name) for each in known)]
+        sources = (*known, *added)
+        document = replace(shipped(), overlapped=shares, sources=sources).document()
         SHIPPED.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     if arguments.peaks:
         for exponent in (0.0, 0.3, 0.6, 0.9):
             learned(jobs, exponent)
-    laws = {}
+    lessons = {}
+    elsewhere = {name: told for name, told in shipped().overlapped.items() if name in shipped().offset}
     for name in sorted({job.part(part) for job in jobs}):
-        laws[name] = learned([job for job in jobs if job.part(part) != name])
-        print(f"without {name}: {laws[name]}")
+        others = [job for job in jobs if job.part(part) != name]
+        law = learned(others)
+        shares = elsewhere | shares_of(others, law)
+        lessons[name] = Lesson(law, replace(shipped(), overlapped=shares))
+        print(f"without {name}: {law}")
     for rows in (2, 1):
         for language in (False, True):
             some = [job for job in jobs if job.name.startswith(LANGUAGE_MODELS) == language]
@@ -234,7 +274,7 @@ def main() -> None:
                 continue
             print(f"{'language models' if language else 'data-parallel'}, {rows} row{'s' if rows > 1 else ''} shown")
             for title, how in RULES.items():
-                print(f"  {title}: {scored(some, laws, part, how, rows)}")
+                print(f"  {title}: {scored(some, lessons, part, how, rows)}")
 
 
 if __name__ == "__main__":

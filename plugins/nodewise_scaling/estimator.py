@@ -33,7 +33,7 @@ from nodewise_scaling.routing import Route, routes_of
 from nodewise_scaling.speed import known_as
 from nodewise_scaling.transfer import Sources, sources_of, supported
 
-__all__ = ["ScalingEstimator", "log_peak", "odds_of"]
+__all__ = ["ScalingEstimator", "log_peak", "odds_of", "share_of"]
 
 NAME: Final = "scaling"
 
@@ -165,13 +165,17 @@ def _overlapped(setting: Setting, fit: Fitted, known: Sources) -> tuple[Overlapp
     """The hypothesis that exchange hides, and its probability by the runs."""
     name = known_as(known.catalogue, setting.device, known.knowledge.overlapped)
     other = overlapped(fit.points, log_peak(setting.device, known.catalogue))
-    told = TEMPER * odds_of(other, fit, known.level_sd(setting.device))
+    share = share_of(other, fit, known.level_sd(setting.device), known.knowledge.overlapped_share(name))
+    return (other, share) if share >= LEAST_SHARE else (None, 0.0)
+
+
+def share_of(other: Overlapped, fit: Fitted, level_sd: float, usual: float) -> float:
+    """The probability that exchange hides, by the runs and how usual it is."""
+    told = TEMPER * odds_of(other, fit, level_sd)
     if fit.points.keys[:, 0].max() == 1.0:
         # Exchange that shows inside a node shows across nodes as well; that it hides there says nothing of links.
         told = min(told, 0.0)
-    odds = logit(known.knowledge.overlapped_share(name)) + told
-    share = float(expit(odds))
-    return (other, share) if share >= LEAST_SHARE else (None, 0.0)
+    return float(expit(logit(usual) + told))
 
 
 def odds_of(other: Overlapped, fit: Fitted, level_sd: float) -> float:

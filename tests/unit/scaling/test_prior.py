@@ -112,7 +112,9 @@ def test_devices_that_the_shipped_prior_knows_are_not_learned_again() -> None:
 
 def test_the_shipped_prior_names_its_sources_and_devices() -> None:
     known = shipped()
-    assert all(source.endswith("all rows") for source in known.sources)
+    assert all(source.endswith(("all rows", "all rows: hidden exchange")) for source in known.sources)
+    assert all(0.0 <= hidden <= jobs for hidden, jobs in known.overlapped.values())
+    assert known.overlapped_share("T4") < known.overlapped_share("") < known.overlapped_share("H100")
     assert {"T4", "V100", "2080Ti", "A100"} == set(known.offset)
     assert {device for device, _, _ in known.scores} == set(known.offset)
     for values in (known.mean, known.job_sd, known.device_sd, *known.offset.values(), *known.offset_variance.values()):
