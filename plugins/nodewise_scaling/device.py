@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from nodewise.plugin import Floats
 from nodewise_scaling.compute import MOST_COMPUTE_LOG_SD, ComputeDoubt
 from nodewise_scaling.fitting import Fitted
-from nodewise_scaling.form import Parts, log_steps, parts_of
+from nodewise_scaling.form import Parts, Places, log_steps, parts_of
 from nodewise_scaling.overlapped import NOISE_SD, Overlapped
 from nodewise_scaling.parameters import INTER
 from nodewise_scaling.points import Points
@@ -91,25 +91,16 @@ class DeviceModel:
 
     def predicted(self, keys: Floats) -> tuple[Floats, Floats, Floats]:
         """(rows,) step seconds, (rows,) deviation of their logarithm, (3, rows) parts of the step."""
-        rows = len(keys)
+        rows, stretch = len(keys), self.multiplier / NOMINAL
         step_s, spread, parts = np.empty(rows), np.empty(rows), np.empty((len(PARTS), rows))
         for start in range(0, rows, CHUNK_ROWS):
             chunk = slice(start, start + CHUNK_ROWS)
-            at = self.fit.points.places(keys[chunk])
-            log_step, unsure, left, form = self.fit.predicted(at)
-            variance = left + (unsure**2).sum(axis=0)
-            shaded = log_step + SHADE * np.minimum(variance, SHADE_LIMIT)
-            step_s[chunk] = self.fit.points.unit_s * np.exp(shaded)
-            spread[chunk] = np.sqrt(variance + FLOOR_LOG_SPREAD**2)
+            log_step, variance, _, form = self._by_form(self.fit.points.places(keys[chunk]))
+            step_s[chunk] = self.fit.points.unit_s * np.exp(log_step)
+            spread[chunk] = np.sqrt(variance + FLOOR_LOG_SPREAD**2) * stretch
+            if self.overlapped is not None:
+                step_s[chunk], spread[chunk] = self._of_both(keys[chunk], step_s[chunk], spread[chunk])
             parts[:, chunk] = _parts(form, step_s[chunk])
-        if self.overlapped is not None:
-            spread *= self.multiplier / NOMINAL
-            for start in range(0, rows, CHUNK_ROWS):
-                chunk = slice(start, start + CHUNK_ROWS)
-                told_s, spread[chunk] = self._of_both(keys[chunk], step_s[chunk], spread[chunk])
-                parts[:, chunk] *= told_s / step_s[chunk]
-                step_s[chunk] = told_s
-            spread /= self.multiplier / NOMINAL
         self._as_measured(keys, step_s, spread, parts)
         if self.faster_log:
             # What another link changes is the form's alone: what was measured stays where nothing is exchanged.
@@ -117,8 +108,14 @@ class DeviceModel:
             step_s *= np.exp(log_steps(theta, at) - log_steps(self.fit.theta, at))
             parts = _parts(parts_of(theta, at), step_s)
         if self.faster_log or self.doubt is not None:
-            spread = np.hypot(spread, self._doubts(keys))
-        return step_s, np.minimum(spread * self.multiplier / NOMINAL, LARGEST_LOG_SPREAD), parts
+            spread = np.hypot(spread, self._doubts(keys) * stretch)
+        return step_s, np.minimum(spread, LARGEST_LOG_SPREAD), parts
+
+    def _by_form(self, at: Places) -> tuple[Floats, Floats, Floats, Parts]:
+        """(rows,) ln T over the unit, raised by its variance; that; (parameters, rows) deviations; the form."""
+        log_step, unsure, left, form = self.fit.predicted(at)
+        variance = left + (unsure**2).sum(axis=0)
+        return log_step + SHADE * np.minimum(variance, SHADE_LIMIT), variance, unsure, form
 
     def _of_both(self, keys: Floats, step_s: Floats, spread: Floats) -> tuple[Floats, Floats]:
         """Step seconds and deviation of ln T where either hypothesis may hold: the median of both."""
@@ -162,20 +159,20 @@ class DeviceModel:
         if len(rows):
             ran_s = self.measured.step_s[points]
             parts[:, rows] *= ran_s / step_s[rows]
-            step_s[rows], spread[rows] = ran_s, FLOOR_LOG_SPREAD
+            step_s[rows], spread[rows] = ran_s, FLOOR_LOG_SPREAD * self.multiplier / NOMINAL
 
     def log_covariance(self, keys: Floats) -> Floats:
         """(rows, rows) covariance of ln(true step) about the prediction."""
         at = self.fit.points.places(keys)
-        log_step, unsure, left, _ = self.fit.predicted(at)
+        log_step, variance, unsure, _ = self._by_form(at)
         stretch = (self.multiplier / NOMINAL) ** 2
         covariance = (self.fit.residual_covariance(at) + unsure.T @ unsure) * stretch
         if self.overlapped is not None:
-            variance = left + (unsure**2).sum(axis=0)
-            shaded = log_step + SHADE * np.minimum(variance, SHADE_LIMIT) + np.log(self.fit.points.unit_s)
             expected, other = self.overlapped.predicted(keys)
             deviations = np.sqrt(np.stack([(variance + FLOOR_LOG_SPREAD**2) * stretch, other + NOISE_SD**2]))
-            _, apart, shares = self._between(np.stack([shaded, expected]), deviations)
+            _, apart, shares = self._between(
+                np.stack([log_step + np.log(self.fit.points.unit_s), expected]), deviations
+            )
             covariance = (1.0 - self.overlapped_share) * covariance + (shares * apart).T @ apart
             covariance += self.overlapped_share * self.overlapped.covariance(keys)
         if self.faster_log or self.doubt is not None:

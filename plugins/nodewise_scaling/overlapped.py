@@ -48,12 +48,12 @@ GROWTH_SD: Final = 0.06
 """Mean and standard deviation of h: 64 times the workers take 9 % longer, or none to half as much again."""
 
 NOISE_SD: Final = 0.03
-"""Standard deviation of one measured ln T."""
+"""Standard deviation of one measured ln T, by hand: published steps are means of whole runs."""
 
 LENGTH: Final = 2.0
-"""In ln of samples and of workers: a factor of e^2 in either apart, errors are related by 1 / e."""
+"""In ln of samples and of workers: a factor of e^2 in either apart, errors are related by 1 / e. By hand."""
 
-NODES: Final = 8
+KEPT_SHARES: Final = 8
 """Values of f that stand for its posterior in predictions."""
 
 LOG_SHARES: Final = np.linspace(np.log(1e-4), np.log(0.99), 80)
@@ -92,11 +92,11 @@ class Overlapped:
         ln of samples and of workers of the runs that predictions rest on.
     largest : (2,) float
         ln of m_L and W_L.
-    shares, weights : (nodes,) float
+    shares, weights : (values,) float
         Values of f that stand for its posterior, and what each weighs.
-    levels : (nodes,) float
+    levels : (values,) float
         ln T_L by f.
-    pulls : (points, nodes) float
+    pulls : (points, values) float
         What the residual adds by f, per unit of its covariance.
     inverse : (points, points) float
         Of the residual's and the noise's covariance.
@@ -186,7 +186,7 @@ class _Posterior:
 
     def summed_up(self, log_evidence: float) -> Overlapped:
         """For predictions, which cost as much as there are values of f: an eighth of its probability by its mean."""
-        part = (NODES * (np.cumsum(self.probabilities) - 0.5 * self.probabilities)).astype(np.int64)
+        part = (KEPT_SHARES * (np.cumsum(self.probabilities) - 0.5 * self.probabilities)).astype(np.int64)
         kinds = np.unique(part)
         weights = np.where(part == kinds[:, np.newaxis], self.probabilities, 0.0)
         sums = weights.sum(axis=1)
