@@ -189,8 +189,8 @@ def _design(
 
 
 def _features(victim: SoloJob, aggressor: SoloJob, busy: float, others: float) -> tuple[float, ...]:
-    known = victim.step_seconds is not None and aggressor.step_seconds is not None
-    ratio = math.log(victim.step_seconds / aggressor.step_seconds) if known else 0.0  # type: ignore[operator]
+    own_s, other_s = victim.step_seconds, aggressor.step_seconds
+    ratio = 0.0 if own_s is None or other_s is None else math.log(own_s / other_s)
     if victim.device_utilisation is not None and aggressor.device_utilisation is not None:
         ratio *= busy * others  # jobs that seldom meet hardly take turns
     return 1.0, busy * others, max(0.0, busy + others - 1.0), busy + others - 2.0, ratio
