@@ -101,9 +101,9 @@ def log_steps(theta: Floats, at: Places) -> Floats:
     return parts_of(theta, at).log_step
 
 
-def slopes_of(theta: Floats, at: Places) -> tuple[Parts, Floats]:
-    """The form, and (parameters, rows) the derivatives of ln of the step."""
-    parts = parts_of(theta, at)
+def slopes_of(theta: Floats, at: Places, known: Parts | None = None) -> tuple[Parts, Floats]:
+    """The form, ``known`` if it was evaluated, and (parameters, rows) the derivatives of ln of the step."""
+    parts = parts_of(theta, at) if known is None else known
     share = 1.0 / (1.0 + np.exp(-theta[1]))
     p = 1.0 + np.exp(theta[3])
     exchange = np.maximum(np.hypot(parts.intra, parts.inter), 1e-150)
