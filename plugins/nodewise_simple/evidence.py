@@ -182,7 +182,10 @@ def asked_of(configurations: Configurations, network: Network, precision: str) -
 
 @lru_cache(KEPT)
 def _asked(configurations: Configurations, network: Network, precision: str) -> Asked:
-    usable, rows = whole(configurations), rows_of(configurations)
+    usable = whole(configurations)
+    if not usable.any():
+        return Asked(usable, {})
+    rows = rows_of(configurations)
     places: dict[Setting, list[int]] = {}
     for row, setting in enumerate(_settings(configurations, network, precision)):
         if usable[row]:
