@@ -26,8 +26,9 @@ from scipy.optimize import nnls
 
 from nodewise.plugin import Floats
 from nodewise_simple.evidence import Points, Rows
+from nodewise_simple.evidence import near as lying
 from nodewise_simple.rules import RULES
-from nodewise_simple.spread import Spread, reach_of
+from nodewise_simple.spread import Spread
 
 LEVEL: Final = 0.9
 NOMINAL: Final = 1.6449
@@ -121,7 +122,7 @@ def errors_of(rule: str, jobs: Iterable[Job]) -> dict[str, Floats]:
             curve = RULES[rule](points)
             if not isinstance(curve, str):
                 errors = np.abs(np.log(np.maximum(curve(asked.rows), 1e-9) / asked.step_s))
-                found[job.source].append(np.stack([errors, np.maximum(reach_of(points, asked.rows), 0.0)], axis=1))
+                found[job.source].append(np.stack([errors, np.maximum(lying(points, asked.rows).reach, 0.0)], axis=1))
     return {source: np.concatenate(parts) for source, parts in found.items()}
 
 

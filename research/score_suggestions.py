@@ -87,8 +87,8 @@ class Simulation:
         verdict = judged(objective, resolved, Predictions.of(step_s), samples, minibatches, profile.workload)
         assert verdict.recommendation is not None
         rates = samples if samples.all() else minibatches
-        self._regrets = np.abs(rates / rates[verdict.recommendation.row] - 1.0).tolist()
-        self._costs = (resolved.nodes_held() * (start_up_s + RUN_STEPS * step_s)).tolist()
+        self._regrets: list[float] = np.abs(rates / rates[verdict.recommendation.row] - 1.0).tolist()
+        self.costs = (resolved.nodes_held() * (start_up_s + RUN_STEPS * step_s)).tolist()
         self.open = [index for index, row in enumerate(case.rows) if row not in case.start]
 
     def in_order(self, order: Iterable[int]) -> Walk:
@@ -123,16 +123,20 @@ class Simulation:
         last = len(walk.regrets) - 1
         return replace(walk, enough=next(iter(enough), last), settled=next(iter(settled), last))
 
+    def regret(self, ran: Sequence[int]) -> float:
+        """Of what is recommended once some of the open rows ran."""
+        return self._regrets[self._recommended(ran)]
+
     def _walk(self, choose: Choose) -> Walk:
         ran: list[int] = []
-        regrets, node_s = [self._regrets[self._recommended(ran)]], [0.0]
+        regrets, node_s = [self.regret(ran)], [0.0]
         while len(ran) < len(self.open):
             row = choose(ran)
             if row is None:
                 break
             ran.append(row)
-            regrets.append(self._regrets[self._recommended(ran)])
-            node_s.append(node_s[-1] + self._costs[row])
+            regrets.append(self.regret(ran))
+            node_s.append(node_s[-1] + self.costs[row])
         return Walk(tuple(regrets), tuple(node_s))
 
     def _question(self, ran: Sequence[int]) -> Question:
@@ -267,7 +271,7 @@ def simulated(arguments: argparse.Namespace) -> tuple[Scores, dict[str, float]]:
         )
         if not cases:
             continue
-        engine = Answers(registry, priors=_priors(lessons, job))
+        engine = Answers(registry, priors=priors_of(lessons, job))
         several = []
         for case in cases:
             simulation = Simulation(engine, case, objective, arguments.estimator, arguments.start_up_s)
@@ -283,7 +287,7 @@ def _all_reduce(jobs: Sequence[Job]) -> bool:
     return all(job.sync_mode is SyncMode.ALLREDUCE for job in jobs)
 
 
-def _priors(lessons: Lessons, job: Job) -> dict[str, Prior]:
+def priors_of(lessons: Lessons, job: Job) -> dict[str, Prior]:
     """What `scaling` may know of other networks; parameter servers' estimators learn nothing of jobs."""
     if job.sync_mode is not SyncMode.ALLREDUCE:
         return {}

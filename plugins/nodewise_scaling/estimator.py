@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -134,16 +135,22 @@ def _fitted(evidence: Mapping[Setting, Points], context: Context, precision: str
     sources = sources_of(evidence, bare) if any(seen) else bare
     # What a device without runs is answered from too, but only where facts of one that has runs are known.
     carried = any(context.catalogue.device(setting.device) is not None for setting in evidence)
-    unseen = replace(bare, knowledge=knowledge.where_unseen)
-    where_unseen = sources_of(evidence, unseen) if carried or not all(seen) else sources
+
+    @cache
+    def where_unseen() -> Sources:
+        if not carried and all(seen):
+            return sources
+        return sources_of(evidence, replace(bare, knowledge=knowledge.where_unseen))
+
     models = {}
     for setting, points in evidence.items():
-        known = sources if points.exchange_seen else where_unseen
+        known = sources if points.exchange_seen else where_unseen()
         multiplier = known.knowledge.multiplier(known.name_of(setting.device), INTERVAL_LEVEL)
         fit = supported(setting, known)
         other, share = _overlapped(setting, fit, known)
         models[setting] = DeviceModel(fit, multiplier, points, overlapped=other, overlapped_share=share)
-    return SettingsModel(models, where_unseen, _notices(evidence, sources))
+    # Fitted only once somebody asks about such a device, or where no run tells of exchange anyhow.
+    return SettingsModel(models, sources if all(seen) else where_unseen(), where_unseen, _notices(evidence, sources))
 
 
 def _notices(evidence: Mapping[Setting, Points], sources: Sources) -> tuple[Notice, ...]:

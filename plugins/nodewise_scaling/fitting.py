@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import cho_solve
+from scipy.linalg.lapack import dtrtrs
 from scipy.special import gammaln
 
 from nodewise.plugin import Floats
-from nodewise_scaling.form import Parts, Places, log_steps, slopes_of
+from nodewise_scaling.form import Parts, Places, log_steps, parts_of, slopes_of
 from nodewise_scaling.parameters import COUNT, LEAST, MOST, NAMES
 from nodewise_scaling.points import Points
 from nodewise_scaling.residual import RESIDUAL_SD, centres_of, coordinates, covariance
@@ -152,7 +153,11 @@ def _pull(theta: Floats, mean: Floats, sd: Floats) -> Floats:
 
 def whitened_by(lower: Floats, columns: Floats) -> Floats:
     """Columns over the factor of a covariance: of as many independent normal variables."""
-    return np.asarray(solve_triangular(lower, columns, lower=True, check_finite=False))
+    # LAPACK itself: around systems of a few points, of which a fit solves dozens, SciPy's checks are most of the time.
+    whitened, singular = dtrtrs(lower.T, columns, lower=0, trans=1)
+    if singular:
+        raise np.linalg.LinAlgError("the covariance is singular")
+    return np.asarray(whitened)
 
 
 def _climbed(
@@ -164,26 +169,29 @@ def _climbed(
     """
     mean, sd, (least, most) = limits
 
-    def cost(candidate: Floats) -> float:
-        errors = whitened_by(lower, measured - log_steps(candidate, at))
+    def cost(candidate: Floats) -> tuple[float, Parts]:
+        form = parts_of(candidate, at)
+        errors = whitened_by(lower, measured - form.log_step)
         penalty = (TAIL_DEGREES + 1.0) * np.log1p(((candidate - mean) / sd) ** 2 / TAIL_DEGREES)
-        return float(errors @ errors + penalty.sum())
+        return float(errors @ errors + penalty.sum()), form
 
-    best, damping = cost(theta), 1e-3
+    (best, form), damping = cost(theta), 1e-3
     for _ in range(_ITERATIONS):
-        form, slopes = slopes_of(theta, at)
+        _, slopes = slopes_of(theta, at, form)
         whitened = whitened_by(lower, np.column_stack([slopes.T, measured - form.log_step]))
         pull = _pull(theta, mean, sd)
         curvature = whitened[:, :-1].T @ whitened[:, :-1] + np.diag(pull)
         ascent = whitened[:, :-1].T @ whitened[:, -1] + (mean - theta) * pull
+        scales = np.diag(curvature)
         stuck = ((theta <= least + 1e-9) & (ascent < 0.0)) | ((theta >= most - 1e-9) & (ascent > 0.0))
         free = ~stuck
         for _ in range(8):
-            step = np.zeros(COUNT)
-            damped = curvature + damping * np.diag(np.diag(curvature))
-            step[free] = np.linalg.solve(damped[np.ix_(free, free)], ascent[free])
-            candidate = np.clip(theta + np.clip(step, -_LARGEST_STEP, _LARGEST_STEP), least, most)
-            reached = cost(candidate)
+            step, damped = np.zeros(COUNT), curvature.copy()
+            np.fill_diagonal(damped, scales + damping * scales)
+            step[free] = np.linalg.solve(damped if free.all() else damped[np.ix_(free, free)], ascent[free])
+            step = np.minimum(np.maximum(step, -_LARGEST_STEP), _LARGEST_STEP)
+            candidate = np.minimum(np.maximum(theta + step, least), most)
+            reached, form = cost(candidate)
             if reached <= best:
                 break
             damping *= 8.0

@@ -68,12 +68,18 @@ class Places:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """ln of the step, ln of compute, and the exchange inside and across nodes, in the job's unit."""
+    """ln of the step, ln of compute, and the exchange inside and across nodes, in the job's unit.
+
+    ``exchange`` is both together; ``excess`` p times its ln over compute, and ``soft`` what the p-norm makes of that.
+    """
 
     log_step: Floats
     log_compute: Floats
     intra: Floats
     inter: Floats
+    exchange: Floats
+    excess: Floats
+    soft: Floats
 
 
 def parts_of(theta: Floats, at: Places) -> Parts:
@@ -92,8 +98,10 @@ def parts_of(theta: Floats, at: Places) -> Parts:
     exponent = level + log_fixed + intra + inter + ring + v1 * hops + v2 * workers + two * (v3 + v4 * workers)
     across[far] = np.exp(exponent[far])
     p = 1.0 + np.exp(overlap)
-    excess = p * (np.log(np.maximum(np.hypot(inside, across), 1e-12)) - compute)
-    return Parts(compute + np.logaddexp(0.0, excess) / p, compute, inside, across)
+    exchange = np.hypot(inside, across)
+    excess = p * (np.log(np.maximum(exchange, 1e-12)) - compute)
+    soft = np.logaddexp(0.0, excess)
+    return Parts(compute + soft / p, compute, inside, across, exchange, excess, soft)
 
 
 def log_steps(theta: Floats, at: Places) -> Floats:
@@ -101,14 +109,12 @@ def log_steps(theta: Floats, at: Places) -> Floats:
     return parts_of(theta, at).log_step
 
 
-def slopes_of(theta: Floats, at: Places) -> tuple[Parts, Floats]:
-    """The form, and (parameters, rows) the derivatives of ln of the step."""
-    parts = parts_of(theta, at)
+def slopes_of(theta: Floats, at: Places, known: Parts | None = None) -> tuple[Parts, Floats]:
+    """The form, ``known`` if it was evaluated, and (parameters, rows) the derivatives of ln of the step."""
+    parts = parts_of(theta, at) if known is None else known
     share = 1.0 / (1.0 + np.exp(-theta[1]))
     p = 1.0 + np.exp(theta[3])
-    exchange = np.maximum(np.hypot(parts.intra, parts.inter), 1e-150)
-    excess = p * (np.log(np.maximum(exchange, 1e-12)) - parts.log_compute)
-    soft = np.logaddexp(0.0, excess)
+    exchange, excess, soft = np.maximum(parts.exchange, 1e-150), parts.excess, parts.soft
     weight = np.exp(np.minimum(excess - soft, 0.0))  # of the exchange in d ln T; compute has the rest
     rest = 1.0 - weight
     inside, across = weight * (parts.intra / exchange) ** 2, weight * (parts.inter / exchange) ** 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -32,14 +32,23 @@ class SettingsModel:
     ----------
     models : mapping of Setting to DeviceModel
     sources : Sources
-        What a device that the job never ran on is answered from.
+        Of the runs.
+    where_unseen : callable
+        What a device that the job never ran on is answered from, fitted when it is first asked for.
     notices : tuple of Notice
         What holds of every row.
     """
 
-    def __init__(self, models: Mapping[Setting, DeviceModel], sources: Sources, notices: tuple[Notice, ...]) -> None:
+    def __init__(
+        self,
+        models: Mapping[Setting, DeviceModel],
+        sources: Sources,
+        where_unseen: Callable[[], Sources],
+        notices: tuple[Notice, ...],
+    ) -> None:
         self._models = models
         self._sources = sources
+        self._where_unseen = where_unseen
         self._notices = notices
 
     def predict(self, configurations: Configurations) -> Predictions:
@@ -83,10 +92,10 @@ class SettingsModel:
             model, ran = self._models[route.evidence], route.evidence.link_bytes_per_s
             carried = None
         else:
-            carried = unmeasured(device, link, self._sources)
+            sources = self._where_unseen()
+            carried = unmeasured(device, link, sources)
             assert carried is not None  # routes_of refuses devices without facts
-            knowledge = self._sources.knowledge
-            multiplier = knowledge.multiplier(self._sources.name_of(device), INTERVAL_LEVEL)
+            multiplier = sources.knowledge.multiplier(sources.name_of(device), INTERVAL_LEVEL)
             model = DeviceModel(carried.fit, multiplier, carried.fit.points, reach=carried.reach, doubt=carried.doubt)
             ran = carried.link_bytes_per_s
         return (model.over_link(float(np.log(link / ran))) if link and link != ran else model), carried, ran
@@ -125,7 +134,7 @@ class SettingsModel:
         donors = sorted({setting.device for setting in carried.donors})
         facts = _listed([FACT_WORDS.get(fact, fact) for fact in carried.facts])
         unknown = ["what the job reaches of these", "what its hosts add to a step"]
-        if not self._sources.name_of(device):
+        if not self._where_unseen().name_of(device):
             unknown.append("how its cluster exchanges gradients")
         return (
             f"the job never ran on {device}: how it scales and computes is carried over from {_listed(donors)}, "

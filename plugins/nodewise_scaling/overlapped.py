@@ -116,29 +116,48 @@ class Overlapped:
     def predicted(self, keys: Floats) -> tuple[Floats, Floats]:
         """(rows,) expected ln T in seconds, and (rows,) variance of the true ln T about it."""
         places = _places(keys)
-        across = _covariance(places, self.places, self.largest)
+        across = _covariance(self.places, places, self.largest)
         expected, apart, told, level = self._told(places, across)
-        own = RESIDUAL_SD**2 + (GROWTH_SD * (places[:, 1] - self.largest[1])) ** 2
-        left = own - np.einsum("ij,ij->i", told, across) + level**2
-        return expected, np.einsum("ij,ij->i", apart, apart) + np.maximum(left, 0.0)
+        left = RESIDUAL_SD**2 + (GROWTH_SD * (places[:, 1] - self.largest[1])) ** 2
+        left -= np.einsum("ij,ij->j", told, across)
+        left += level**2
+        return expected, np.einsum("ij,ij->j", apart, apart) + np.maximum(left, 0.0)
 
     def covariance(self, keys: Floats) -> Floats:
         """(rows, rows) covariance of the true ln T about what is expected."""
         places = _places(keys)
-        across = _covariance(places, self.places, self.largest)
+        across = _covariance(self.places, places, self.largest)
         _, apart, told, level = self._told(places, across)
-        left = _covariance(places, places, self.largest) - told @ across.T + np.outer(level, level)
-        return np.asarray(apart @ apart.T + left)
+        left = _covariance(places, places, self.largest) - told.T @ across + np.outer(level, level)
+        return np.asarray(apart.T @ apart + left)
 
     def _told(self, places: Floats, across: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Expected ln T, deviations by f, what the runs weigh by the residual, and what T_L leaves unsure."""
-        logs = np.log(self.shares + (1.0 - self.shares) * np.exp(places[:, :1] - self.largest[0]))
-        logs += across @ self.pulls + self.levels
-        expected = logs @ self.weights
-        told = across @ self.inverse
-        level = (1.0 - told.sum(axis=1)) / np.sqrt(self.inverse.sum())
-        apart = (logs - expected[:, np.newaxis]) * np.sqrt(self.weights)
-        return expected + GROWTH * (places[:, 1] - self.largest[1]), apart, told, level
+        """By ``across``, (points, rows): expected ln T, and what it is unsure by.
+
+        Returns
+        -------
+        (rows,) float
+            Expected ln T.
+        (values, rows) float
+            Deviations by f.
+        (points, rows) float
+            What the runs weigh by the residual.
+        (rows,) float
+            What T_L leaves unsure.
+        """
+        # Rows come last: NumPy's loops are over the last axis, and neither runs nor values of f are many.
+        shares = self.shares[:, np.newaxis]
+        logs = (1.0 - shares) * np.exp(places[:, 0] - self.largest[0])
+        logs += shares
+        np.log(logs, out=logs)
+        logs += self.pulls.T @ across
+        logs += self.levels[:, np.newaxis]
+        expected = self.weights @ logs
+        told = self.inverse @ across
+        level = (1.0 - told.sum(axis=0)) / np.sqrt(self.inverse.sum())
+        logs -= expected
+        logs *= np.sqrt(self.weights)[:, np.newaxis]
+        return expected + GROWTH * (places[:, 1] - self.largest[1]), logs, told, level
 
 
 def overlapped(points: Points, log_peak: float | None, law: Law = LAW) -> Overlapped:

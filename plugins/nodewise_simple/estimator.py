@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -20,11 +21,10 @@ from nodewise.plugin import (
     Query,
     Refusal,
     RowRefusal,
-    as_ints,
 )
-from nodewise_simple.evidence import Points, Rows, Setting, points_of, rows_of, settings_of, whole
+from nodewise_simple.evidence import KEPT, MOST_KEPT_ROWS, Points, Rows, Setting, asked_of, near, points_of
 from nodewise_simple.rules import Curve, Rule
-from nodewise_simple.spread import DEVIATION_TO_MEAN, Spread, deviations_of, reach_of
+from nodewise_simple.spread import DEVIATION_TO_MEAN, Spread, deviations_of
 
 __all__ = ["NOTHING_WHOLE", "NOT_WHOLE", "RuleEstimator", "RuleModel", "answered"]
 
@@ -52,22 +52,18 @@ class RuleModel:
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002  # the protocol's
         """Predict every row at once; a setting that was not run is refused."""
-        usable, rows = whole(configurations), rows_of(configurations)
+        asked = asked_of(configurations, self.network, self.precision)
         refused: dict[Refusal, list[int]] = {}
-        places: dict[Setting, list[int]] = {}
-        for row, setting in enumerate(settings_of(configurations, self.network, self.precision)):
-            if not usable[row]:
-                refused.setdefault(NOT_WHOLE, []).append(row)
-            elif isinstance(curve := self.curves.get(setting, ""), str):
-                refused.setdefault(lacking(curve, setting), []).append(row)
-            else:
-                places.setdefault(setting, []).append(row)
+        if not asked.usable.all():
+            refused[NOT_WHOLE] = np.flatnonzero(~asked.usable).tolist()
         pieces = []
-        for setting, at in places.items():
-            own, points, curve = rows.take(np.array(at)), self.points[setting], self.curves[setting]
-            assert not isinstance(curve, str)
-            pieces.append((as_ints(at), answered(curve(own), points, own, self.spread)))
-        refusals = tuple(RowRefusal(tuple(out), refusal) for refusal, out in refused.items())
+        for setting, (at, rows) in asked.places.items():
+            curve = self.curves.get(setting, "")
+            if isinstance(curve, str):
+                refused.setdefault(lacking(curve, setting), []).extend(at.tolist())
+            else:
+                pieces.append((at, answered(curve(rows), self.points[setting], rows, self.spread)))
+        refusals = tuple(RowRefusal(tuple(sorted(out)), refusal) for refusal, out in refused.items())
         return Predictions.joined(len(configurations), pieces, refusals=refusals)
 
 
@@ -80,28 +76,22 @@ class RuleEstimator:
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Agree if any asked row is of a setting whose runs suffice; expect what such reaches brought elsewhere."""
-        configurations = query.configurations
-        usable = whole(configurations)
-        if len(configurations) and not usable.any():
+        rows = len(query.configurations)
+        asked = asked_of(query.configurations, profile.network, profile.workload.precision or "")
+        if rows and not asked.usable.any():
             return NOTHING_WHOLE
-        rows = rows_of(configurations)
-        places: dict[Setting, list[int]] = {}
-        precision = profile.workload.precision or ""
-        for row, setting in enumerate(settings_of(configurations, profile.network, precision)):
-            if usable[row]:
-                places.setdefault(setting, []).append(row)
         known = points_of(profile)
         evidence: list[str] = []
         expected: list[Floats] = []
         refusal = Refusal.missing("no run of an all-reduce job is known", "observations")
-        for setting, at in places.items():
+        for setting, (_, own) in asked.places.items():
             points = known.get(setting)
-            curve = "" if points is None else self.rule(points)
+            curve = "" if points is None else drawn(self.rule, points)
             if points is None or isinstance(curve, str):
                 refusal = lacking(str(curve), setting)
                 continue
             evidence.append(f"{len(points)} measured configurations on {setting.device or 'a device not stated'}")
-            expected.append(deviations_of(points, rows.take(np.array(at)), self.spread))
+            expected.append(deviations_of(points, own, self.spread))
         if not expected:
             return Assessment(refusal=refusal)
         claim = DEVIATION_TO_MEAN * float(np.concatenate(expected).mean())
@@ -109,24 +99,33 @@ class RuleEstimator:
             evidence=tuple(dict.fromkeys(evidence)),
             strength=STRENGTH,
             expected_log_error=claim,
-            refused_count=len(configurations) - sum(map(len, expected)),
+            refused_count=rows - sum(map(len, expected)),
         )
 
     def fit(self, profile: Profile, context: Context) -> RuleModel:  # noqa: ARG002  # the protocol's
         """Draw the rule's curve through the points of every setting."""
         points = points_of(profile)
-        curves = {setting: self.rule(each) for setting, each in points.items()}
+        curves = {setting: drawn(self.rule, each) for setting, each in points.items()}
         return RuleModel(self.spread, profile.network, profile.workload.precision or "", points, curves)
+
+
+def drawn(rule: Rule, points: Points) -> Curve | str:
+    """A rule's curve through points, or what they lack: an assessment and the fit after it need the same."""
+    return _drawn(rule, points) if len(points) <= MOST_KEPT_ROWS else rule(points)
+
+
+@lru_cache(KEPT)
+def _drawn(rule: Rule, points: Points) -> Curve | str:
+    return rule(points)
 
 
 def answered(step_s: Floats, points: Points, rows: Rows, spread: Spread) -> Predictions:
     """Rows of one setting, with what was measured where it was."""
-    measured, at = points.found(rows)
-    reach = reach_of(points, rows)
+    there = near(points, rows)
     return Predictions.of(
-        np.where(measured, points.step_s[at], step_s),
+        np.where(there.measured, points.step_s[there.point], step_s),
         log_spread=deviations_of(points, rows, spread),
-        extrapolation=np.exp(np.maximum(reach, 0.0)),
+        extrapolation=np.exp(np.maximum(there.reach, 0.0)),
     )
 
 

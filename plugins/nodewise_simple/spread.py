@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Floats
-from nodewise_simple.evidence import Points, Rows
+from nodewise_simple.evidence import Points, Rows, near
 
-__all__ = ["DEVIATION_TO_MEAN", "SPREADS", "Spread", "deviations_of", "reach_of"]
+__all__ = ["DEVIATION_TO_MEAN", "SPREADS", "Spread", "deviations_of"]
 
 DEVIATION_TO_MEAN: Final = float(np.sqrt(2.0 / np.pi))
 """Mean of the absolute value of a normal variable over its standard deviation."""
@@ -51,17 +51,6 @@ err by 0.3 to 1.1 on average, by cluster (docs/accuracy.md, one row a job)."""
 
 def deviations_of(points: Points, rows: Rows, spread: Spread) -> Floats:
     """Standard deviation of ln(step time) of some rows, by the runs of their setting."""
-    found = spread.at(reach_of(points, rows))
+    found = spread.at(near(points, rows).reach)
     unseen = (rows.workers > 1.0) & (points.rows.workers.max() == 1.0)
     return np.where(unseen, np.hypot(found, UNSEEN_EXCHANGE), found)
-
-
-def reach_of(points: Points, rows: Rows) -> Floats:
-    """Ln of the factors in workers and in samples per worker by which rows lie beyond the runs; -1 of what was run."""
-    samples = points.rows.samples_per_worker
-    asked = rows.samples_per_worker
-    outside = np.maximum(samples.min() / asked, asked / samples.max())
-    workers = points.rows.workers
-    beyond = np.maximum(rows.workers / workers.max(), workers.min() / rows.workers)
-    reach = np.log(np.maximum(outside, 1.0)) + np.log(np.maximum(beyond, 1.0))
-    return np.where(points.found(rows)[0], -1.0, reach)

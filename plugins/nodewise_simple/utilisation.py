@@ -30,7 +30,7 @@ from nodewise.plugin import (
     Workload,
 )
 from nodewise_simple.estimator import NOT_WHOLE, NOTHING_WHOLE, STRENGTH
-from nodewise_simple.evidence import PARTITION, Rows, rows_of, whole
+from nodewise_simple.evidence import PARTITION, Rows, asked_of, rows_of, whole
 from nodewise_simple.spread import DEVIATION_TO_MEAN
 
 __all__ = ["STATED_UTILISATION", "UtilisationEstimator", "UtilisationModel", "flops_per_sample"]
@@ -143,8 +143,11 @@ class UtilisationEstimator:
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Agree where FLOPs and a peak are known, and for a transformer without runs of its own too."""
-        if len(query.configurations) and not whole(query.configurations).any():
+        usable = asked_of(query.configurations, profile.network, profile.workload.precision or "").usable
+        if len(usable) and not usable.any():
             return NOTHING_WHOLE
+        if flops_per_sample(profile.workload) <= 0.0:
+            return Assessment(refusal=_NO_FLOPS if usable.all() else NOT_WHOLE)
         work = _Work.of(profile.workload, query.configurations, query.catalogue)
         if not work.known.any():
             return Assessment(refusal=work.refusals[0].refusal if work.refusals else _NO_FLOPS)

@@ -220,11 +220,20 @@ class Answers:
         return self._fitted(question)[1]
 
     def alone(self, name: str) -> Predict:
-        """A way of asking one estimator about a profile, whatever else is loaded."""
+        """A way of asking one estimator about a profile, whatever else is loaded; nothing of it is kept.
+
+        For trials, of which there are many: of an answer they take what is predicted, and no more is made.
+        """
+        terms = Terms(estimator=name)
 
         def predict(profile: Profile, configurations: Configurations) -> Predictions:
-            question = Question(profile=profile, configurations=configurations, terms=Terms(estimator=name))
-            return self.answer(question).predictions
+            rows = self.resolve(profile, configurations)
+            assessment = self.estimators.assessed(name, profile, rows, terms.options)
+            if assessment.refusal is not None:
+                raise NodewiseError.refused(assessment.refusal)
+            fitted = self._models.tried(profile, name, terms.options.seed, self._lessons)
+            question = Question(profile=profile, configurations=configurations, terms=terms)
+            return predicted(self.estimators, fitted, rows, question)
 
         return predict
 

@@ -12,7 +12,7 @@ from nodewise.domain.predictions import Fidelity
 from nodewise.estimation.choice.shares import ABOUT_AS_GOOD, Candidate, shares_of, similar_to, why
 from nodewise.estimation.estimators.estimators import Estimators, joint_refusal
 from nodewise.estimation.lessons.lessons import Lessons
-from nodewise.estimation.lessons.trials import Predict, Trial, left_out, trials_left_out
+from nodewise.estimation.lessons.trials import Predict, Trial, left_out
 from nodewise.estimation.question import AUTO, Freshness, MixtureShare, Question
 from nodewise.plugin import Assessment
 from nodewise.ports.cache import KEPT_ROWS, LruCache
@@ -179,7 +179,8 @@ class Chooser:
         found: dict[str, tuple[Trial, ...]] = dict.fromkeys(names, ())
         profile = question.profile
         for mode in modes:
-            if not left_out(profile, mode):
+            held = left_out(profile, mode)
+            if not held:
                 continue
             for name in names:
                 key = (profile.digest, mode, name, lessons.version(self._estimators.named(name)))
@@ -193,7 +194,8 @@ class Chooser:
                         )
                     if not may_try:
                         return None
-                    made = trials_left_out(profile, mode, self._predict(name))
+                    predict = self._predict(name)
+                    made = (each.tried(predict) for each in held)
                     trials = tuple(trial for trial in made if trial is not None)
                     if profile.digest:
                         self._trials.put(key, trials)

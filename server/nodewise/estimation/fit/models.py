@@ -101,6 +101,10 @@ class Models:
         )
         return all(self._kept.get(key) is not None for key in keys)
 
+    def tried(self, profile: Profile, estimator: str, seed: int, lessons: Lessons) -> Fitted:
+        """A model for a trial, which is asked once: neither kept nor compared with its own evidence."""
+        return self._fit(profile, self._key(profile, estimator, seed, lessons), lessons, compared=False)
+
     def beside(self, profile: Profile, estimator: str, seed: int, lessons: Lessons) -> Model:
         """The model of an estimator on which another one's fit builds.
 
@@ -177,7 +181,7 @@ class Models:
 
         return self._kept.get(key) or self._flights.joined(key, fit)
 
-    def _fit(self, profile: Profile, key: ModelKey, lessons: Lessons) -> Fitted:
+    def _fit(self, profile: Profile, key: ModelKey, lessons: Lessons, *, compared: bool = True) -> Fitted:
         loaded = self.estimators.named(key.estimator)
         prior = lessons.priors.get(key.estimator)
         chain = (*fitting.get(), key)
@@ -202,7 +206,7 @@ class Models:
             model=model,
             basis=basis,
             fit_s=time.perf_counter() - started,
-            notices=disagreement(self.estimators, key, model, profile, self._resolution),
+            notices=disagreement(self.estimators, key, model, profile, self._resolution) if compared else (),
             calibration=lessons.calibration(key.estimator),
         )
 

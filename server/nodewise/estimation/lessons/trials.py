@@ -7,7 +7,7 @@ askers want, once per job. Each of its scales in turn (leave-one-configuration-o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -20,7 +20,7 @@ from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Predictions
 from nodewise.domain.profile import Observations, Profile
 
-__all__ = ["Predict", "Trial", "distance_of", "left_out", "trials_at_largest", "trials_left_out"]
+__all__ = ["HeldBack", "Predict", "Trial", "distance_of", "left_out", "trials_at_largest", "trials_left_out"]
 
 Predict = Callable[[Profile, Configurations], Predictions]
 """Predicts configurations from a profile; raises NodewiseError where it cannot."""
@@ -76,6 +76,41 @@ class Trial:
         return float(self.log_spreads.mean() * np.sqrt(2.0 / np.pi)) if self.log_spreads.all() else 0.0
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldBack:
+    """Runs of one sync mode that are held back together, and the job without them.
+
+    Whoever is tried on them is shown the same objects: what is read of them once need not be read again.
+    """
+
+    sync_mode: SyncMode
+    shown: Profile
+    runs: Observations
+
+    def tried(self, predict: Predict) -> Trial | None:
+        """The errors on the runs held back; None where nothing is left to show, or nothing is answered."""
+        if not len(self.shown.observations) and not len(self.shown.phase_timings):
+            return None
+        asked = self.runs.configurations
+        try:
+            predictions = predict(self.shown, asked)
+        except NodewiseError:
+            return None
+        usable = predictions.answered & (self.runs.steps_per_s > 0.0)
+        if not usable.any():
+            return None
+        rate = asked.cycles_per_step()[usable] / predictions.step_s[usable]
+        log_errors = np.log(rate) - np.log(self.runs.steps_per_s[usable])
+        devices, counts = np.unique(np.array(asked.device_names())[usable], return_counts=True)
+        return Trial(
+            sync_mode=self.sync_mode,
+            device=str(devices[counts.argmax()]),
+            log_errors=freeze(np.clip(log_errors, -LARGEST_LOG_ERROR, LARGEST_LOG_ERROR)),
+            log_spreads=freeze(predictions.log_spread[usable]),
+            distances=freeze(distance_of(predictions)[usable]),
+        )
+
+
 def distance_of(predictions: Predictions) -> Floats:
     """Ln of the factor by which each row lies beyond the evidence, LEAST_DISTANCE at least."""
     return np.asarray(np.log(np.maximum(predictions.extrapolation, np.exp(LEAST_DISTANCE))))
@@ -87,22 +122,22 @@ def trials_at_largest(profile: Profile, predict: Predict) -> tuple[Trial, ...]:
     for mode in SyncMode:
         scales = _scales(profile.observations.configurations, mode)
         if len(scales) > 1:
-            found.append(_tried(profile, scales[-1], mode, predict))
+            found.append(_held_back(profile, scales[-1], mode).tried(predict))
     return tuple(trial for trial in found if trial is not None)
 
 
 def trials_left_out(profile: Profile, mode: SyncMode, predict: Predict) -> tuple[Trial | None, ...]:
     """Scales of a sync mode left out in turn, smallest first; None = it refused. Empty where there is one scale."""
-    return tuple(_tried(profile, held, mode, predict) for held in left_out(profile, mode))
+    return tuple(held.tried(predict) for held in left_out(profile, mode))
 
 
-def left_out(profile: Profile, mode: SyncMode) -> Sequence[Mask]:
-    """Masks of the observations that are held back together, smallest scale first."""
+def left_out(profile: Profile, mode: SyncMode) -> tuple[HeldBack, ...]:
+    """Scales of a sync mode that are held back in turn, smallest first. Empty where there is one scale."""
     scales = _scales(profile.observations.configurations, mode)
     if len(scales) < 2:
         return ()
     kept = np.unique(np.linspace(0, len(scales) - 1, min(MOST_LEFT_OUT, len(scales))).round().astype(np.int64))
-    return [scales[index] for index in kept]
+    return tuple(_held_back(profile, scales[index], mode) for index in kept)
 
 
 def _scales(configurations: Configurations, mode: SyncMode) -> list[Mask]:
@@ -116,29 +151,10 @@ def _scales(configurations: Configurations, mode: SyncMode) -> list[Mask]:
     return [of_mode & np.all(keys == key, axis=1) for key in distinct]
 
 
-def _tried(profile: Profile, held: Mask, mode: SyncMode, predict: Predict) -> Trial | None:
-    """The errors on the runs held back; None where nothing is left to show, or nothing is answered."""
+def _held_back(profile: Profile, held: Mask, mode: SyncMode) -> HeldBack:
     observations = profile.observations
-    shown, asked = (observations.take(_thinned(observations, mask)) for mask in (~held, held))
-    if not len(shown) and not len(profile.phase_timings):
-        return None
-    try:
-        predictions = predict(replace(profile, digest="", observations=shown), asked.configurations)
-    except NodewiseError:
-        return None
-    usable = predictions.answered & (asked.steps_per_s > 0.0)
-    if not usable.any():
-        return None
-    rate = asked.configurations.cycles_per_step()[usable] / predictions.step_s[usable]
-    log_errors = np.log(rate) - np.log(asked.steps_per_s[usable])
-    devices, counts = np.unique(np.array(asked.configurations.device_names())[usable], return_counts=True)
-    return Trial(
-        sync_mode=mode,
-        device=str(devices[counts.argmax()]),
-        log_errors=freeze(np.clip(log_errors, -LARGEST_LOG_ERROR, LARGEST_LOG_ERROR)),
-        log_spreads=freeze(predictions.log_spread[usable]),
-        distances=freeze(distance_of(predictions)[usable]),
-    )
+    shown, runs = (observations.take(_thinned(observations, mask)) for mask in (~held, held))
+    return HeldBack(mode, replace(profile, digest="", observations=shown), runs)
 
 
 def _thinned(observations: Observations, mask: Mask) -> Ints:
