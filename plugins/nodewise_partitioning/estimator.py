@@ -29,9 +29,11 @@ from nodewise.plugin import (
 )
 from nodewise_partitioning.calibration import Calibrated, Runs, calibrated, log_residuals
 from nodewise_partitioning.evidence import levels_of
+from nodewise_partitioning.grouped import refusals_of
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, device_of
+from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layered.model import LayeredModel, assess_layers
-from nodewise_partitioning.model import Knowledge, PartitioningModel, memory_learned, refusals_of
+from nodewise_partitioning.model import PartitioningModel, memory_learned
 from nodewise_partitioning.rows import asked_of
 from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, is_known, stack_of
 from nodewise_partitioning.training import Training
@@ -205,7 +207,7 @@ def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Ru
             device = device_of(catalogue, name, number_format or own_format)
             if isinstance(device, Refusal):
                 continue
-            for own, part in by_stack(framework, dimensions, device, as_ints(rows), kinds):
+            for own, part in by_stack(framework, dimensions, device, as_ints(rows), kinds, asked.layout):
                 stack, _ = stack_of(own, device.number_format)
                 layout = settled(asked.layout.take(part), dimensions, device, stack, declared=framework)
                 runs.setdefault(own, []).append(Runs(dimensions, layout, device, 1.0 / measured[part]))

@@ -7,8 +7,8 @@ alone run PyTorch's FSDP, and what is split further, or trains in fewer than 16 
 runs Megatron-Core.
 
 A job is taken to be of that time where anything it says is: its device (announced in 2022 or later, as none trained
-before), its number format (before, 16 bits were fp16, of which V100 has nothing else), or its model (rows of more
-than 2,048 tokens, gates, fewer heads of keys and values than of queries).
+before), its number format (before, 16 bits were fp16, of which V100 has nothing else, and bf16 where Megatron split
+a model), or its model (rows of more than 2,048 tokens, gates, fewer heads of keys and values than of queries).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nodewise.plugin import Configurations, Floats, Ints, Notice, Recomputation,
 from nodewise_partitioning.hardware import NARROW_BYTES, Device
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import needed_of_first_stage
-from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, is_known
+from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, is_known, stack_of
 from nodewise_partitioning.workload import Dimensions
 
 __all__ = ["OPEN", "by_stack", "kinds_of", "settled", "stack_name", "stack_names", "stack_notice"]
@@ -32,6 +32,9 @@ __all__ = ["OPEN", "by_stack", "kinds_of", "settled", "stack_name", "stack_names
 MODERN_YEAR: Final = 2022
 """Devices announced then or later came into use when flash attention was there (H100: announced March 2022)."""
 OLD_FORMATS: Final = frozenset({"fp16", "fp32", "tf32"})
+OLD_SPLIT_FORMATS: Final = OLD_FORMATS | {"bf16"}
+"""Of models that are split further by what is not named: Megatron-LM trained in bf16 in 2021, and BLOOM with it. A
+framework whose name is not known is neither Megatron nor DeepSpeed, which alone split models then."""
 OLD_SEQUENCE: Final = 2048.0
 """Tokens of the longest rows of GPT-3, OPT and BLOOM."""
 
@@ -39,6 +42,9 @@ OLD: Final = (DEFAULT_FRAMEWORK,) * 2 + ("megatron-deepspeed",) * 2
 MODERN: Final = ("megatron-core flash-attention", "pytorch flash-attention") * 2
 """Stacks by the kind of rows (:func:`kinds_of`). Those with a stage of ZeRO are nowhere quicker than those without, so
 that bounds of a space hold for all stages."""
+
+ALONE, ZERO = 1, 2
+"""What replicas alone, and a stage of ZeRO, add to a row's kind."""
 
 OPEN: Final = ("recomputation", "sequence_parallel", "zero_stage")
 """Columns of layouts that rows may leave open."""
@@ -49,7 +55,7 @@ NONE, FULL = float(Recomputation.NONE), float(Recomputation.FULL)
 def kinds_of(configurations: Configurations) -> Ints:
     """Of each row: whether it has replicas alone, which nothing splits but ZeRO (1), and a stage of ZeRO (2)."""
     alone = configurations.degree() * np.maximum(configurations.expert_parallel, 1) == 1
-    return as_ints(alone + 2 * (configurations.zero_stage > 0))
+    return as_ints(ALONE * alone + ZERO * (configurations.zero_stage > 0))
 
 
 def stack_name(framework: str, dimensions: Dimensions, device: Device, kind: int) -> str:
@@ -58,7 +64,7 @@ def stack_name(framework: str, dimensions: Dimensions, device: Device, kind: int
     Of a known framework only the attention kernel is open, which the device alone tells; a name may say
     "no-flash-attention". An unknown name keeps what it says was switched.
     """
-    modern = any(_signs(framework, dimensions, device))
+    modern = any(_signs(framework, dimensions, device, alone=kind % ZERO == ALONE))
     if is_known(framework):
         return f"{framework} flash-attention" if modern and "flash" not in framework.casefold() else framework
     narrow = modern and device.number_format in NARROW_BYTES
@@ -75,11 +81,29 @@ def stack_names(framework: str) -> Iterable[str]:
 
 
 def by_stack(
-    framework: str, dimensions: Dimensions, device: Device, rows: Ints, kinds: Ints
+    framework: str,
+    dimensions: Dimensions,
+    device: Device,
+    rows: Ints,
+    kinds: Ints,
+    layout: Layout | None = None,
 ) -> Iterator[tuple[str, Ints]]:
-    """Rows on a device by the stack that they are taken to run; ``kinds`` are those of :func:`kinds_of`."""
+    """Rows on a device by the stack that they are taken to run.
+
+    Parameters
+    ----------
+    kinds : int
+        Those of :func:`kinds_of`.
+    layout : Layout or None
+        How the model is laid out: rows that fit only with a stage of ZeRO, which they do not state, are taken to run
+        what brought it. None = none is taken to.
+    """
     names = [stack_name(framework, dimensions, device, kind) for kind in range(len(OLD))]
-    of_rows = np.array([names.index(name) for name in names])[kinds[rows]]
+    kinds = kinds[rows]
+    if layout is not None and not framework and names[0] != names[ZERO]:
+        stack, _ = stack_of(names[0], device.number_format)
+        kinds = kinds | ZERO * _without_room(layout.take(rows), dimensions, device, stack)
+    of_rows = np.array([names.index(name) for name in names])[kinds]
     for place in np.unique(of_rows).tolist():
         yield names[place], as_ints(rows[of_rows == place])
 
@@ -88,18 +112,19 @@ def stack_notice(framework: str, dimensions: Dimensions, device: Device, name: s
     """What was assumed and why; None where the job says all of it."""
     if name == framework:
         return None
-    why = next(
-        filter(None, _signs(framework, dimensions, device)), f"nothing says that {device.name} runs later software"
-    )
+    modern = is_known(framework) or name.startswith(MODERN)
+    signs = _signs(framework, dimensions, device, alone=True) if modern else ()
+    why = next(filter(None, signs), f"nothing says that {device.name} runs later software")
     open_part = "its attention kernel is" if is_known(framework) else "the software stack is"
     return Notice("STACK_ASSUMED", f"{open_part} not stated: taken as {name!r}, for {why}")
 
 
-def _signs(framework: str, dimensions: Dimensions, device: Device) -> Iterator[str]:
-    """What tells that a job is of 2023 or later; empty texts where it does not."""
+def _signs(framework: str, dimensions: Dimensions, device: Device, *, alone: bool) -> Iterator[str]:
+    """What tells that rows, of replicas alone or not, are of 2023 or later; empty texts where it does not."""
     yield f"{device.name} was announced in {device.announced_year:.0f}" * (device.announced_year >= MODERN_YEAR)
     if not is_known(framework):
-        yield f"it trains in {device.number_format}" * (device.number_format not in OLD_FORMATS)
+        old = OLD_FORMATS if alone or framework else OLD_SPLIT_FORMATS
+        yield f"it trains in {device.number_format}" * (device.number_format not in old)
         yield f"its rows have {dimensions.sequence:.0f} tokens" * (dimensions.sequence > OLD_SEQUENCE)
         yield "queries share keys and values" * (dimensions.key_value_heads < dimensions.heads)
         yield "its feed-forward layers are gated" * dimensions.gated
@@ -110,13 +135,14 @@ def settled(layout: Layout, dimensions: Dimensions, device: Device, software: So
 
     Selective recomputation, of attention's scores alone, is no choice where these are not stored. Where nothing is
     said of the stack, and a row has neither sequence parallelism nor a stage of ZeRO and does not fit so, these are
-    taken as switched on, the least that makes it fit.
+    taken as switched on, the least that makes it fit. Sequence parallelism (V. Korthikanti et al., May 2022) is as
+    young as flash attention, and taken with it alone.
     """
     unsaid = layout.recomputation == Recomputation.UNSPECIFIED
     if not unsaid.any():
         return layout
     ways = (NONE, FULL) if software.flash_attention else (FULL,)
-    splits = (layout,) if declared else _splits(layout, dimensions)
+    splits = (layout,) if declared else _splits(layout, dimensions, sequences=software.flash_attention)
     found = replace(layout, recomputation=np.where(unsaid, FULL, layout.recomputation))
     still = unsaid.copy()
     for way in ways:
@@ -128,11 +154,21 @@ def settled(layout: Layout, dimensions: Dimensions, device: Device, software: So
     return found
 
 
-def _splits(layout: Layout, dimensions: Dimensions) -> tuple[Layout, ...]:
+def _without_room(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> NDArray[np.bool_]:
+    """Rows that leave recomputation open, state no stage of ZeRO, and do not fit without though all is recomputed."""
+    found = (layout.recomputation == Recomputation.UNSPECIFIED) & (layout.zero_stage == 0.0)
+    found &= layout.data * layout.context > 1.0
+    if found.any():
+        recomputed = replace(layout, recomputation=np.full(len(layout), FULL))
+        found &= _needed(recomputed, dimensions, device, software) > device.memory_bytes
+    return np.asarray(found)
+
+
+def _splits(layout: Layout, dimensions: Dimensions, *, sequences: bool) -> tuple[Layout, ...]:
     """As it stands; with sequence parallelism; also with the optimizer's states split; with parameters as well."""
     blank = (layout.sequence_parallel == 0.0) & (layout.zero_stage == 0.0)
     even = blank & (layout.tensor > 1.0) & (np.mod(dimensions.sequence, layout.tensor) == 0.0)
-    sequence = replace(layout, sequence_parallel=np.where(even, 1.0, layout.sequence_parallel))
+    sequence = replace(layout, sequence_parallel=np.where(even & sequences, 1.0, layout.sequence_parallel))
     states = replace(sequence, zero_stage=np.where(blank, 1.0, layout.zero_stage))
     whole = replace(states, zero_stage=np.where(blank & (layout.pipeline == 1.0), 3.0, states.zero_stage))
     return layout, sequence, states, whole

@@ -254,3 +254,14 @@ def test_assessing_says_what_it_rests_on() -> None:
 
 def test_no_rows_are_no_trouble() -> None:
     assert len(answered(rows(0))) == 0
+
+
+def test_contexts_share_a_sample_where_there_are_fewer_samples_than_devices() -> None:
+    stated = rows(2, nodes=1, workers=8, context_parallel=4, batch_per_worker=[1, 0], global_batch=2)
+    found = answered(stated)
+    assert not found.refusals
+    assert found.step_s[0] == found.step_s[1] > 0.0
+    whole = answered(rows(1, nodes=1, workers=2, batch_per_worker=1, global_batch=2))
+    assert found.breakdown_s["compute"][0] < whole.breakdown_s["compute"][0]
+    (refused,) = answered(rows(1, nodes=1, workers=8, global_batch=2)).refusals
+    assert "must divide the global batch" in refused.refusal.message

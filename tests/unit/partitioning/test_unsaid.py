@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from partitioned_transformers import SMALL, KnownContext, profile, rows
+from partitioned_transformers import GPT3, SMALL, KnownContext, profile, rows
 
 from nodewise.plugin import Configurations, Options, Predictions, Profile, Recomputation, Transformer
 from nodewise_partitioning.estimator import PartitioningEstimator
@@ -81,6 +81,38 @@ def test_rows_that_say_nothing_and_do_not_fit_are_split_as_little_as_fits() -> N
     said = answered(asked, profile(large, framework=MODERN))
     assert "SPLIT_ASSUMED" not in notices(said)
     assert np.all(np.asarray(said.memory_bytes) > np.asarray(found.memory_bytes))
+
+
+def named(found: Predictions) -> str:
+    return notices(found)["STACK_ASSUMED"].split("'")[1]
+
+
+@pytest.mark.parametrize(
+    ("tensor", "framework", "stack"),
+    [
+        (4, None, "megatron"),
+        (1, None, "pytorch flash-attention"),
+        (4, "ownframework", "megatron-core flash-attention ownframework"),
+    ],
+)
+def test_bf16_makes_modern_what_2021_did_not_train_in_it(tensor: int, framework: str | None, stack: str) -> None:
+    asked = rows(1, **ONE_NODE, tensor_parallel=tensor).replaced(precisions=("bf16",))
+    assert named(answered(asked, profile(framework=framework))) == stack
+
+
+def test_a_stage_of_zero_that_room_asks_for_is_deepspeeds_and_brings_no_sequence_parallelism() -> None:
+    blank = rows(2, nodes=8, workers=64, batch_per_worker=1, tensor_parallel=4, pipeline_parallel=[4, 2])
+    small = replace(GPT3, layers=40, hidden_size=8192, attention_heads=64)
+    found = answered(blank, profile(small))
+    needed = blank.replaced(zero_stage=np.array([0, 1]), recomputation=np.full(2, int(Recomputation.FULL)))
+    without, split = (answered(needed, profile(small, framework=name)) for name in ("megatron", "megatron-deepspeed"))
+    np.testing.assert_array_equal(found.step_s, [without.step_s[0], split.step_s[1]])
+    told = {notice.message: notice.rows for notice in found.notices if notice.reason == "SPLIT_ASSUMED"}
+    assert list(told.values()) == [(1,)]
+    stacks = [notice.message for notice in found.notices if notice.reason == "STACK_ASSUMED"]
+    assert [text.split("'")[1] for text in stacks] == ["megatron", "megatron-deepspeed"]
+    everything = blank.replaced(recomputation=np.full(2, int(Recomputation.FULL)))
+    assert "SPLIT_ASSUMED" not in notices(answered(everything, profile(small)))
 
 
 def test_recomputation_is_the_least_that_fits_with_flash_attention() -> None:

@@ -1,0 +1,92 @@
+"""Rows by device, number format and software stack, with what they leave open settled there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nodewise.plugin import Configurations, Ints, Refusal, RowRefusal, as_ints
+from nodewise_partitioning.hardware import DEFAULT_FORMAT, Device, device_of
+from nodewise_partitioning.knowledge import Knowledge
+from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.rows import Asked, asked_of
+from nodewise_partitioning.software import Software
+from nodewise_partitioning.unsaid import OPEN, by_stack, kinds_of, settled
+
+__all__ = ["Group", "grouped", "refusals_of", "rows_asked", "settled_in"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Rows on a device in a number format, the name of the stack that they are taken to run, and it corrected."""
+
+    device: Device
+    rows: Ints
+    stack: str
+    software: Software
+
+
+def refusals_of(knowledge: Knowledge, configurations: Configurations) -> tuple[RowRefusal, ...]:
+    """Rows that are refused."""
+    return rows_asked(knowledge, configurations)[2]
+
+
+def rows_asked(
+    knowledge: Knowledge, configurations: Configurations
+) -> tuple[Asked, list[Group], tuple[RowRefusal, ...]]:
+    """Rows that can be answered, by device, and why the others are refused; the groups' rows count among these."""
+    asked = asked_of(configurations, knowledge.dimensions, knowledge.network, zero_bubble=knowledge.zero_bubble)
+    groups, unknown = grouped(knowledge, configurations, asked.rows, asked.layout)
+    if unknown:
+        lost = np.concatenate([np.array(refusal.rows) for refusal in unknown])
+        kept = np.flatnonzero(~np.isin(asked.rows, lost))
+        place = np.full(len(asked.rows), -1)
+        place[kept] = np.arange(len(kept))
+        groups = [replace(group, rows=as_ints(place[group.rows])) for group in groups]
+        assumed = as_ints(np.setdiff1d(asked.assumed_link, lost))
+        asked = Asked(as_ints(asked.rows[kept]), asked.layout.take(as_ints(kept)), assumed, asked.refusals)
+    asked = replace(asked, layout=settled_in(knowledge, asked.layout, groups))
+    refusals = tuple(sorted((*asked.refusals, *unknown), key=lambda each: each.rows))
+    return asked, groups, refusals
+
+
+def settled_in(knowledge: Knowledge, layout: Layout, groups: list[Group]) -> Layout:
+    """The layouts with what they leave open settled on their devices."""
+    if (layout.recomputation > 0.0).all():
+        return layout
+    columns = {name: getattr(layout, name).copy() for name in OPEN}
+    for group in groups:
+        rows = layout.take(group.rows)
+        own = settled(rows, knowledge.dimensions, group.device, group.software, declared=knowledge.framework)
+        for name, column in columns.items():
+            column[group.rows] = getattr(own, name)
+    return replace(layout, **columns)
+
+
+def grouped(
+    knowledge: Knowledge, configurations: Configurations, rows: Ints, layout: Layout | None = None
+) -> tuple[list[Group], list[RowRefusal]]:
+    """Groups of some rows, with places among these, and rows whose device or number format is not known.
+
+    Parameters
+    ----------
+    layout : Layout or None
+        Of these rows, as they are stated. None = prefixes of a space, which hold for all stages of ZeRO.
+    """
+    groups: list[Group] = []
+    refused: list[RowRefusal] = []
+    width = len(configurations.precisions)
+    kinds = kinds_of(configurations)[rows]
+    codes = configurations.device_index[rows] * width + configurations.precision_index[rows]
+    for code in np.unique(codes).tolist():
+        members = np.flatnonzero(codes == code)
+        name = configurations.devices[code // width]
+        number_format = configurations.precisions[code % width] or knowledge.number_format or DEFAULT_FORMAT
+        device = device_of(knowledge.catalogue, name, number_format)
+        if isinstance(device, Refusal):
+            refused.append(RowRefusal(tuple(rows[members].tolist()), device))
+        else:
+            stacks = by_stack(knowledge.framework, knowledge.dimensions, device, as_ints(members), kinds, layout)
+            groups += [Group(device, part, stack, knowledge.software(stack, device)) for stack, part in stacks]
+    return groups, refused

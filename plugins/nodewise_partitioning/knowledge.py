@@ -1,0 +1,53 @@
+"""What is known of one job besides the question: its dimensions, and a software stack that runs corrected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from nodewise.plugin import Catalogue, Network
+from nodewise_partitioning.evidence import Levels
+from nodewise_partitioning.hardware import DEFAULT_FORMAT, Device
+from nodewise_partitioning.memory import LOG_SPREAD
+from nodewise_partitioning.software import Software, stack_of
+from nodewise_partitioning.workload import Dimensions
+
+__all__ = ["Knowledge"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """What is known of a job besides the question.
+
+    Attributes
+    ----------
+    numbers : mapping of framework to tuple of float
+        Values of ``software.FIELDS`` by the framework with what it leaves open (``unsaid.stack_name``); of others the
+        stack's own hold.
+    levels : Levels
+        Factor on every step that runs ask for beyond what the stack's numbers explain, and deviation of ln(step time).
+    memory_level, memory_log_spread : float
+        Factor on what a device cannot do without, and deviation of ln(bytes held).
+    """
+
+    dimensions: Dimensions
+    network: Network
+    catalogue: Catalogue
+    framework: str
+    number_format: str
+    numbers: Mapping[str, tuple[float, ...]]
+    levels: Levels
+    memory_level: float = 1.0
+    memory_log_spread: float = LOG_SPREAD
+
+    def software(self, name: str, device: Device) -> Software:
+        """The corrected stack of a name on a device in its number format."""
+        stack, _ = stack_of(name, device.number_format)
+        numbers = self.numbers.get(name)
+        corrected = stack if numbers is None else stack.corrected(numbers)
+        return replace(corrected, memory_level=self.memory_level)
+
+    @property
+    def zero_bubble(self) -> bool:
+        """The declared schedule of pipelines."""
+        return stack_of(self.framework, DEFAULT_FORMAT)[0].zero_bubble

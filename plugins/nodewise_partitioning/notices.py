@@ -1,0 +1,81 @@
+"""What a reader should know of rows that are answered: what was assumed, and what may fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from nodewise.plugin import Configurations, Floats, Ints, Notice, Recomputation, as_ints
+from nodewise_partitioning.grouped import Group
+from nodewise_partitioning.hardware import ASSUMED_NODE_LINK_BYTES_PER_S
+from nodewise_partitioning.knowledge import Knowledge
+from nodewise_partitioning.rows import Asked
+from nodewise_partitioning.unsaid import stack_notice
+
+__all__ = ["assumed", "said"]
+
+
+def assumed(
+    knowledge: Knowledge, asked: Asked, groups: list[Group], configurations: Configurations
+) -> Iterator[Notice]:
+    """What stands for what the job and single rows do not say."""
+    unsaid = configurations.recomputation[asked.rows] == 0
+    found = (stack_notice(knowledge.framework, knowledge.dimensions, each.device, each.stack) for each in groups)
+    yield from dict.fromkeys(notice for notice in found if notice is not None)
+    for way, text in _TAKEN.items():
+        rows = asked.rows[unsaid & (asked.layout.recomputation == way)]
+        if len(rows):
+            yield Notice("RECOMPUTATION_ASSUMED", f"what is recomputed is not stated: {text}", tuple(rows.tolist()))
+    stated = (configurations.sequence_parallel[asked.rows], configurations.zero_stage[asked.rows])
+    split = (asked.layout.sequence_parallel != stated[0]) | (asked.layout.zero_stage != stated[1])
+    if split.any():
+        text = (
+            "nothing is stated of the stack, and these rows do not fit: what fits is taken, with sequence parallelism"
+        )
+        yield Notice("SPLIT_ASSUMED", f"{text} and a stage of ZeRO where needed", tuple(asked.rows[split].tolist()))
+
+
+_TAKEN: Final = {
+    Recomputation.NONE: "taken as nothing, which these rows have room for",
+    Recomputation.FULL: "taken as every layer, for attention's scores are stored or not all activations fit",
+}
+
+
+def said(asked: Asked, needed: Floats, available: Floats, named: Floats, factor: float, rows: int) -> Iterator[Notice]:
+    """What a reader should know of single rows.
+
+    Parameters
+    ----------
+    needed, available, named : float
+        Bytes that must be there, that there are, and on the smallest board of the device's name.
+    factor : float
+        From bytes to the upper bound of their interval.
+    rows : int
+        That were asked about.
+    """
+
+    def told(members: Ints) -> tuple[int, ...]:
+        return () if len(members) == rows else tuple(members.tolist())
+
+    if len(asked.assumed_link):
+        yield Notice(
+            "LINK_ASSUMED",
+            f"the link of a node is not stated and taken as {ASSUMED_NODE_LINK_BYTES_PER_S / 1e9:.0f} GB/s in each "
+            "direction, all its adapters together",
+            told(asked.assumed_link),
+        )
+    fits = needed <= available
+    beyond = asked.rows[fits & (needed > named)]
+    if len(beyond):
+        yield Notice(
+            "DEVICE_MEMORY_ASSUMED",
+            "the device's name does not tell its memory: these rows need more than the smallest board of that name has",
+            told(as_ints(beyond)),
+        )
+    tight = asked.rows[fits & (needed * factor > available)]
+    if len(tight):
+        yield Notice(
+            "MEMORY_TIGHT",
+            "the 90 % interval of what must be in the device's memory reaches beyond it: such runs may fail",
+            told(as_ints(tight)),
+        )
