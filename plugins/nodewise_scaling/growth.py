@@ -52,11 +52,17 @@ def _growth(step_s: float, batch: float) -> tuple[float, float]:
     # Newton's steps for ln s: ln of the sum is convex and rises, and too large where all of T is s m.
     at = log_s - log_batch
     for _ in range(_ROUNDS):
-        logit = log_batch + (1.0 - FIXED_POWER) * at - math.log(FIXED_S)
-        share = 1.0 / (1.0 + math.exp(-logit))
-        slope = share + FIXED_POWER * (1.0 - share)
-        step = (at + log_batch - math.log(share) - log_s) / slope
+        logit, slope = _split(at, log_batch)
+        step = (at + log_batch + math.log1p(math.exp(-logit)) - log_s) / slope
         at -= step
         if step < _CLOSE:
             break
+    logit, slope = _split(at, log_batch)
     return logit, FIXED_LOG_SD / slope
+
+
+def _split(log_per_sample_s: float, log_batch: float) -> tuple[float, float]:
+    """Logit of the share that grows, and what ln of the step rises by with ln of the seconds per sample."""
+    logit = log_batch + (1.0 - FIXED_POWER) * log_per_sample_s - math.log(FIXED_S)
+    share = 1.0 / (1.0 + math.exp(-logit))
+    return logit, share + FIXED_POWER * (1.0 - share)
