@@ -27,6 +27,7 @@ import numpy as np
 from nodewise.plugin import Floats
 from nodewise_scaling.device import DeviceModel
 from nodewise_scaling.fitting import fitted
+from nodewise_scaling.growth import with_growth
 from nodewise_scaling.parameters import COUNT, HYPER_MEAN, HYPER_SD, JOB_SHARE, NAMES
 from nodewise_scaling.points import Points, averaged
 from nodewise_scaling.prior import NO_BOUNDS, Knowledge, Lesson, offset_of, shipped
@@ -145,7 +146,7 @@ def _score(job: Job, rows: list[Row], knowledge: Knowledge) -> Floats | None:
     if not train or not test or (not knowledge.over_fixed and len({key[3] for key, _, _ in train}) == 1):
         return None
     seen = replace(_points(train), over_fixed=knowledge.over_fixed)
-    model = DeviceModel(fitted(seen, *knowledge.of(job[1])), 1.6448536269514722, seen)
+    model = DeviceModel(fitted(seen, *with_growth(seen, *knowledge.of(job[1]))), 1.6448536269514722, seen)
     predicted, spread, _ = model.predicted(np.array([key for key, _, _ in test]))
     measured = np.array([step_s for _, step_s, _ in test])
     scores = np.sort(np.abs(np.log(measured / predicted)) / spread)

@@ -30,6 +30,7 @@ from nodewise.plugin import Floats
 from nodewise_scaling.device import INTERVAL_LEVEL, DeviceModel
 from nodewise_scaling.estimator import log_peak, odds_of, share_of
 from nodewise_scaling.fitting import fitted
+from nodewise_scaling.growth import with_growth
 from nodewise_scaling.overlapped import NOISE_SD, Law, overlapped
 from nodewise_scaling.parameters import LEVEL
 from nodewise_scaling.points import averaged
@@ -88,7 +89,7 @@ def by_both(job: Job, shown: Mask, lesson: Lesson) -> tuple[Floats, Floats]:
     """The median of both hypotheses, as `scaling` answers; of the form the prior is as shipped."""
     points, knowledge = averaged(job.keys[shown], job.step_s[shown]), lesson.knowledge
     known = knowledge if points.exchange_seen else knowledge.where_unseen
-    mean, sd = known.of(job.device)
+    mean, sd = with_growth(points, *known.of(job.device))
     fit = fitted(replace(points, over_fixed=known.over_fixed), mean, sd)
     other = overlapped(points, job.log_peak, lesson.law)
     share = share_of(other, fit, float(sd[LEVEL]), knowledge.overlapped_share(job.device))
@@ -200,7 +201,7 @@ def shares_of(jobs: Iterable[Job], law: Law) -> dict[str, tuple[float, float]]:
             points = averaged(job.keys[rows], job.step_s[rows])
             if not points.exchange_seen:
                 break
-            mean, sd = knowledge.of(job.device)
+            mean, sd = with_growth(points, *knowledge.of(job.device))
             told.append(odds_of(overlapped(points, job.log_peak, law), fitted(points, mean, sd), float(sd[LEVEL])))
         else:
             odds[job.device].append(told[1] - told[0])

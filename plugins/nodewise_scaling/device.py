@@ -55,6 +55,12 @@ SURE_OF_CELL: Final = 0.49
 over the whole way: Newton's step from the centre of a cell is right to a hundredth of the cell, and tells whether the
 median lies in it up to so far from the centre."""
 
+HALVINGS: Final = 10
+"""The same of its interval, to a thousandth of the wider one's."""
+
+WITHIN: Final = 0.9
+"""What an interval holds of a mixture: as NOMINAL's."""
+
 PARTS: Final = ("compute", "exchange_intra_node", "exchange_inter_node")
 
 Mask = NDArray[np.bool_]
@@ -130,12 +136,16 @@ class DeviceModel:
         return log_step + SHADE * np.minimum(variance, SHADE_LIMIT), variance, unsure, form
 
     def _of_both(self, keys: Floats, step_s: Floats, spread: Floats) -> tuple[Floats, Floats]:
-        """Step seconds and deviation of ln T where either hypothesis may hold: the median of both."""
+        """Step seconds and deviation of ln T where either hypothesis may hold: the median of both.
+
+        The deviation is that of a normal distribution whose 90 % interval is as wide as the one of both: a hypothesis
+        that is hardly probable, and very unsure, widens it by as much as it is probable.
+        """
         assert self.overlapped is not None
         expected, variance = self.overlapped.predicted(keys)
         deviations = np.stack([spread, np.sqrt(variance + NOISE_SD**2)])
         middle, apart, shares = self._between(np.stack([np.log(step_s), expected]), deviations)
-        return np.exp(middle), np.sqrt((shares * (deviations**2 + apart**2)).sum(axis=0))
+        return np.exp(middle), half_width_of(apart, deviations, shares) / NOMINAL
 
     def _between(self, means: Floats, deviations: Floats) -> tuple[Floats, Floats, Floats]:
         """(rows,) median of both hypotheses' ln T, (2, rows) how far each mean lies from it, and (2, 1) shares."""
@@ -187,6 +197,11 @@ class DeviceModel:
             )
             covariance = (1.0 - self.overlapped_share) * covariance + (shares * apart).T @ apart
             covariance += self.overlapped_share * self.overlapped.covariance(keys)
+            # As wide as the interval of both, besides what no model tells: how errors hang together stays.
+            told = (half_width_of(apart, deviations, shares) / NOMINAL) ** 2
+            floor = shares[:, 0] @ np.array([(FLOOR_LOG_SPREAD**2) * stretch, NOISE_SD**2])
+            scale = np.sqrt(np.maximum(told - floor, 0.0) / np.diag(covariance))
+            covariance = covariance * np.outer(scale, scale)
         if self.faster_log or self.doubt is not None:
             doubts = self._doubts(keys)
             covariance = covariance + np.outer(doubts, doubts) * stretch
@@ -243,6 +258,19 @@ def _bisected(scales: Floats, shares: Floats) -> Floats:
         at += np.where(below < 0.5, step, -step)
         step *= 0.5
     return at
+
+
+def half_width_of(apart: Floats, deviations: Floats, shares: Floats) -> Floats:
+    """(rows,) distance within which 90 % of two mixed normal distributions lie, (2, rows) apart, by bisection."""
+    # Within the larger of both there is 90 % of either: halved below it.
+    at = (np.abs(apart) + NOMINAL * deviations).max(axis=0)
+    step = 0.5 * at
+    at = at - step
+    for _ in range(HALVINGS):
+        step = 0.5 * step
+        within = ndtr((at - apart) / deviations) - ndtr((-at - apart) / deviations)
+        at = at + np.where((shares * within).sum(axis=0) < WITHIN, step, -step)
+    return np.asarray(at)
 
 
 def _parts(form: Parts, step_s: Floats) -> Floats:

@@ -7,7 +7,7 @@
     X_i = c e^(a + u) r(f) / r(8) (f / 8)^e1                                  0 where f = 1
     X_n = c e^(a + u + v) r(n) / r(4) (n / 4)^v1 (g / 8)^v2                   0 where n = 1
           times e^(v3 + v4 ln(g / 8)) where n = 2;   r(N) = (N - 1) / N
-    c   = 1 - s where exchange was seen, 1 where it was not
+    c   = 1 - s where exchange was seen, the least of 1 and 2.5 (1 - s), rounded off, where it was not
 
 in units of the job itself: m samples per worker over its smallest batch, times over its step time at one worker and
 that batch. n nodes, f workers that share a node's host, g workers per node, acc micro-steps. 8 workers on each of 4
@@ -20,7 +20,8 @@ between sum (p = 1, nothing hidden) and maximum is how Pollux (A. Qiao et al., O
 compute. Exchange is told over the compute that does not grow with the batch: its bytes are the parameters', and so is
 the work of updating them, and runs whose batch shrinks as workers join do not tell the two apart. Where no run had a
 second worker both parts of compute are known, the part that does not grow is launches and hosts too, and exchange is
-told over all of it (research/scaling.md has both errors). The level of every term, the powers, and what is
+told over all of it; but at a large batch there is more compute, and no more exchange than at a small one
+(research/scaling.md has the errors of each). The level of every term, the powers, and what is
 special of two nodes come from measurements.
 """
 
@@ -40,6 +41,11 @@ REFERENCE_NODES: Final = 4.0
 REFERENCE_WORKERS: Final = 8.0
 """Nodes, and workers per node, at which levels of exchange are told; not the job's own, which its runs may not show."""
 
+SMALL: Final = 2.5
+SHARPNESS: Final = 4.0
+"""Compute over its fixed part up to which a batch is a small one, where exchange that was not seen is told over all
+compute; and how sharply that ends. The smallest batches of the jobs that the prior was learned from have 1 to 2."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Places:
@@ -52,7 +58,8 @@ class Places:
     log_accumulation : float
         ln of the micro-steps per exchange.
     over_fixed : bool
-        Whether exchange is told over the compute that no batch changes, or over all of it at the smallest batch.
+        Whether exchange is told over the compute that no batch changes, or over all of it at the smallest batch, as far
+        as that is a small one.
     """
 
     nodes: Floats
@@ -85,7 +92,9 @@ class Parts:
 def parts_of(theta: Floats, at: Places) -> Parts:
     """The form at some places."""
     level, batch_share, contention, overlap, intra, intra_slope, inter, v1, v2, v3, v4 = theta.tolist()
-    log_fixed = -np.logaddexp(0.0, batch_share) if at.over_fixed else 0.0
+    log_fixed = -np.logaddexp(0.0, batch_share)
+    if not at.over_fixed:
+        log_fixed = -np.log1p((SMALL * np.exp(log_fixed)) ** -SHARPNESS) / SHARPNESS
     share = 1.0 / (1.0 + np.exp(-batch_share))
     compute = level + np.log((1.0 - share) + share * at.batch) + contention * (1.0 - 1.0 / at.sharing)
     compute = compute + at.log_accumulation
@@ -123,7 +132,8 @@ def slopes_of(theta: Floats, at: Places, known: Parts | None = None) -> tuple[Pa
     grown = (1.0 - share) * (at.batch - 1.0) / ((1.0 - share) + share * at.batch)
     slopes = np.empty((COUNT, len(at)))
     slopes[0] = 1.0
-    slopes[1] = share * (rest * grown - (weight if at.over_fixed else 0.0))
+    told = 1.0 if at.over_fixed else 1.0 / (1.0 + (SMALL * (1.0 - share)) ** SHARPNESS)
+    slopes[1] = share * (rest * grown - weight * told)
     slopes[2] = rest * (1.0 - 1.0 / at.sharing)
     slopes[3] = (p - 1.0) * (weight * excess - soft) / p**2
     slopes[4] = weight

@@ -27,6 +27,7 @@ import numpy as np
 from nodewise.plugin import Catalogue, Floats
 from nodewise_scaling.compute import Compute, compute_by_facts
 from nodewise_scaling.fitting import Fitted, fitted, inverse_of
+from nodewise_scaling.growth import with_growth
 from nodewise_scaling.parameters import BATCH_SHARE, COUNT, INTER, INTRA, LEVEL, NAMES
 from nodewise_scaling.points import Points, Setting
 from nodewise_scaling.prior import Knowledge
@@ -103,7 +104,8 @@ def sources_of(evidence: Mapping[Setting, Points], bare: Sources) -> Sources:
     for setting, seen in evidence.items():
         points = replace(seen, over_fixed=bare.knowledge.over_fixed)
         mean, offset_variance = bare.of(setting.device)
-        fit = fitted(points, mean, np.sqrt(bare.knowledge.job_sd**2 + offset_variance))
+        mean, sd = with_growth(points, mean, np.sqrt(bare.knowledge.job_sd**2 + offset_variance))
+        fit = fitted(points, mean, sd)
         donors[setting] = Donor(points, fit, mean, offset_variance)
     return replace(bare, donors=donors)
 
@@ -114,7 +116,7 @@ def supported(setting: Setting, sources: Sources) -> Fitted:
     donors = sources.others(setting.device)
     if not setting.device or not donors:
         return own.fit
-    return fitted(own.points, *_prior_given(setting, own, donors, sources))
+    return fitted(own.points, *with_growth(own.points, *_prior_given(setting, own, donors, sources)))
 
 
 def _prior_given(

@@ -71,7 +71,8 @@ def test_more_nodes_never_cut_the_step_below_compute(found: tuple[list[Scale], l
 def test_times_on_another_clock_are_predicted_on_that_clock(
     found: tuple[list[Scale], list[float]], times: float
 ) -> None:
-    """But where exchange may hide: what is fixed of a step then is told in seconds."""
+    """But where exchange may hide, or one batch ran: what is fixed of a step then is told in seconds."""
+    assume(len({batch for _, _, batch in found[0]}) > 1)
     plain, scaled = answered(of(found), rows(ASKED)), answered(of(found, times), rows(ASKED))
     assume("EXCHANGE_HIDDEN" not in notices(plain) | notices(scaled))
     np.testing.assert_allclose(scaled.step_s, times * plain.step_s, rtol=1e-6)
