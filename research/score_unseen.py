@@ -18,7 +18,8 @@ from typing import Final
 import numpy as np
 from scipy.stats import kendalltau
 
-from nodewise_unseen import Architectures, Row, StepRuns, expected_kendall, faster_probability, learn_steps
+from nodewise.estimation.answer.ranking import expected_kendall, faster_probability
+from nodewise_unseen import Row, StepFacts, StepRuns, learn_steps
 
 TRANSFORMERS: Final = {
     "bert_large": (24, 1024, 512, 30522),
@@ -79,15 +80,15 @@ def neusight_steps(folder: Path) -> list[Step]:
     return steps
 
 
-def columns(steps: Sequence[Step]) -> Architectures:
+def columns(steps: Sequence[Step]) -> StepFacts:
     """Facts of each step."""
-    return Architectures(flops=np.array([step.flops for step in steps]), families=[step.family for step in steps])
+    return StepFacts(flops=np.array([step.flops for step in steps]), families=[step.family for step in steps])
 
 
 def runs(steps: Sequence[Step]) -> StepRuns:
     """Steps as runs."""
     return StepRuns(
-        architectures=columns(steps),
+        facts=columns(steps),
         devices=[step.device for step in steps],
         peak_flops=np.array([step.peak for step in steps]),
         step_seconds=np.array([step.seconds for step in steps]),
@@ -136,10 +137,11 @@ def order(steps: Sequence[Step]) -> tuple[float, float, float, float]:
             left = [step for step in steps if step.model in out and step.device == device]
             told = law.predict(columns(left), device, left[0].peak)
             measured = np.array([step.seconds for step in left])
-            expected.append(expected_kendall(law, told))
+            errors = np.log(told.seconds), told.shared, told.own
+            expected.append(expected_kendall(*errors))
             true.append(kendalltau(told.seconds, measured)[0])
             first, second = np.triu_indices(len(left), 1)
-            faster = faster_probability(law, told, first, second)
+            faster = faster_probability(*errors, first, second)
             sure.append(np.maximum(faster, 1 - faster))
             right.append((faster > 0.5) == (measured[first] < measured[second]))
     confidence, was_right = np.concatenate(sure), np.concatenate(right)
@@ -175,11 +177,11 @@ def main() -> None:
     assert law is not None
     generator = np.random.default_rng(1)
     families = generator.choice(["ResNet", "Shake-Shake"], 10_000).tolist()
-    many = Architectures(flops=np.exp(generator.uniform(20.3, 23.8, 10_000)), families=families)
+    many = StepFacts(flops=np.exp(generator.uniform(20.3, 23.8, 10_000)), families=families)
     start = time.perf_counter()
     predicted = law.predict(many, "P100", 9.526e12)
     answered = time.perf_counter() - start
-    tau = expected_kendall(law, predicted)
+    tau = expected_kendall(np.log(predicted.seconds), predicted.shared, predicted.own)
     ranked = time.perf_counter() - start
     print(f"10,000 architectures: {1e3 * answered:.0f} ms, with expected tau ({tau:.3f}) {1e3 * ranked:.0f} ms")
 

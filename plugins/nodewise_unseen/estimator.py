@@ -1,0 +1,90 @@
+"""Models that never ran, as an estimator: facts of the workload, and a law that other models' steps taught."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from nodewise.plugin import (
+    Architectures,
+    Assessment,
+    Catalogue,
+    Context,
+    Corpus,
+    NodewiseError,
+    Prior,
+    Profile,
+    Query,
+    Refusal,
+)
+from nodewise_unseen.corpus import SHIPPED_SOURCE, Run, over_peaks, runs_of, shipped_runs
+from nodewise_unseen.model import UnseenModel, refusals_of
+from nodewise_unseen.peaks import Peaks
+from nodewise_unseen.steps import FEWEST_RUNS, StepLaw, learn_steps
+
+__all__ = ["UnseenEstimator"]
+
+NAME: Final = "unseen"
+STRENGTH: Final = 0.0
+"""Of facts alone: whoever knows runs of the model itself comes first."""
+LAWS_KEPT: Final = 8
+
+_TOO_FEW: Final = Refusal.missing(
+    f"steps of one worker of other models teach the law: at least {FEWEST_RUNS} runs with FLOPs are needed, on devices "
+    "of which the catalogue has a peak",
+    "observations",
+)
+
+
+@dataclass(slots=True)
+class UnseenEstimator:
+    """Answers from FLOPs, family and whatever else every run tells; learns from all profiles together."""
+
+    _laws: OrderedDict[tuple[str, str], StepLaw | None] = field(default_factory=OrderedDict)
+    _learning: threading.Lock = field(default_factory=threading.Lock)
+
+    def learn(self, corpus: Corpus) -> Prior:
+        """The runs of one worker in all profiles, with the table that ships. Peaks are not known before a fit."""
+        own = runs_of(corpus)
+        runs = (*shipped_runs(), *own)
+        sources = (SHIPPED_SOURCE, *((f"{len(own)} runs of stored profiles",) if own else ()))
+        return Prior.of(NAME, [run.told() for run in runs], sources=sources, content=runs)
+
+    def assess(self, profile: Profile, query: Query) -> Assessment:
+        """Agree where FLOPs are known and any row is of one worker, of known batch, on a device of known peak."""
+        configurations = query.configurations
+        asked, precision = Architectures.of(profile.workload), profile.workload.precision or ""
+        refusals = refusals_of(asked, configurations, Peaks(query.catalogue), precision)
+        refused = sum(len(each.rows) for each in refusals)
+        if refused and refused == len(configurations):
+            return Assessment(refusal=refusals[-1].refusal)  # of the rows that are nearest to an answer
+        told = f"of family {profile.workload.family}" if profile.workload.family else "of no family"
+        return Assessment(
+            evidence=(f"FLOPs of a model {told}; steps of one worker of others ({SHIPPED_SOURCE}; the store's)",),
+            strength=STRENGTH,
+            refused_count=refused,
+        )
+
+    def fit(self, profile: Profile, context: Context) -> UnseenModel:
+        """The law over the catalogue's peaks; learned once for each prior and catalogue."""
+        runs: Sequence[Run] = shipped_runs()
+        learned = ""
+        if context.prior is not None:
+            runs, learned = context.prior.content, context.prior.prior_id
+        law = self._law(runs, (learned, context.catalogue.digest), context.catalogue)
+        if law is None:
+            raise NodewiseError.refused(_TOO_FEW)
+        return UnseenModel(law, profile.workload, Peaks(context.catalogue))
+
+    def _law(self, runs: Sequence[Run], key: tuple[str, str], catalogue: Catalogue) -> StepLaw | None:
+        with self._learning:
+            if key not in self._laws or not key[1]:
+                found = over_peaks(runs, Peaks(catalogue).named)
+                self._laws[key] = learn_steps(found) if len(found.facts) else None
+                while len(self._laws) > LAWS_KEPT:
+                    self._laws.popitem(last=False)
+            self._laws.move_to_end(key)
+            return self._laws[key]

@@ -1,0 +1,86 @@
+"""Architectures: models that differ in a few facts alone, as columns, such as the candidates of a search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, freeze, taken
+from nodewise.domain.workload import Workload
+
+__all__ = ["Architectures"]
+
+_NUMBERS: Final = ("flops_per_sample", "parameter_bytes", "tensors", "activation_bytes_per_sample")
+_WHOLE: Final = frozenset({"parameter_bytes", "tensors"})
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Architectures:
+    """Facts of models, one row each, by the names that a workload has them by. 0 = not known.
+
+    Attributes
+    ----------
+    flops_per_sample : float
+        Floating-point operations of forward and backward pass.
+    families, family_index : tuple of str, int
+        Dictionary of families and entry of each row; "" = not known.
+    parameter_bytes, tensors : int
+        Parameters and the tensors that hold them.
+    activation_bytes_per_sample : float
+        What the forward pass keeps for the backward pass.
+    """
+
+    flops_per_sample: Floats
+    families: tuple[str, ...]
+    family_index: Ints
+    parameter_bytes: Ints
+    tensors: Ints
+    activation_bytes_per_sample: Floats
+
+    def __len__(self) -> int:
+        return len(self.flops_per_sample)
+
+    @staticmethod
+    def of(workload: Workload) -> Architectures:
+        """The one architecture that a workload is of."""
+        return Architectures(
+            flops_per_sample=as_floats([workload.flops_per_sample or 0.0]),
+            families=(workload.family or "",),
+            family_index=as_ints([0]),
+            parameter_bytes=as_ints([workload.parameter_bytes or 0]),
+            tensors=as_ints([workload.tensors or 0]),
+            activation_bytes_per_sample=as_floats([workload.activation_bytes_per_sample or 0.0]),
+        )
+
+    def take(self, rows: Ints) -> Architectures:
+        """Some rows, in the given order."""
+        columns = {name: taken(getattr(self, name), rows) for name in (*_NUMBERS, "family_index")}
+        return replace(self, **columns)
+
+    def over(self, shared: Workload) -> Architectures:
+        """The same, with what a shared workload says where a row says nothing."""
+        whole = Architectures.of(shared)
+        columns: dict[str, Any] = {}
+        for name in _NUMBERS:
+            column, known = getattr(self, name), getattr(whole, name)[0]
+            columns[name] = freeze(np.where(column == 0, known, column)) if known else column
+        if shared.family:
+            columns["families"] = tuple(name or shared.family for name in self.families)
+        return replace(self, **columns)
+
+    def workload(self, row: int, shared: Workload) -> Workload:
+        """A shared workload with what a row says in place of what it says of the same."""
+        facts: dict[str, Any] = {}
+        for name in _NUMBERS:
+            number = getattr(self, name)[row].item()
+            if number:
+                facts[name] = int(number) if name in _WHOLE else number
+        family = self.families[int(self.family_index[row])]
+        return replace(shared, **facts | ({"family": family} if family else {}))
+
+    def fullest(self) -> int:
+        """The first of the rows that say most."""
+        told = np.array([bool(name) for name in self.families])[self.family_index].astype(np.int64)
+        return int(np.argmax(told + sum((getattr(self, name) > 0).astype(np.int64) for name in _NUMBERS)))
