@@ -40,6 +40,8 @@ class Run:
         Where, and in which number format; "" = fp32.
     flops, activation_bytes : float
         Of the step.
+    profile_id : str
+        Whose run it is; "" = nobody's stored one.
     """
 
     device: str
@@ -50,6 +52,7 @@ class Run:
     tensors: float
     activation_bytes: float
     seconds: float
+    profile_id: str = ""
 
     def told(self) -> list[Any]:
         """As plain values."""
@@ -84,6 +87,7 @@ def runs_of(profiles: Iterable[Profile]) -> list[Run]:
                     tensors=float(workload.tensors or 0),
                     activation_bytes=batch * (workload.activation_bytes_per_sample or layer_activation_bytes(workload)),
                     seconds=1.0 / float(runs.steps_per_s[row]),
+                    profile_id=profile.profile_id,
                 )
             )
     return sorted(found, key=Run.told)

@@ -69,22 +69,32 @@ class UnseenEstimator:
         )
 
     def fit(self, profile: Profile, context: Context) -> UnseenModel:
-        """The law over the catalogue's peaks; learned once for each prior and catalogue."""
-        runs: Sequence[Run] = shipped_runs()
-        learned = ""
-        if context.prior is not None:
-            runs, learned = context.prior.content, context.prior.prior_id
-        law = self._law(runs, (learned, context.catalogue.digest), context.catalogue)
+        """The law over the catalogue's peaks: learned once for each prior and catalogue, anew with a job's own runs.
+
+        Those are as the job's profile tells them, not the prior: what it leaves out is not to be known.
+        """
+        runs: Sequence[Run] = shipped_runs() if context.prior is None else context.prior.content
+        own = runs_of([profile])
+        others = [run for run in runs if not run.profile_id or run.profile_id != profile.profile_id]
+        if own or len(others) < len(runs):
+            law = _learned((*others, *own), context.catalogue)
+        else:
+            learned = "" if context.prior is None else context.prior.prior_id
+            law = self._kept(runs, (learned, context.catalogue.digest), context.catalogue)
         if law is None:
             raise NodewiseError.refused(_TOO_FEW)
         return UnseenModel(law, profile.workload, Peaks(context.catalogue))
 
-    def _law(self, runs: Sequence[Run], key: tuple[str, str], catalogue: Catalogue) -> StepLaw | None:
+    def _kept(self, runs: Sequence[Run], key: tuple[str, str], catalogue: Catalogue) -> StepLaw | None:
         with self._learning:
-            if key not in self._laws or not key[1]:
-                found = over_peaks(runs, Peaks(catalogue).named)
-                self._laws[key] = learn_steps(found) if len(found.facts) else None
+            if key not in self._laws:
+                self._laws[key] = _learned(runs, catalogue)
                 while len(self._laws) > LAWS_KEPT:
                     self._laws.popitem(last=False)
             self._laws.move_to_end(key)
             return self._laws[key]
+
+
+def _learned(runs: Sequence[Run], catalogue: Catalogue) -> StepLaw | None:
+    found = over_peaks(runs, Peaks(catalogue).named)
+    return learn_steps(found) if len(found.facts) else None

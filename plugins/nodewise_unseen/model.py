@@ -26,7 +26,7 @@ from nodewise.plugin import (
 from nodewise_unseen.columns import StepFacts, family_key
 from nodewise_unseen.corpus import BYTES_PER_PARAMETER, layer_activation_bytes
 from nodewise_unseen.peaks import Peaks
-from nodewise_unseen.steps import CALIBRATED_AT, FARTHEST, Row, StepLaw
+from nodewise_unseen.steps import CALIBRATED_AT, DEVICE, FARTHEST, Row, StepLaw
 
 __all__ = ["UnseenModel", "refusals_of"]
 
@@ -118,7 +118,10 @@ class UnseenModel:
             log_spread=spread,
             extrapolation=np.exp(beyond),
             refusals=refusals,
-            notices=self._notices(architectures, families, kinds.reshape(count, width)),
+            notices=(
+                *self._unseen_families(architectures, families, kinds.reshape(count, width)),
+                *self._unseen_devices(configurations, kinds.reshape(count, width)),
+            ),
         )
         return ArchitecturePredictions(predictions, shared, own)
 
@@ -134,7 +137,7 @@ class UnseenModel:
         )
         return Refusal.missing(text, "observations")
 
-    def _notices(self, architectures: Architectures, families: NDArray[np.object_], kinds: Ints) -> tuple[Notice, ...]:
+    def _unseen_families(self, architectures: Architectures, families: NDArray[np.object_], kinds: Ints) -> tuple[Notice, ...]:
         """Which answered families never ran: their ranges are wide."""
         never = np.array([family not in self.law.hulls or not family for family in families])
         found = never[architectures.family_index][:, np.newaxis] & (kinds != Row.REFUSED)
@@ -147,6 +150,18 @@ class UnseenModel:
         text = f"no model of family {told} is among the runs (known: {known}): its range is wide"
         rows = () if found.all() else tuple(np.flatnonzero(found).tolist())
         return (Notice("FAMILY_UNSEEN", text, rows),)
+
+    def _unseen_devices(self, configurations: Configurations, kinds: Ints) -> tuple[Notice, ...]:
+        """Which devices nothing ran on: what is said of them follows from their peaks alone."""
+        found = []
+        known = ", ".join(sorted({level for kind, level in self.law.columns if kind == DEVICE}))
+        for (device, _), columns in _by_device(configurations, self.peaks, self.precision):
+            answered = np.zeros(kinds.shape, dtype=bool)
+            answered[:, columns] = kinds[:, columns] != Row.REFUSED
+            if (DEVICE, device) not in self.law.columns and answered.any():
+                text = f"nothing ran on {device} (known: {known}): its peak alone tells, and the range is wide"
+                found.append(Notice("DEVICE_UNSEEN", text, tuple(np.flatnonzero(answered).tolist())))
+        return tuple(found)
 
 
 def refusals_of(

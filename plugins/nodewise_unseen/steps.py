@@ -37,6 +37,8 @@ EXPECTED_REST: Final = 0.05
 EXPONENT_SD: Final = 12.0**-0.5
 """Outside of what was seen the local exponent of time in FLOPs is anywhere between 0 (h alone) and 1 (c F alone): the
 standard deviation of a uniform law, per e-fold beyond the hull."""
+DEVICE: Final = 2
+"""First kind of a device's effects; those of families are 0 and 1."""
 FARTHEST: Final = np.log(10.0)
 """E-folds beyond all FLOPs that were seen at which no answer is given."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -53,6 +54,16 @@ class Architectures:
             tensors=as_ints([workload.tensors or 0]),
             activation_bytes_per_sample=as_floats([workload.activation_bytes_per_sample or 0.0]),
         )
+
+    @staticmethod
+    def joined(several: Sequence[Architectures]) -> Architectures:
+        """One after the other; at least one."""
+        families = tuple(dict.fromkeys(name for each in several for name in each.families))
+        index = [families.index(each.families[place]) for each in several for place in each.family_index.tolist()]
+        columns: dict[str, Any] = {
+            name: freeze(np.concatenate([getattr(each, name) for each in several])) for name in _NUMBERS
+        }
+        return Architectures(**columns, families=families, family_index=as_ints(index))
 
     def take(self, rows: Ints) -> Architectures:
         """Some rows, in the given order."""

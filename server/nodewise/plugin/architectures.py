@@ -49,7 +49,8 @@ class ArchitecturesModel(Model, Protocol):
     ) -> ArchitecturePredictions:
         """Predict each architecture on each configuration.
 
-        Each row equals what ``predict`` of a model answers that is fitted to the same profile with the architecture's
-        facts in place of its workload's. An architecture of which too little is known is refused row by row.
+        Each row equals what ``predict`` of a model answers that is fitted to the same profile, which holds facts alone,
+        with the architecture's in place of its workload's. An architecture of which too little is known is refused row
+        by row.
         """
         ...

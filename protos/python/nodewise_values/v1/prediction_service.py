@@ -145,9 +145,10 @@ class BatchPredictRequest(Value):
     Neither objective nor offers apply.
     """
     profile: ProfileSource | None = None
-    """What is known of all architectures alike, the batch of its evidence included.
+    """What is known of all architectures alike.
 
-    Absent = nothing. Only with architectures.
+    Its evidence says what the configurations leave open, such as device and batch, and no more: no run of it is one of
+    an architecture. Absent = nothing. Only with architectures.
     """
 
 

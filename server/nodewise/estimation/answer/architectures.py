@@ -43,7 +43,7 @@ class ArchitecturesQuestion:
     Attributes
     ----------
     profile : Profile
-        What is known of all of them alike.
+        What is known of all of them alike; its runs say what the configurations leave open, and no more.
     refusals : tuple of RowRefusal
         Architectures, by their places, whose facts cannot be.
     """
@@ -254,9 +254,8 @@ def _ranking(told: _Told, able: Ints, column: int, width: int, count: int) -> Ra
 
 
 def _profile_of(shared: Profile, architectures: Architectures, place: int) -> Profile:
-    """The shared profile with an architecture's facts; it is nobody's stored one."""
-    workload = architectures.workload(place, shared.workload)
-    return replace(shared, profile_id="", uid="", revision=0, digest="", workload=workload)
+    """What is known of an architecture: facts alone, as no run of the shared profile is one of it."""
+    return Profile(workload=architectures.workload(place, shared.workload), network=shared.network)
 
 
 def _rows_of(places: Sequence[int] | Ints, width: int) -> Ints:
