@@ -91,7 +91,18 @@ class Architectures:
         family = self.families[int(self.family_index[row])]
         return replace(shared, **facts | ({"family": family} if family else {}))
 
-    def fullest(self) -> int:
-        """The first of the rows that say most."""
-        told = np.array([bool(name) for name in self.families])[self.family_index].astype(np.int64)
-        return int(np.argmax(told + sum((getattr(self, name) > 0).astype(np.int64) for name in _NUMBERS)))
+    def patterns(self) -> tuple[Ints, Ints]:
+        """What rows say, whatever the numbers: the first row of each pattern, those that say most first.
+
+        Returns
+        -------
+        rows, of_row : int
+            A row of each pattern, and the place therein of each row's pattern.
+        """
+        told = np.array([bool(name) for name in self.families])[self.family_index]
+        bits = np.stack([told, *(getattr(self, name) > 0 for name in _NUMBERS)], axis=1)
+        codes, first, of_row = np.unique(bits @ (1 << np.arange(bits.shape[1])), return_index=True, return_inverse=True)
+        order = np.lexsort((first, -bits[first].sum(axis=1)))
+        place = np.empty(len(codes), dtype=np.int64)
+        place[order] = np.arange(len(codes))
+        return as_ints(first[order]), as_ints(place[of_row])

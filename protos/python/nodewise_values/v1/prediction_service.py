@@ -141,8 +141,8 @@ class BatchPredictRequest(Value):
 
     Row c of architecture a is row a x configurations + c of the answer, and what Predict answers about a profile of
     those facts by the same estimator. One estimator answers for all of them, chosen by the first of those that tell
-    most. An architecture of facts that cannot be, or that Predict would refuse as a whole, has its rows refused.
-    Neither objective nor offers apply.
+    most and can be answered. An architecture of facts that cannot be, or that Predict would refuse as a whole, has its
+    rows refused. Neither objective nor offers apply.
     """
     profile: ProfileSource | None = None
     """What is known of all architectures alike.

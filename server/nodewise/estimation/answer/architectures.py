@@ -1,7 +1,8 @@
 """Many architectures of one job on the same configurations: one estimator for all, and how their order is to be taken.
 
 Ranks are compared, so one estimator (or one mixture, of the same weights) answers every architecture: it is chosen by
-the architecture that tells most. A model that takes many at once is asked once; any other one after the other.
+the first of those that tell most and can be answered. A model that takes many at once is asked once; any other one after
+the other.
 """
 
 from __future__ import annotations
@@ -113,8 +114,8 @@ def ranked(answers: Answers, asked: ArchitecturesQuestion, *, together: bool = F
     able = as_ints(np.flatnonzero(RowRefusal.left(count, asked.refusals)))
     configurations = answers.resolve(asked.profile, asked.configurations)
     fitted = _chosen(answers, asked, able, configurations)
-    if isinstance(fitted, Refusal):
-        told, fitted = _Told.apart(Predictions.refused(len(able) * width, fitted)), _NOBODY
+    if isinstance(fitted, Predictions):
+        told, fitted = _Told.apart(fitted), _NOBODY
     elif together and not all(_takes_many(answers, part) for part in _parts(fitted)):
         return None
     else:
@@ -133,19 +134,25 @@ def ranked(answers: Answers, asked: ArchitecturesQuestion, *, together: bool = F
 
 def _chosen(
     answers: Answers, asked: ArchitecturesQuestion, able: Ints, configurations: Configurations
-) -> Fitted | Refusal:
-    """Who answers: whoever does for the architecture that tells most, or why nobody does."""
-    if not len(able):
-        return Refusal.missing("no architecture is left to be asked about")
+) -> Fitted | Predictions:
+    """Who answers: whoever does for the first of the architectures that tell most, or why nobody answers any."""
+    rows, width = len(able) * len(configurations), len(configurations)
+    if not rows:
+        return Predictions.joined(0, ())
     architectures = asked.architectures.take(able)
-    fullest = _profile_of(asked.profile, architectures, architectures.fullest())
-    fullest = replace(fullest, digest=content_digest(fullest))
-    try:
-        return answers.fitted(Question(profile=fullest, configurations=configurations, terms=asked.terms))
-    except NodewiseError as error:
-        if error.kind is not Kind.PRECONDITION or error.reason is Reason.MODEL_NOT_CACHED:
-            raise
-        return error.refusal
+    representatives, of_row = architectures.patterns()
+    refusals = []
+    for place, representative in enumerate(representatives.tolist()):
+        profile = _profile_of(asked.profile, architectures, representative)
+        profile = replace(profile, digest=content_digest(profile))
+        try:
+            return answers.fitted(Question(profile=profile, configurations=configurations, terms=asked.terms))
+        except NodewiseError as error:
+            if error.kind is not Kind.PRECONDITION or error.reason is Reason.MODEL_NOT_CACHED:
+                raise
+            alike = _rows_of(np.flatnonzero(of_row == place), width)
+            refusals.append(RowRefusal(tuple(alike.tolist()), error.refusal))
+    return Predictions.joined(rows, (), refusals=tuple(refusals))
 
 
 def _parts(fitted: Fitted) -> tuple[Fitted, ...]:
@@ -223,7 +230,7 @@ def _one_by_one(
     budget = asked.terms.options.budget
     pieces = []
     for place in range(len(architectures)):
-        if budget is not None and budget.ended:
+        if budget is not None and budget.remaining_s() <= 0.0:
             done = f"{place} of {len(architectures)} architectures were answered in time"
             raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"the call's time was over: {done}", {"progress": done})
         question = Question(
