@@ -137,7 +137,9 @@ class UnseenModel:
         )
         return Refusal.missing(text, "observations")
 
-    def _unseen_families(self, architectures: Architectures, families: NDArray[np.object_], kinds: Ints) -> tuple[Notice, ...]:
+    def _unseen_families(
+        self, architectures: Architectures, families: NDArray[np.object_], kinds: Ints
+    ) -> tuple[Notice, ...]:
         """Which answered families never ran: their ranges are wide."""
         never = np.array([family not in self.law.hulls or not family for family in families])
         found = never[architectures.family_index][:, np.newaxis] & (kinds != Row.REFUSED)

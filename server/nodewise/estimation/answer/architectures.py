@@ -1,8 +1,8 @@
 """Many architectures of one job on the same configurations: one estimator for all, and how their order is to be taken.
 
 Ranks are compared, so one estimator (or one mixture, of the same weights) answers every architecture: it is chosen by
-the first of those that tell most and can be answered. A model that takes many at once is asked once; any other one after
-the other.
+the first of those that tell most and can be answered. A model that takes many at once is asked once; others are asked
+about one after the other.
 """
 
 from __future__ import annotations
