@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
+
 from nodewise.plugin import (
     Architectures,
     Assessment,
     Catalogue,
+    Configurations,
     Context,
     Corpus,
     NodewiseError,
@@ -19,6 +22,7 @@ from nodewise.plugin import (
     Profile,
     Query,
     Refusal,
+    as_ints,
 )
 from nodewise_unseen.corpus import SHIPPED_SOURCE, Run, over_peaks, runs_of, shipped_runs
 from nodewise_unseen.model import UnseenModel, refusals_of
@@ -31,6 +35,10 @@ NAME: Final = "unseen"
 STRENGTH: Final = 0.0
 """Of facts alone: whoever knows runs of the model itself comes first."""
 LAWS_KEPT: Final = 8
+MOST_CLAIMED: Final = 32
+"""Rows that an expected error is the mean of."""
+DEVIATION_TO_MEAN: Final = float(np.sqrt(2.0 / np.pi))
+"""Mean of the absolute value of a normal variable over its standard deviation."""
 
 _TOO_FEW: Final = Refusal.missing(
     f"steps of one worker of other models teach the law: at least {FEWEST_RUNS} runs with FLOPs are needed, on devices "
@@ -61,12 +69,29 @@ class UnseenEstimator:
         refused = sum(len(each.rows) for each in refusals)
         if refused and refused == len(configurations):
             return Assessment(refusal=refusals[-1].refusal)  # of the rows that are nearest to an answer
+        peaks = Peaks(query.catalogue)
+        claim = None if _ran_there(profile, configurations, peaks) else self._claim(profile, query)
         told = f"of family {profile.workload.family}" if profile.workload.family else "of no family"
         return Assessment(
             evidence=(f"FLOPs of a model {told}; steps of one worker of others ({SHIPPED_SOURCE}; the store's)",),
             strength=STRENGTH,
+            expected_log_error=claim,
             refused_count=refused,
         )
+
+    def _claim(self, profile: Profile, query: Query) -> float | None:
+        """Mean |ln(predicted / measured)| by the ranges of the table that ships; None = it has no answer.
+
+        What the store taught beside it is not known here, and makes errors smaller.
+        """
+        law = self._kept(shipped_runs(), ("", query.catalogue.digest), query.catalogue)
+        if law is None:
+            return None
+        rows = np.flatnonzero(query.configurations.workers == 1)
+        some = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MOST_CLAIMED)).round().astype(np.int64))
+        asked = query.configurations.take(as_ints(rows[some]))
+        told = UnseenModel(law, profile.workload, Peaks(query.catalogue)).predict(asked, query.options)
+        return DEVIATION_TO_MEAN * float(told.log_spread[told.answered].mean()) if told.answered.any() else None
 
     def fit(self, profile: Profile, context: Context) -> UnseenModel:
         """The law over the catalogue's peaks: learned once for each prior and catalogue, anew with a job's own runs.
@@ -86,6 +111,8 @@ class UnseenEstimator:
         return UnseenModel(law, profile.workload, Peaks(context.catalogue))
 
     def _kept(self, runs: Sequence[Run], key: tuple[str, str], catalogue: Catalogue) -> StepLaw | None:
+        if not catalogue.digest:  # nothing tells it from another one
+            return _learned(runs, catalogue)
         with self._learning:
             if key not in self._laws:
                 self._laws[key] = _learned(runs, catalogue)
@@ -93,6 +120,12 @@ class UnseenEstimator:
                     self._laws.popitem(last=False)
             self._laws.move_to_end(key)
             return self._laws[key]
+
+
+def _ran_there(profile: Profile, configurations: Configurations, peaks: Peaks) -> bool:
+    """Whether the job itself ran on one worker of a device that is asked about: others then know more."""
+    own = {peaks.named(run.device, "")[0] for run in runs_of([profile])}
+    return any(peaks.named(device, "")[0] in own for device in configurations.devices)
 
 
 def _learned(runs: Sequence[Run], catalogue: Catalogue) -> StepLaw | None:

@@ -215,31 +215,53 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["rank", *arguments])
 
 
-def test_rank_as_json() -> None:
-    ran = run(EXAMPLE, "--device", "K80", "--batch", "128", "--json")
+@pytest.fixture
+def some(tmp_path: Path) -> str:
+    """A table with a family that never ran, and a model whose FLOPs nobody counted."""
+    table = tmp_path / "some.csv"
+    table.write_text(
+        "architecture,family,flops_per_sample,tensors\n"
+        "slow,ResNet,3e9,\nfast,ResNet,1e9,60\nuncounted,ResNet,,60\n,MobileNet,2e9,\n"
+    )
+    return str(table)
+
+
+def test_rank_as_json(some: str) -> None:
+    ran = run(some, "--device", "K80", "--batch", "128", "--json")
     assert (ran.exit_code, ran.stderr) == (0, "")
     found = json.loads(ran.stdout)
     rows = found["architectures"]
-    assert [row["rank"] for row in rows] == [*range(1, 10), None]
-    steps = [row["step_s"] for row in rows[:9]]
+    assert [(row["architecture"], row["row"], row["rank"]) for row in rows] == [
+        ("fast", 1, 1),
+        ("line 5", 3, 2),
+        ("slow", 0, 3),
+        ("uncounted", 2, None),
+    ]
+    steps = [row["step_s"] for row in rows[:3]]
     assert steps == sorted(steps)
-    assert all(row["lower_step_s"] < row["step_s"] < row["upper_step_s"] for row in rows[:9])
-    last = rows[-1]
-    assert (last["architecture"], last["status"], last["row"]) == ("unmeasured", "refused", 9)
-    assert last["refusal"]["missing_fields"] == ["flops_per_sample"]
+    assert all(row["lower_step_s"] < row["step_s"] < row["upper_step_s"] for row in rows[:3])
+    assert rows[3]["status"] == "refused"
+    assert rows[3]["refusal"]["missing_fields"] == ["flops_per_sample"]
     assert found["estimator"] == "unseen"
-    assert 0.5 < found["expected_kendall_tau"] < 1.0
-    assert found["refused_share"] == pytest.approx(0.1)
+    assert 0.3 < found["expected_kendall_tau"] < 1.0
+    assert found["refused_share"] == 0.25
     assert found["call_s"] > 0.0
     assert [warning["reason"] for warning in found["warnings"]] == ["FAMILY_UNSEEN"]
 
 
-def test_rank_for_people() -> None:
-    ran = run(EXAMPLE, "--device", "P100", "--batch", "128", "--top", "3")
+def test_the_example_is_ranked_whole() -> None:
+    ran = run(EXAMPLE, "--device", "P100", "--batch", "128", "--json")
+    found = json.loads(ran.stdout)
+    assert (ran.exit_code, found["refused_share"], len(found["architectures"])) == (0, 0.0, 16)
+    assert found["expected_kendall_tau"] > 0.9
+
+
+def test_rank_for_people(some: str) -> None:
+    ran = run(some, "--device", "P100", "--batch", "128", "--top", "2")
     assert ran.exit_code == 0
-    assert "6 more are ranked" in ran.stdout
-    assert "9 of 10 ranked" in ran.stdout
-    assert "Refused: unmeasured: FLOPs per sample" in ran.stdout
+    assert "1 more are ranked" in ran.stdout
+    assert "3 of 4 ranked" in ran.stdout
+    assert "Refused: uncounted: FLOPs per sample" in ran.stdout
 
 
 def test_rank_of_a_profile_that_the_server_holds(stubs: Stubs, target: str) -> None:
@@ -255,7 +277,7 @@ def test_rank_of_a_profile_that_the_server_holds(stubs: Stubs, target: str) -> N
     store(stubs, "rank/shared", content)
     ran = run(EXAMPLE, "--profile", "rank/shared", "--server", target, "--json", "--top", "1")
     assert ran.exit_code == 0
-    assert [row["architecture"] for row in json.loads(ran.stdout)["architectures"]] == ["resnet-20-w32"]
+    assert [row["architecture"] for row in json.loads(ran.stdout)["architectures"]] == ["resnet-14-w16"]
 
 
 def test_rank_of_nothing_is_refused() -> None:

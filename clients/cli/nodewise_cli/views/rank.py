@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from nodewise_cli.console import say
-from nodewise_cli.views.numbers import milliseconds, percent, shown
+from nodewise_cli.views.numbers import milliseconds, shown
 from nodewise_cli.views.plain import plain
 from nodewise_cli.views.predict import refusal_of
 from nodewise_cli.views.table import figures, print_columns, words
@@ -110,7 +110,7 @@ def show(found: Ranked) -> None:
     rows = [_entry(found, rank, place) for rank, place in enumerate(found.places[: min(most, found.answered)], 1)]
     if rows:
         coverage = next((row["coverage"] for row in rows if row["coverage"] is not None), None)
-        heading = "range ms" if coverage is None else f"{percent(coverage)} range ms"
+        heading = "range ms" if coverage is None else f"{100 * coverage:g} % range ms"
         print_columns(
             (figures("rank"), [str(row["rank"]) for row in rows]),
             (words("architecture"), [row["architecture"] for row in rows]),
