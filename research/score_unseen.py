@@ -1,7 +1,8 @@
 """Score `nodewise_unseen` on published steps of one worker: `NODEWISE_DATA=... score_unseen.py`.
 
 CM-DARE's CNNs with each model left out on all devices, each device and each family left out; NeuSight's transformers on
-modern devices with each device and each model left out; how sure the order is; how fast ten thousand are answered.
+modern devices with each device and each model left out; how sure the order is; how fast ten thousand are answered; what
+`auto` answers with and without it.
 """
 
 from __future__ import annotations
@@ -11,15 +12,21 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from scipy.stats import kendalltau
 
+from nodewise.catalogue.loading import load_catalogue
+from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.ranking import expected_kendall, faster_probability
-from nodewise_unseen import Row, StepFacts, StepRuns, learn_steps
+from nodewise.estimation.question import Question
+from nodewise.hosting.registry import Registry, load_registry
+from nodewise.plugin import Configurations, NodewiseError, Observations, Prior, Profile, Workload
+from nodewise_unseen import Row, StepFacts, StepRuns, learn_steps, shipped_runs
+from nodewise_unseen.corpus import SHIPPED_BATCH
 
 TRANSFORMERS: Final = {
     "bert_large": (24, 1024, 512, 30522),
@@ -154,8 +161,44 @@ def order(steps: Sequence[Step]) -> tuple[float, float, float, float]:
     )
 
 
+def by_auto(registry: Registry, own: str | None) -> dict[str, tuple[float, set[str]]]:
+    """Mean error and who answered on each device, every model of the shipped table left out; `own`: where it ran."""
+
+    def asked(device: str) -> Configurations:
+        return Configurations.of(1, nodes=1, workers=1, batch_per_worker=SHIPPED_BATCH, device=device, sync_mode=3)
+
+    runs, found = shipped_runs(), dict[str, list[tuple[float, str]]]()
+    for flops in sorted({run.flops for run in runs}):
+        left = tuple(run for run in runs if run.flops != flops)
+        priors = {"unseen": Prior.of("unseen", [flops], sources=(), content=left)}
+        answers = Answers(registry, catalogue=load_catalogue(), priors=priors)
+        mine = {run.device: run for run in runs if run.flops == flops}
+        workload = Workload(family=mine["K80"].family, flops_per_sample=flops / SHIPPED_BATCH)
+        observed = Observations.none()
+        if own is not None:
+            observed = Observations.of(asked(own), np.array([1.0 / mine[own].seconds]))
+        for device, run in mine.items():
+            profile = Profile(workload=workload, observations=observed)
+            try:
+                told = answers.answer(Question(profile=profile, configurations=asked(device)))
+            except NodewiseError:
+                found.setdefault(device, []).append((np.nan, "nobody"))
+                continue
+            error = abs(float(told.predictions.step_s[0]) / run.seconds - 1.0)
+            found.setdefault(device, []).append((error, told.basis.estimator))
+    return {
+        device: (100.0 * float(np.mean([error for error, _ in each])), {name for _, name in each})
+        for device, each in found.items()
+    }
+
+
 def main() -> None:
     """Print it all."""
+    whole = load_registry()
+    without = replace(whole, estimators={name: each for name, each in whole.estimators.items() if name != "unseen"})
+    for own in (None, "K80", "P100"):
+        for name, registry in (("with unseen", whole), ("without", without)):
+            print(f"auto {name}, own run on {own}:", by_auto(registry, own))
     data = Path(os.environ["NODEWISE_DATA"])
     tables = {
         "CM-DARE": cmdare_steps(data / "transient" / "cmdare_single_worker_step_time.csv"),

@@ -149,6 +149,46 @@ def test_the_store_teaches_devices_and_families() -> None:
     assert prior.prior_id != UnseenEstimator().learn(corpus[1:]).prior_id
 
 
+@pytest.mark.parametrize(
+    ("asked", "first", "second"),
+    [
+        (("ResNet", "V100"), job("a", 3e9, 14.3, family="ResNet"), job("b", 1e9, 33.3, family="ResNet")),
+        (
+            ("MobileNet", "K80"),
+            job("a", 3e9, 1.7, family="MobileNet", device="K80"),
+            job("b", 1e9, 4.0, family="MobileNet", device="K80"),
+        ),
+    ],
+)
+def test_one_run_and_then_another_narrow_what_never_ran(
+    asked: tuple[str, str], first: Profile, second: Profile
+) -> None:
+    workload, device = Workload(family=asked[0], flops_per_sample=1.66e9), asked[1]
+    ends = [
+        float(
+            np.exp(1.645 * predicted(workload, rows(1, device=device), UnseenEstimator().learn(corpus)).log_spread[0])
+        )
+        for corpus in ([], [first], [first, second])
+    ]
+    assert ends[0] == pytest.approx(2.5, abs=0.1)
+    assert ends[1] == pytest.approx(1.4, abs=0.05)
+    assert ends[2] == pytest.approx(1.12, abs=0.01)
+
+
+def test_models_of_the_shipped_table_left_out_in_turn() -> None:
+    errors: dict[str, list[float]] = {"K80": [], "P100": []}
+    for flops in sorted({run.flops for run in shipped_runs()}):
+        left = tuple(run for run in shipped_runs() if run.flops != flops)
+        prior = Prior.of("unseen", [flops], sources=(), content=left)
+        for run in shipped_runs():
+            if run.flops == flops:
+                workload = Workload(family=run.family, flops_per_sample=flops / 128)
+                told = predicted(workload, rows(1, device=run.device), prior)
+                errors[run.device].append(abs(float(told.step_s[0]) / run.seconds - 1.0))
+    assert np.mean(errors["K80"]) <= 0.06
+    assert np.mean(errors["P100"]) <= 0.08
+
+
 def test_runs_that_a_profile_leaves_out_are_not_known_of_the_prior() -> None:
     corpus = [job(f"v{size}", size * 1e9, 40.0 / size, family="Wide") for size in (1, 2, 4, 8)]
     odd = job("odd", 3e9, 20.0, family="Wide")  # faster than its kin
