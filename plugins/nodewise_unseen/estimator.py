@@ -25,9 +25,10 @@ from nodewise.plugin import (
     as_ints,
 )
 from nodewise_unseen.corpus import SHIPPED_SOURCE, Run, over_peaks, runs_of, shipped_runs
+from nodewise_unseen.laws import Laws, learn_laws
 from nodewise_unseen.model import UnseenModel, refusals_of
 from nodewise_unseen.peaks import Peaks
-from nodewise_unseen.steps import FEWEST_RUNS, StepLaw, learn_steps
+from nodewise_unseen.steps import FEWEST_RUNS
 
 __all__ = ["UnseenEstimator"]
 
@@ -51,7 +52,7 @@ _TOO_FEW: Final = Refusal.missing(
 class UnseenEstimator:
     """Answers from FLOPs, family and whatever else every run tells; learns from all profiles together."""
 
-    _laws: OrderedDict[tuple[str, str], StepLaw | None] = field(default_factory=OrderedDict)
+    _laws: OrderedDict[tuple[str, str], Laws | None] = field(default_factory=OrderedDict)
     _learning: threading.Lock = field(default_factory=threading.Lock)
 
     def learn(self, corpus: Corpus) -> Prior:
@@ -110,7 +111,7 @@ class UnseenEstimator:
             raise NodewiseError.refused(_TOO_FEW)
         return UnseenModel(law, profile.workload, Peaks(context.catalogue))
 
-    def _kept(self, runs: Sequence[Run], key: tuple[str, str], catalogue: Catalogue) -> StepLaw | None:
+    def _kept(self, runs: Sequence[Run], key: tuple[str, str], catalogue: Catalogue) -> Laws | None:
         if not catalogue.digest:  # nothing tells it from another one
             return _learned(runs, catalogue)
         with self._learning:
@@ -128,6 +129,5 @@ def _ran_there(profile: Profile, configurations: Configurations, peaks: Peaks) -
     return any(peaks.named(device, "")[0] in own for device in configurations.devices)
 
 
-def _learned(runs: Sequence[Run], catalogue: Catalogue) -> StepLaw | None:
-    found = over_peaks(runs, Peaks(catalogue).named)
-    return learn_steps(found) if len(found.facts) else None
+def _learned(runs: Sequence[Run], catalogue: Catalogue) -> Laws | None:
+    return learn_laws(over_peaks(runs, Peaks(catalogue).named))

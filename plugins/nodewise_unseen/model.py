@@ -25,8 +25,9 @@ from nodewise.plugin import (
 )
 from nodewise_unseen.columns import StepFacts, family_key
 from nodewise_unseen.corpus import BYTES_PER_PARAMETER, layer_activation_bytes
+from nodewise_unseen.laws import Laws
 from nodewise_unseen.peaks import Peaks
-from nodewise_unseen.steps import CALIBRATED_AT, DEVICE, FARTHEST, Row, StepLaw
+from nodewise_unseen.steps import CALIBRATED_AT, DEVICE, FARTHEST, Row
 
 __all__ = ["UnseenModel", "refusals_of"]
 
@@ -35,9 +36,6 @@ NOMINAL: Final = float(ndtri(0.5 + 0.5 * CALIBRATED_AT))
 
 MOST_NAMED: Final = 4
 """Families that a notice names."""
-
-_FIELDS: Final = {"tensors": "tensors_count", "activation_bytes": "activation_bytes_per_sample"}
-"""Facts of a step, and the fields of a workload that tell them."""
 
 _SEVERAL: Final = Refusal.missing(
     "one worker is what facts of a model tell: for more, measure this model on one worker and give the run as an "
@@ -57,9 +55,9 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnseenModel:
-    """A law, and what is known of the workload; peaks of devices."""
+    """Laws, and what is known of the workload; peaks of devices."""
 
-    law: StepLaw
+    laws: Laws
     workload: Workload
     peaks: Peaks
 
@@ -90,7 +88,6 @@ class UnseenModel:
         seconds, spread, beyond, own = (np.zeros(rows) for _ in range(4))
         shared = np.zeros((rows, 0))
         kinds = np.full(rows, int(Row.REFUSED))
-        missing: tuple[str, ...] = ()
         for (device, peak), columns in _by_device(configurations, self.peaks, self.precision):
             at = (np.arange(count)[:, np.newaxis] * width + columns).ravel()
             at = at[left[at]]
@@ -104,15 +101,14 @@ class UnseenModel:
                 tensors=architectures.tensors[which].astype(np.float64),
                 activation_bytes=activations[which] * samples,
             )
-            told = self.law.predict(facts, device, peak, CALIBRATED_AT)
+            told = self.laws.predict(facts, device, peak, CALIBRATED_AT)
             answered = told.rows != Row.REFUSED
             kinds[at], seconds[at], beyond[at] = told.rows, told.seconds, np.where(answered, told.beyond, 0.0)
             shared = np.pad(shared, ((0, 0), (0, max(0, told.shared.shape[1] - shared.shape[1]))))
             shared[at, : told.shared.shape[1]], own[at] = told.shared, told.own
             spread[at[answered]] = np.log(told.high[answered] / told.seconds[answered]) / NOMINAL
-            missing = missing or told.missing
         unanswered = left & (kinds == Row.REFUSED)
-        refusals = (*refusals, *RowRefusal.first(rows, [(unanswered, self._far(missing))]))
+        refusals = (*refusals, *RowRefusal.first(rows, [(unanswered, self._far())]))
         predictions = Predictions.of(
             np.where(seconds > 0.0, seconds, 1.0),
             log_spread=spread,
@@ -125,15 +121,12 @@ class UnseenModel:
         )
         return ArchitecturePredictions(predictions, shared, own)
 
-    def _far(self, missing: tuple[str, ...]) -> Refusal:
-        """Why the law has no answer for what could be asked."""
-        if missing:
-            fields = tuple(_FIELDS[name] for name in missing)
-            return Refusal.missing(f"every run that taught the law tells {', '.join(fields)}, this model not", *fields)
-        low, high = (np.exp(end) for end in self.law.hulls[""])
+    def _far(self) -> Refusal:
+        """Why the laws have no answer for what could be asked."""
+        low, high = (np.exp(end) for end in self.laws.every.hulls[""])
         text = (
             f"FLOPs of the step lie more than {np.exp(FARTHEST):.0f} times beyond those of every run "
-            f"({low:.2g} to {high:.2g}), or the law has no positive step there: measure a model nearer to it"
+            f"({low:.2g} to {high:.2g}), or the range there is wider than a factor of 100: measure a model nearer to it"
         )
         return Refusal.missing(text, "observations")
 
@@ -141,14 +134,14 @@ class UnseenModel:
         self, architectures: Architectures, families: NDArray[np.object_], kinds: Ints
     ) -> tuple[Notice, ...]:
         """Which answered families never ran: their ranges are wide."""
-        never = np.array([family not in self.law.hulls or not family for family in families])
+        never = np.array([family not in self.laws.every.hulls or not family for family in families])
         found = never[architectures.family_index][:, np.newaxis] & (kinds != Row.REFUSED)
         if not found.any():
             return ()
         names = sorted({architectures.families[index] for index in architectures.family_index[found.any(axis=1)]})
         told = ", ".join(repr(name) if name else "not stated" for name in names[:MOST_NAMED])
         told += " and more" if len(names) > MOST_NAMED else ""
-        known = ", ".join(sorted(name for name in self.law.hulls if name))
+        known = ", ".join(sorted(name for name in self.laws.every.hulls if name))
         text = f"no model of family {told} is among the runs (known: {known}): its range is wide"
         rows = () if found.all() else tuple(np.flatnonzero(found).tolist())
         return (Notice("FAMILY_UNSEEN", text, rows),)
@@ -156,11 +149,11 @@ class UnseenModel:
     def _unseen_devices(self, configurations: Configurations, kinds: Ints) -> tuple[Notice, ...]:
         """Which devices nothing ran on: what is said of them follows from their peaks alone."""
         found = []
-        known = ", ".join(sorted({level for kind, level in self.law.columns if kind == DEVICE}))
+        known = ", ".join(sorted({level for kind, level in self.laws.every.columns if kind == DEVICE}))
         for (device, _), columns in _by_device(configurations, self.peaks, self.precision):
             answered = np.zeros(kinds.shape, dtype=bool)
             answered[:, columns] = kinds[:, columns] != Row.REFUSED
-            if (DEVICE, device) not in self.law.columns and answered.any():
+            if (DEVICE, device) not in self.laws.every.columns and answered.any():
                 text = f"nothing ran on {device} (known: {known}): its peak alone tells, and the range is wide"
                 found.append(Notice("DEVICE_UNSEEN", text, tuple(np.flatnonzero(answered).tolist())))
         return tuple(found)

@@ -205,12 +205,19 @@ def test_a_catalogue_without_the_devices_of_any_run_cannot_teach() -> None:
         UnseenEstimator().fit(Profile(workload=RESNET), Context(catalogue=Catalogue()))
 
 
-def test_facts_that_every_run_tells_must_be_told() -> None:
-    every = [
-        job(f"t{size}", size * 1e9, 30.0 / size, tensors=10 * size, activation_bytes_per_sample=1e6)
-        for size in (1, 2, 3, 5, 8)
-    ]
-    prior = UnseenEstimator().learn(every)
-    runs = tuple(run for run in prior.content if run.profile_id)
-    told = predicted(Workload(flops_per_sample=2e9), rows(1, device="V100"), replace(prior, content=runs))
-    assert told.refusals[0].refusal.missing_fields == ("tensors_count", "activation_bytes_per_sample")
+def test_tensors_and_activations_count_where_runs_tell_them_and_are_missed_nowhere() -> None:
+    """Steps of 1 ms a tensor besides FLOPs: the table that ships tells no tensors, and must not hide it."""
+    draw = np.random.default_rng(3)
+    corpus, truth = [], {}
+    for number, flops in enumerate(np.geomspace(1e9, 8e9, 14)):
+        tensors = int(draw.integers(20, 300))
+        truth[number] = float(flops) * 128 / 1e13 + 1e-3 * tensors
+        facts = {"tensors": tensors, "activation_bytes_per_sample": float(flops) / 300, "family": "Wide"}
+        corpus.append(job(f"t{number}", float(flops), 1.0 / truth[number], **facts))
+    prior = UnseenEstimator().learn(corpus)
+    counted = Workload(flops_per_sample=3e9, tensors=200, activation_bytes_per_sample=1e7, family="Wide")
+    told = predicted(counted, rows(1, device="V100"), prior)
+    hardly = predicted(replace(counted, tensors=None), rows(1, device="V100"), prior)
+    assert told.step_s[0] == pytest.approx(3e9 * 128 / 1e13 + 0.2, rel=0.05)
+    assert told.log_spread[0] < 0.5 * hardly.log_spread[0]
+    assert hardly.answered.all()
