@@ -26,7 +26,7 @@ from nodewise.plugin import (
 )
 from nodewise_unseen.corpus import SHIPPED_SOURCE, Run, over_peaks, runs_of, shipped_runs
 from nodewise_unseen.laws import Laws, learn_laws
-from nodewise_unseen.model import UnseenModel, refusals_of
+from nodewise_unseen.model import NO_FLOPS, UnseenModel, refusals_of
 from nodewise_unseen.peaks import Peaks
 from nodewise_unseen.steps import FEWEST_RUNS
 
@@ -41,6 +41,8 @@ MOST_CLAIMED: Final = 32
 DEVIATION_TO_MEAN: Final = float(np.sqrt(2.0 / np.pi))
 """Mean of the absolute value of a normal variable over its standard deviation."""
 
+_NOTHING: Final = Assessment(refusal=NO_FLOPS)
+"""What most questions get: it must cost them nothing."""
 _TOO_FEW: Final = Refusal.missing(
     f"steps of one worker of other models teach the law: at least {FEWEST_RUNS} runs with FLOPs are needed, on devices "
     "of which the catalogue has a peak",
@@ -53,6 +55,7 @@ class UnseenEstimator:
     """Answers from FLOPs, family and whatever else every run tells; learns from all profiles together."""
 
     _laws: OrderedDict[tuple[str, str], Laws | None] = field(default_factory=OrderedDict)
+    _peaks: Peaks | None = None
     _learning: threading.Lock = field(default_factory=threading.Lock)
 
     def learn(self, corpus: Corpus) -> Prior:
@@ -64,13 +67,15 @@ class UnseenEstimator:
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Agree where FLOPs are known and any row is of one worker, of known batch, on a device of known peak."""
+        if not profile.workload.flops_per_sample:
+            return _NOTHING
         configurations = query.configurations
         asked, precision = Architectures.of(profile.workload), profile.workload.precision or ""
-        refusals = refusals_of(asked, configurations, Peaks(query.catalogue), precision)
+        peaks = self._of(query.catalogue)
+        refusals = refusals_of(asked, configurations, peaks, precision)
         refused = sum(len(each.rows) for each in refusals)
         if refused and refused == len(configurations):
             return Assessment(refusal=refusals[-1].refusal)  # of the rows that are nearest to an answer
-        peaks = Peaks(query.catalogue)
         claim = None if _ran_there(profile, configurations, peaks) else self._claim(profile, query)
         told = f"of family {profile.workload.family}" if profile.workload.family else "of no family"
         return Assessment(
@@ -91,7 +96,7 @@ class UnseenEstimator:
         rows = np.flatnonzero(query.configurations.workers == 1)
         some = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MOST_CLAIMED)).round().astype(np.int64))
         asked = query.configurations.take(as_ints(rows[some]))
-        told = UnseenModel(law, profile.workload, Peaks(query.catalogue)).predict(asked, query.options)
+        told = UnseenModel(law, profile.workload, self._of(query.catalogue)).predict(asked, query.options)
         return DEVIATION_TO_MEAN * float(told.log_spread[told.answered].mean()) if told.answered.any() else None
 
     def fit(self, profile: Profile, context: Context) -> UnseenModel:
@@ -103,20 +108,27 @@ class UnseenEstimator:
         own = runs_of([profile])
         others = [run for run in runs if not run.profile_id or run.profile_id != profile.profile_id]
         if own or len(others) < len(runs):
-            law = _learned((*others, *own), context.catalogue)
+            law = learn_laws(over_peaks((*others, *own), self._of(context.catalogue).named))
         else:
             learned = "" if context.prior is None else context.prior.prior_id
             law = self._kept(runs, (learned, context.catalogue.digest), context.catalogue)
         if law is None:
             raise NodewiseError.refused(_TOO_FEW)
-        return UnseenModel(law, profile.workload, Peaks(context.catalogue))
+        return UnseenModel(law, profile.workload, self._of(context.catalogue))
+
+    def _of(self, catalogue: Catalogue) -> Peaks:
+        """Peaks of a catalogue: a server has one."""
+        known = self._peaks
+        if known is None or known.catalogue is not catalogue:
+            known = self._peaks = Peaks.of(catalogue)
+        return known
 
     def _kept(self, runs: Sequence[Run], key: tuple[str, str], catalogue: Catalogue) -> Laws | None:
         if not catalogue.digest:  # nothing tells it from another one
-            return _learned(runs, catalogue)
+            return learn_laws(over_peaks(runs, self._of(catalogue).named))
         with self._learning:
             if key not in self._laws:
-                self._laws[key] = _learned(runs, catalogue)
+                self._laws[key] = learn_laws(over_peaks(runs, self._of(catalogue).named))
                 while len(self._laws) > LAWS_KEPT:
                     self._laws.popitem(last=False)
             self._laws.move_to_end(key)
@@ -127,7 +139,3 @@ def _ran_there(profile: Profile, configurations: Configurations, peaks: Peaks) -
     """Whether the job itself ran on one worker of a device that is asked about: others then know more."""
     own = {peaks.named(run.device, "")[0] for run in runs_of([profile])}
     return any(peaks.named(device, "")[0] in own for device in configurations.devices)
-
-
-def _learned(runs: Sequence[Run], catalogue: Catalogue) -> Laws | None:
-    return learn_laws(over_peaks(runs, Peaks(catalogue).named))

@@ -29,7 +29,7 @@ from nodewise_unseen.laws import Laws
 from nodewise_unseen.peaks import Peaks
 from nodewise_unseen.steps import CALIBRATED_AT, DEVICE, FARTHEST, Row
 
-__all__ = ["UnseenModel", "refusals_of"]
+__all__ = ["NO_FLOPS", "UnseenModel", "refusals_of"]
 
 NOMINAL: Final = float(ndtri(0.5 + 0.5 * CALIBRATED_AT))
 """Standard deviations of a normal variable to the ends of a range that was calibrated at this coverage."""
@@ -42,7 +42,7 @@ _SEVERAL: Final = Refusal.missing(
     "observation; estimators of scaling answer from there",
     "observations",
 )
-_NO_FLOPS: Final = Refusal.missing(
+NO_FLOPS: Final = Refusal.missing(
     "FLOPs per sample of the model (forward and backward pass) must be known", "flops_per_sample"
 )
 _NO_BATCH: Final = Refusal.missing(
@@ -175,7 +175,7 @@ def refusals_of(
         count * len(configurations),
         [
             (tiled(configurations.workers != 1), _SEVERAL),
-            (np.repeat(architectures.flops_per_sample <= 0.0, len(configurations)), _NO_FLOPS),
+            (np.repeat(architectures.flops_per_sample <= 0.0, len(configurations)), NO_FLOPS),
             (tiled(_samples(configurations) <= 0.0), _NO_BATCH),
             (tiled(without_peak), _NO_PEAK),
         ],
