@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 
 from nodewise.catalogue.loading import load_catalogue
+from nodewise.conformance.architectures import check_architectures
 from nodewise.conformance.evidence import Evidence, Job
 from nodewise.conformance.findings import NonConformanceError, difference, require, row_difference, sound
 from nodewise.conformance.planning import check_bounds, check_evaluation
@@ -21,7 +22,6 @@ from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
-from nodewise.domain.workload import Workload
 from nodewise.estimation.estimators.check import checked
 from nodewise.estimation.estimators.shown import shown_to
 from nodewise.estimation.suggestion.covariance import wrong_with
@@ -29,7 +29,6 @@ from nodewise.hosting.calls import ImpossibleAnswerError
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import (
     BASIC_COLUMNS,
-    Architectures,
     ArchitecturesModel,
     Assessment,
     Catalogue,
@@ -270,42 +269,23 @@ def _covariance(asked: _Asked) -> None:
 
 
 def _architectures(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
-    """Many architectures at once get what each gets as a profile of its own."""
+    """Of jobs of which facts alone are known: of no architecture a run is one of the job."""
     jobs = _profiles(evidence)
     prior = _prior(loaded, jobs)
+
+    def alone(job: Job, profile: Profile, rows: Configurations) -> Predictions:
+        single = replace(job, profile=profile)
+        asked = _fitted(loaded, single, prior)
+        if asked is not None:
+            return asked.predict(rows)
+        refusal = _assessed(loaded.record, profile, rows).refusal
+        assert refusal is not None
+        return Predictions.refused(len(rows), refusal)
+
     for job in jobs:
-        asked, profile = _fitted(loaded, job, prior), job.profile
-        if asked is None or not isinstance(asked.model, ArchitecturesModel) or len(profile.observations):
-            continue
-        rows, model = asked.rows, asked.model
-        workloads = [replace(profile.workload, **facts) for facts in _variants(profile.workload)]
-        many = Architectures.joined([Architectures.of(workload) for workload in workloads])
-        found = sound("predict_architectures", lambda: model.predict_architectures(many, rows, asked.options))  # noqa: B023
-        expected = []
-        for place, workload in enumerate(workloads):
-            single = replace(job, profile=_facts_alone(profile, workload))
-            alone = _fitted(loaded, single, prior)
-            if alone is None:
-                refusal = _assessed(loaded.record, single.profile, rows).refusal
-                assert refusal is not None
-                answer = Predictions.refused(len(rows), refusal)
-            else:
-                answer = alone.predict(rows)
-            expected.append((as_ints(np.arange(len(rows)) + place * len(rows)), answer))
-        where = row_difference(found.predictions, Predictions.joined(len(many) * len(rows), expected))
-        require(where is None, f"architectures of {job.name!r} asked at once differ in {where} from one by one")
-
-
-def _variants(workload: Workload) -> list[dict[str, Any]]:
-    """Facts of architectures beside those of a job: larger, smaller, far larger, of another family, hardly known."""
-    flops = workload.flops_per_sample or 1e9
-    sizes = [{"flops_per_sample": factor * flops} for factor in (1.0, 0.5, 2.0, 1e6)]
-    return [*sizes, {"family": "another", "flops_per_sample": flops}, {"flops_per_sample": None}]
-
-
-def _facts_alone(profile: Profile, workload: Workload) -> Profile:
-    own = Profile(workload=workload, network=profile.network)
-    return replace(own, digest=content_digest(own))
+        asked = None if len(job.profile.observations) else _fitted(loaded, job, prior)
+        if asked is not None and isinstance(asked.model, ArchitecturesModel):
+            check_architectures(asked.model, job, asked.rows, asked.options, partial(alone, job))
 
 
 def _planning(check: Callable[[str, PlanningModel, Job, Callable[[Configurations], Predictions]], None]) -> Any:
