@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 
+import architectures
 import curves
 import ingest
 import long_calls
@@ -25,6 +26,7 @@ import traces
 
 MODULES = {
     "rpc": rpc,
+    "architectures": architectures,
     "ingest": ingest,
     "long_calls": long_calls,
     "curves": curves,

@@ -1,7 +1,8 @@
 """Score `nodewise_unseen` on published steps of one worker: `NODEWISE_DATA=... score_unseen.py`.
 
 CM-DARE's CNNs with each model left out on all devices, each device and each family left out; NeuSight's transformers on
-modern devices with each device and each model left out; how sure the order is; how fast ten thousand are answered.
+modern devices with each device and each model left out; how sure the order is; how fast ten thousand are answered; what
+`auto` answers with and without it.
 """
 
 from __future__ import annotations
@@ -11,14 +12,21 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from scipy.stats import kendalltau
 
-from nodewise_unseen import Architectures, Row, StepRuns, expected_kendall, faster_probability, learn_steps
+from nodewise.catalogue.loading import load_catalogue
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.answer.ranking import expected_kendall, faster_probability
+from nodewise.estimation.question import Question
+from nodewise.hosting.registry import Registry, load_registry
+from nodewise.plugin import Configurations, NodewiseError, Observations, Prior, Profile, Workload
+from nodewise_unseen import Row, StepFacts, StepRuns, learn_steps, shipped_runs
+from nodewise_unseen.corpus import SHIPPED_BATCH
 
 TRANSFORMERS: Final = {
     "bert_large": (24, 1024, 512, 30522),
@@ -79,15 +87,15 @@ def neusight_steps(folder: Path) -> list[Step]:
     return steps
 
 
-def columns(steps: Sequence[Step]) -> Architectures:
+def columns(steps: Sequence[Step]) -> StepFacts:
     """Facts of each step."""
-    return Architectures(flops=np.array([step.flops for step in steps]), families=[step.family for step in steps])
+    return StepFacts(flops=np.array([step.flops for step in steps]), families=[step.family for step in steps])
 
 
 def runs(steps: Sequence[Step]) -> StepRuns:
     """Steps as runs."""
     return StepRuns(
-        architectures=columns(steps),
+        facts=columns(steps),
         devices=[step.device for step in steps],
         peak_flops=np.array([step.peak for step in steps]),
         step_seconds=np.array([step.seconds for step in steps]),
@@ -136,10 +144,11 @@ def order(steps: Sequence[Step]) -> tuple[float, float, float, float]:
             left = [step for step in steps if step.model in out and step.device == device]
             told = law.predict(columns(left), device, left[0].peak)
             measured = np.array([step.seconds for step in left])
-            expected.append(expected_kendall(law, told))
+            errors = np.log(told.seconds), told.shared, told.own
+            expected.append(expected_kendall(*errors))
             true.append(kendalltau(told.seconds, measured)[0])
             first, second = np.triu_indices(len(left), 1)
-            faster = faster_probability(law, told, first, second)
+            faster = faster_probability(*errors, first, second)
             sure.append(np.maximum(faster, 1 - faster))
             right.append((faster > 0.5) == (measured[first] < measured[second]))
     confidence, was_right = np.concatenate(sure), np.concatenate(right)
@@ -152,8 +161,44 @@ def order(steps: Sequence[Step]) -> tuple[float, float, float, float]:
     )
 
 
+def by_auto(registry: Registry, own: str | None) -> dict[str, tuple[float, set[str]]]:
+    """Mean error and who answered on each device, every model of the shipped table left out; `own`: where it ran."""
+
+    def asked(device: str) -> Configurations:
+        return Configurations.of(1, nodes=1, workers=1, batch_per_worker=SHIPPED_BATCH, device=device, sync_mode=3)
+
+    runs, found = shipped_runs(), dict[str, list[tuple[float, str]]]()
+    for flops in sorted({run.flops for run in runs}):
+        left = tuple(run for run in runs if run.flops != flops)
+        priors = {"unseen": Prior.of("unseen", [flops], sources=(), content=left)}
+        answers = Answers(registry, catalogue=load_catalogue(), priors=priors)
+        mine = {run.device: run for run in runs if run.flops == flops}
+        workload = Workload(family=mine["K80"].family, flops_per_sample=flops / SHIPPED_BATCH)
+        observed = Observations.none()
+        if own is not None:
+            observed = Observations.of(asked(own), np.array([1.0 / mine[own].seconds]))
+        for device, run in mine.items():
+            profile = Profile(workload=workload, observations=observed)
+            try:
+                told = answers.answer(Question(profile=profile, configurations=asked(device)))
+            except NodewiseError:
+                found.setdefault(device, []).append((np.nan, "nobody"))
+                continue
+            error = abs(float(told.predictions.step_s[0]) / run.seconds - 1.0)
+            found.setdefault(device, []).append((error, told.basis.estimator))
+    return {
+        device: (100.0 * float(np.mean([error for error, _ in each])), {name for _, name in each})
+        for device, each in found.items()
+    }
+
+
 def main() -> None:
     """Print it all."""
+    whole = load_registry()
+    without = replace(whole, estimators={name: each for name, each in whole.estimators.items() if name != "unseen"})
+    for own in (None, "K80", "P100"):
+        for name, registry in (("with unseen", whole), ("without", without)):
+            print(f"auto {name}, own run on {own}:", by_auto(registry, own))
     data = Path(os.environ["NODEWISE_DATA"])
     tables = {
         "CM-DARE": cmdare_steps(data / "transient" / "cmdare_single_worker_step_time.csv"),
@@ -175,11 +220,11 @@ def main() -> None:
     assert law is not None
     generator = np.random.default_rng(1)
     families = generator.choice(["ResNet", "Shake-Shake"], 10_000).tolist()
-    many = Architectures(flops=np.exp(generator.uniform(20.3, 23.8, 10_000)), families=families)
+    many = StepFacts(flops=np.exp(generator.uniform(20.3, 23.8, 10_000)), families=families)
     start = time.perf_counter()
     predicted = law.predict(many, "P100", 9.526e12)
     answered = time.perf_counter() - start
-    tau = expected_kendall(law, predicted)
+    tau = expected_kendall(np.log(predicted.seconds), predicted.shared, predicted.own)
     ranked = time.perf_counter() - start
     print(f"10,000 architectures: {1e3 * answered:.0f} ms, with expected tau ({tau:.3f}) {1e3 * ranked:.0f} ms")
 

@@ -1,22 +1,26 @@
-"""Step times of models that never ran, from FLOPs, tensors, activations and family. Pure functions.
+"""Step times of models that never ran, from FLOPs, tensors, activations and family; the estimator `unseen` over them.
 
-`learn_steps` learns from runs of one worker (`runs_of` finds them in profiles); its law predicts any number of
-architectures on a device at once, says which of them it refuses, and `expected_kendall` how sure their order is.
+`learn_steps` learns from runs of one worker (`runs_of` finds them in profiles, `shipped_runs` are a published table's);
+its law predicts any number of architectures on a device at once and says which of them it refuses. `learn_laws` lays
+beside it the law of the runs that tell more. Pure functions.
 """
 
-from nodewise_unseen.columns import Architectures, StepRuns
-from nodewise_unseen.corpus import runs_of
-from nodewise_unseen.ranking import expected_kendall, faster_probability
+from nodewise_unseen.columns import StepFacts, StepRuns
+from nodewise_unseen.corpus import Run, over_peaks, runs_of, shipped_runs
+from nodewise_unseen.laws import Laws, learn_laws
 from nodewise_unseen.steps import PredictedSteps, Row, StepLaw, learn_steps
 
 __all__ = [
-    "Architectures",
+    "Laws",
     "PredictedSteps",
     "Row",
+    "Run",
+    "StepFacts",
     "StepLaw",
     "StepRuns",
-    "expected_kendall",
-    "faster_probability",
+    "learn_laws",
     "learn_steps",
+    "over_peaks",
     "runs_of",
+    "shipped_runs",
 ]

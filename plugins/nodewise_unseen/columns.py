@@ -9,11 +9,11 @@ import numpy as np
 
 from nodewise.plugin import Floats, Ints
 
-__all__ = ["Architectures", "StepRuns"]
+__all__ = ["StepFacts", "StepRuns", "family_key"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Architectures:
+class StepFacts:
     """What is known of models before they run, one row each. 0 = not known, but for FLOPs.
 
     Attributes
@@ -38,20 +38,20 @@ class Architectures:
         column = getattr(self, name)
         return column is not None and bool(np.all(column > 0.0))
 
-    def take(self, rows: Ints) -> Architectures:
+    def take(self, rows: Ints) -> StepFacts:
         """Some rows, in the given order."""
         facts = {
             name: None if (column := getattr(self, name)) is None else column[rows]
             for name in ("parameters", "tensors", "activation_bytes")
         }
-        return Architectures(flops=self.flops[rows], families=[self.families[row] for row in rows], **facts)
+        return StepFacts(flops=self.flops[rows], families=[self.families[row] for row in rows], **facts)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class StepRuns:
     """Measured steps of one worker: which architecture, on which device of which peak FLOP/s, and how long."""
 
-    architectures: Architectures
+    facts: StepFacts
     devices: Sequence[str]
     peak_flops: Floats
     step_seconds: Floats
@@ -59,8 +59,13 @@ class StepRuns:
     def take(self, rows: Ints) -> StepRuns:
         """Some rows, in the given order."""
         return StepRuns(
-            architectures=self.architectures.take(rows),
+            facts=self.facts.take(rows),
             devices=[self.devices[row] for row in rows],
             peak_flops=self.peak_flops[rows],
             step_seconds=self.step_seconds[rows],
         )
+
+
+def family_key(name: str) -> str:
+    """A family's name as it is compared: letters and digits alone, regardless of case."""
+    return "".join(letter for letter in name.casefold() if letter.isalnum())

@@ -1,28 +1,70 @@
-"""Runs of one worker in stored profiles, as what the law is learned from."""
+"""Runs of one worker in stored profiles and in the table that ships, as what the law is learned from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import csv
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from typing import Any, Final
 
 import numpy as np
 
-from nodewise.plugin import Profile
-from nodewise_unseen.columns import Architectures, StepRuns
+from nodewise.plugin import Profile, Workload
+from nodewise_unseen.columns import StepFacts, StepRuns, family_key
 
-__all__ = ["runs_of"]
+__all__ = [
+    "BYTES_PER_PARAMETER",
+    "SHIPPED_SOURCE",
+    "Run",
+    "layer_activation_bytes",
+    "over_peaks",
+    "runs_of",
+    "shipped_runs",
+]
 
-BYTES_PER_PARAMETER = 4
+BYTES_PER_PARAMETER: Final = 4
 """fp32, as frameworks exchange gradients unless told otherwise."""
+SHIPPED_BATCH: Final = 128
+SHIPPED_SOURCE: Final = "CM-DARE: 20 CNNs on one K80 or P100, TensorFlow 1.10"
 
 
-def runs_of(
-    profiles: Iterable[Profile], peak_flops: Mapping[str, float], family_of: Callable[[Profile], str]
-) -> StepRuns:
-    """Every observation of one worker whose FLOPs per sample and batch are known, on a device of known peak.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One measured step of one worker. 0 and "" = not known, but for FLOPs.
+
+    Attributes
+    ----------
+    device, precision : str
+        Where, and in which number format; "" = fp32.
+    flops, activation_bytes : float
+        Of the step.
+    profile_id : str
+        Whose run it is; "" = nobody's stored one.
+    """
+
+    device: str
+    precision: str
+    family: str
+    flops: float
+    parameters: float
+    tensors: float
+    activation_bytes: float
+    seconds: float
+    profile_id: str = ""
+
+    def told(self) -> list[Any]:
+        """As plain values."""
+        return [getattr(self, name) for name in self.__slots__]
+
+
+def runs_of(profiles: Iterable[Profile]) -> list[Run]:
+    """Every observation of one worker whose FLOPs per sample and batch are known, in an order that rows alone decide.
 
     A batch of its own is an architecture of its own: FLOPs are those of a step.
     """
-    flops, families, parameters, tensors, activations, devices, seconds = [], [], [], [], [], [], []
+    found = []
     for profile in profiles:
         workload, runs = profile.workload, profile.observations
         if not workload.flops_per_sample:
@@ -32,21 +74,64 @@ def runs_of(
             device = configurations.devices[configurations.device_index[row]]
             batch = float(configurations.batch_per_worker[row]) * int(configurations.accumulation[row])
             batch = batch or float(configurations.global_batch[row])
-            if device not in peak_flops or batch <= 0.0:
+            if not device or batch <= 0.0:
                 continue
-            flops.append(workload.flops_per_sample * batch)
-            families.append(family_of(profile))
-            parameters.append((workload.parameter_bytes or 0) / BYTES_PER_PARAMETER)
-            tensors.append(float(workload.tensors or 0))
-            activations.append(batch * sum(layer.activation_bytes_per_sample for layer in workload.layers or ()))
-            devices.append(device)
-            seconds.append(1.0 / runs.steps_per_s[row])
-    architectures = Architectures(
-        flops=np.array(flops),
-        families=families,
-        parameters=np.array(parameters),
-        tensors=np.array(tensors),
-        activation_bytes=np.array(activations),
+            found.append(
+                Run(
+                    device=device,
+                    precision=configurations.precisions[configurations.precision_index[row]]
+                    or (workload.precision or ""),
+                    family=workload.family or "",
+                    flops=workload.flops_per_sample * batch,
+                    parameters=(workload.parameter_bytes or 0) / BYTES_PER_PARAMETER,
+                    tensors=float(workload.tensors or 0),
+                    activation_bytes=batch * (workload.activation_bytes_per_sample or layer_activation_bytes(workload)),
+                    seconds=1.0 / float(runs.steps_per_s[row]),
+                    profile_id=profile.profile_id,
+                )
+            )
+    return sorted(found, key=Run.told)
+
+
+def layer_activation_bytes(workload: Workload) -> float:
+    """What all layers put out per sample; 0 = not known."""
+    return sum(layer.activation_bytes_per_sample for layer in workload.layers or ())
+
+
+@lru_cache(maxsize=1)
+def shipped_runs() -> tuple[Run, ...]:
+    """The table that comes with the package: see its head."""
+    text = resources.files("nodewise_unseen").joinpath("cmdare_steps.csv").read_text(encoding="utf-8")
+    rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
+    return tuple(
+        Run(
+            device=device,
+            precision="",
+            family=row["family"],
+            flops=SHIPPED_BATCH * float(row["flops_per_sample"]),
+            parameters=float(row["parameters"]),
+            tensors=0.0,
+            activation_bytes=0.0,
+            seconds=float(row[f"{device.lower()}_step_s"]),
+        )
+        for row in rows
+        for device in ("K80", "P100")
     )
-    peaks = np.array([peak_flops[device] for device in devices])
-    return StepRuns(architectures=architectures, devices=devices, peak_flops=peaks, step_seconds=np.array(seconds))
+
+
+def over_peaks(runs: Iterable[Run], named: Callable[[str, str], tuple[str, float]]) -> StepRuns:
+    """The runs on devices of known peak. `named` tells the device's name in its number format, and its FLOP/s."""
+    placed = [(run, *named(run.device, run.precision)) for run in runs]
+    kept = [(run, device, peak) for run, device, peak in placed if peak > 0.0]
+    return StepRuns(
+        facts=StepFacts(
+            flops=np.array([run.flops for run, _, _ in kept]),
+            families=[family_key(run.family) for run, _, _ in kept],
+            parameters=np.array([run.parameters for run, _, _ in kept]),
+            tensors=np.array([run.tensors for run, _, _ in kept]),
+            activation_bytes=np.array([run.activation_bytes for run, _, _ in kept]),
+        ),
+        devices=[device for _, device, _ in kept],
+        peak_flops=np.array([peak for _, _, peak in kept]),
+        step_seconds=np.array([run.seconds for run, _, _ in kept]),
+    )

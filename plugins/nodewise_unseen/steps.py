@@ -18,9 +18,19 @@ from scipy.special import stdtrit
 
 from nodewise.plugin import Floats, Ints, freeze
 from nodewise_laws import RandomEffects, fit_random_effects
-from nodewise_unseen.columns import Architectures, StepRuns
+from nodewise_unseen.columns import StepFacts, StepRuns
 
-__all__ = ["FEWEST_RUNS", "PredictedSteps", "Row", "StepLaw", "learn_steps"]
+__all__ = [
+    "CALIBRATED_AT",
+    "DEVICE",
+    "EXTRAS",
+    "FARTHEST",
+    "FEWEST_RUNS",
+    "PredictedSteps",
+    "Row",
+    "StepLaw",
+    "learn_steps",
+]
 
 EXTRAS: Final = ("tensors", "activation_bytes")
 """Parameters are not among them: within a family of networks they go with FLOPs."""
@@ -37,6 +47,10 @@ EXPECTED_REST: Final = 0.05
 EXPONENT_SD: Final = 12.0**-0.5
 """Outside of what was seen the local exponent of time in FLOPs is anywhere between 0 (h alone) and 1 (c F alone): the
 standard deviation of a uniform law, per e-fold beyond the hull."""
+DEVICE: Final = 2
+"""First kind of a device's effects; those of families are 0 and 1."""
+WIDEST: Final = np.log(100.0)
+"""Factor either way of the wider end from which a range is no answer."""
 FARTHEST: Final = np.log(10.0)
 """E-folds beyond all FLOPs that were seen at which no answer is given."""
 
@@ -61,17 +75,19 @@ class Row(IntEnum):
 class PredictedSteps:
     """Steps of one device, one row each: seconds, the ends of their range, and what kind of answer each is.
 
-    ``gradients`` and ``own`` serve ranking: how each log time moves with the law's weights, and its own variance.
+    ``shared`` and ``own`` serve ranking: deviations of ln(seconds) by variables that all rows share (what is not known
+    of the law's weights), and that of each row alone. ``beyond``: e-folds of FLOPs outside of what its family showed.
     """
 
     seconds: Floats
     low: Floats
     high: Floats
     rows: Ints
-    gradients: Floats
+    shared: Floats
     own: Floats
+    beyond: Floats
     missing: tuple[str, ...] = ()
-    """Facts that the law was learned with and the rows do not tell: then all are refused."""
+    """Facts that the law was learned with and some rows do not tell: these are refused."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,12 +103,12 @@ class StepLaw:
     widening: float = 1.0
     """How much wider than their own spread ranges are, from models left out; see `learn_steps`."""
 
-    def predict(self, asked: Architectures, device: str, peak_flops: float, coverage: float = 0.9) -> PredictedSteps:
+    def predict(self, asked: StepFacts, device: str, peak_flops: float, coverage: float = 0.9) -> PredictedSteps:
         """Step seconds of each architecture on one worker of a device."""
-        missing = [name for name in self.extras if not asked.known(name)]
+        told = {name: _told(asked, name) for name in self.extras}
+        lacking = np.any([column <= 0.0 for column in told.values()], axis=0) if told else np.zeros(len(asked), bool)
         names, codes = np.unique(np.asarray(asked.families, dtype=object), return_inverse=True)
-        base = _base(asked, np.full(len(asked), peak_flops), () if missing else self.extras)
-        base = base / self.scales[: base.shape[1]]
+        base = _base(asked, np.full(len(asked), peak_flops), self.extras) / self.scales
         x = np.zeros((len(asked), self.effects.mean.size))
         x[:, : base.shape[1]] = base
         unseen = np.zeros((len(asked), 4))
@@ -107,21 +123,27 @@ class StepLaw:
                 unseen[~seen, 2 * kind + part] = base[~seen, part] ** 2
         mean, variance, freedom = self.effects.predict(x, unseen)
         outside, far = self._outside(np.log(asked.flops), names, codes)
-        refused = (mean <= 0.0) | (far > FARTHEST) | bool(missing)
+        refused = (mean <= 0.0) | (far > FARTHEST) | lacking
         seconds = np.where(refused, 1.0, mean)
         own = self.effects.rest + (outside * EXPONENT_SD) ** 2 + unseen @ self.effects.variances / seconds**2
         spread = np.sqrt(variance / seconds**2 + self.effects.rest + (outside * EXPONENT_SD) ** 2)
-        reach = np.exp(self.widening * stdtrit(freedom, 0.5 + coverage / 2) * spread)
+        reach = self.widening * stdtrit(freedom, 0.5 + coverage / 2) * spread
+        refused |= reach > WIDEST
+        reach = np.exp(np.where(refused, 0.0, reach))
         rows = np.where(refused, Row.REFUSED, np.where((outside > 0) | unseen.any(axis=1), Row.OUTSIDE, Row.INSIDE))
-        told = np.where(refused, 0.0, seconds)
+        answer = np.where(refused, 0.0, seconds)
+        asked_of = np.flatnonzero(x.any(axis=0))
+        factor = np.linalg.cholesky(self.effects.covariance[np.ix_(asked_of, asked_of)])
+        shared = (x[:, asked_of] / seconds[:, np.newaxis]) @ factor
         return PredictedSteps(
-            seconds=freeze(told),
-            low=freeze(told / reach),
-            high=freeze(told * reach),
+            seconds=freeze(answer),
+            low=freeze(answer / reach),
+            high=freeze(answer * reach),
             rows=freeze(rows),
-            gradients=freeze(x / seconds[:, np.newaxis]),
-            own=freeze(own),
-            missing=tuple(missing),
+            shared=freeze(np.where(refused[:, np.newaxis], 0.0, self.widening * shared)),
+            own=freeze(np.where(refused, 0.0, self.widening * np.sqrt(own))),
+            beyond=freeze(outside),
+            missing=tuple(name for name, column in told.items() if (column <= 0.0).any()),
         )
 
     def _outside(self, sizes: Floats, names: Floats, codes: Ints) -> tuple[Floats, Floats]:
@@ -141,9 +163,9 @@ def learn_steps(runs: StepRuns, facts: Sequence[str] = EXTRAS) -> StepLaw | None
     law = _learned(runs, facts)
     if law is None:
         return None
-    models = np.unique(
-        np.column_stack([runs.architectures.flops, _codes(runs.architectures.families)]), axis=0, return_inverse=True
-    )[1].ravel()
+    models = np.unique(np.column_stack([runs.facts.flops, _codes(runs.facts.families)]), axis=0, return_inverse=True)[
+        1
+    ].ravel()
     folds = models % FOLDS
     reaches = []
     for fold in np.unique(folds):
@@ -153,7 +175,7 @@ def learn_steps(runs: StepRuns, facts: Sequence[str] = EXTRAS) -> StepLaw | None
             return law
         for device in sorted({runs.devices[int(row)] for row in out}):
             left = runs.take(np.array([row for row in out if runs.devices[int(row)] == device]))
-            told = part.predict(left.architectures, device, float(left.peak_flops[0]), CALIBRATED_AT)
+            told = part.predict(left.facts, device, float(left.peak_flops[0]), CALIBRATED_AT)
             answered = told.rows != Row.REFUSED
             error = np.abs(np.log(left.step_seconds[answered] / told.seconds[answered]))
             reaches.append(error / np.log(told.high[answered] / told.seconds[answered]))
@@ -168,7 +190,7 @@ def _codes(families: Sequence[str]) -> Ints:
 
 
 def _learned(runs: StepRuns, facts: Sequence[str]) -> StepLaw | None:
-    asked, seconds = runs.architectures, runs.step_seconds
+    asked, seconds = runs.facts, runs.step_seconds
     if len(asked) < FEWEST_RUNS:
         return None
     extras = tuple(name for name in facts if asked.known(name))
@@ -202,13 +224,19 @@ def _learned(runs: StepRuns, facts: Sequence[str]) -> StepLaw | None:
     return StepLaw(effects, scales, extras, columns, _hulls(asked))
 
 
-def _base(asked: Architectures, peak_flops: Floats, extras: tuple[str, ...]) -> Floats:
+def _base(asked: StepFacts, peak_flops: Floats, extras: tuple[str, ...]) -> Floats:
     """Columns of the law before they are scaled: 1 / C, F / C, and what else is known over C."""
-    parts = [np.ones(len(asked)), asked.flops, *(getattr(asked, name) for name in extras)]
+    parts = [np.ones(len(asked)), asked.flops, *(_told(asked, name) for name in extras)]
     return np.column_stack(parts) / peak_flops[:, np.newaxis]
 
 
-def _hulls(asked: Architectures) -> dict[str, tuple[float, float]]:
+def _told(asked: StepFacts, name: str) -> Floats:
+    """A fact of each row; 0 = not known."""
+    column: Floats | None = getattr(asked, name)
+    return np.zeros(len(asked)) if column is None else column
+
+
+def _hulls(asked: StepFacts) -> dict[str, tuple[float, float]]:
     sizes = np.log(asked.flops)
     hulls = {"": (float(sizes.min()), float(sizes.max()))}
     families = np.asarray(asked.families, dtype=object)

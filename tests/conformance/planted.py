@@ -26,6 +26,7 @@ from nodewise.plugin import (
 )
 from nodewise_partitioning.plugin import nodewise_estimators as partitioning
 from nodewise_scaling.plugin import nodewise_estimators as scaling
+from nodewise_unseen.plugin import nodewise_estimators as unseen
 
 
 class Plugin:
@@ -181,6 +182,14 @@ ESTIMATORS = (
     estimator("learning", "order of the corpus", of=scaling, learn=learned),
     estimator(
         "covariance", "no covariance", of=scaling, log_covariance=lambda right, *asked: -np.eye(len(right(*asked)))
+    ),
+    estimator(
+        "architectures at once as one by one",
+        "differ in step_s from one by one",
+        of=unseen,
+        predict_architectures=lambda right, *asked: replace(
+            found := right(*asked), predictions=scaled(found.predictions, 1.01)
+        ),
     ),
     estimator("evaluate as predict", "another step_s than predict", of=partitioning, evaluate=evaluated),
     estimator(

@@ -54,6 +54,8 @@ WORKLOAD = Workload(
     reduction_precision="bf16",
     sharding_devices=8,
     recomputed_share=0.25,
+    family="ResNet",
+    activation_bytes_per_sample=1e6,
 )
 NETWORK = Network(
     link_bytes_per_s=1.25e9, half_duplex=False, worker_link_bytes_per_s=1e9, per_message_s=1e-4, round_trip_s=2e-4

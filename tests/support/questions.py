@@ -61,10 +61,8 @@ class Asked:
 
     def batch(self, **request: Any) -> pb.BatchPredictResponse:
         """BatchPredict."""
-        reply: pb.BatchPredictResponse = self.run(
-            self.predictions.batch_predict(pb.BatchPredictRequest(**request), call_of())
-        )
-        return reply
+        reply = self.run(self.predictions.batch_predict(pb.BatchPredictRequest(**request), call_of()))
+        return pb.BatchPredictResponse.FromString(reply)
 
     def stream(self, *requests: pb.StreamPredictRequest) -> list[pb.StreamPredictResponse]:
         """StreamPredict."""

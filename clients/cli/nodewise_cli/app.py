@@ -18,6 +18,7 @@ from nodewise_cli.commands.plan import plan
 from nodewise_cli.commands.plugins import plugins
 from nodewise_cli.commands.predict import predict
 from nodewise_cli.commands.profiles import profiles
+from nodewise_cli.commands.rank import rank
 from nodewise_cli.commands.replay import replay
 from nodewise_cli.commands.schedule import schedule
 from nodewise_cli.commands.serve import serve
@@ -82,6 +83,7 @@ for _command, _summary in (
     (ingest, "Store measurements or traces as profiles of a server."),
     (predict, "Predict configurations that never ran, and recommend one."),
     (suggest, "Suggest which runs to measure next, best first."),
+    (rank, "Rank models that never ran by predicted step time."),
     (plan, "Find the best partition of a model before it is built."),
     (schedule, "Share a cluster among jobs by predicted throughput."),
     (simulate, "Tell what policies would have done to jobs over time."),

@@ -20,6 +20,7 @@ from nodewise_client._answers import (
     numbers_by_name,
     scored_rows,
 )
+from nodewise_client._architectures import architectures
 from nodewise_client._async.client import AsyncClient
 from nodewise_client._async.ingest import AsyncIngestWriter
 from nodewise_client._builders import (
@@ -118,6 +119,7 @@ __all__ = [
     "UnavailableError",
     "UnimplementedError",
     "WorkerGroup",
+    "architectures",
     "configuration_rows",
     "configurations",
     "configurations_of_rows",

@@ -109,10 +109,24 @@ def _told(answer: PredictResult | JobOutcome) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BatchPredictResult(Sequence[JobOutcome]):
-    """The answers about many jobs: a sequence with one outcome per job, in the order asked."""
+    """The answers about many jobs: a sequence with one outcome per job, in the order asked.
+
+    About architectures there are no outcomes, but `rows`, those of the first one first, and how they rank on each
+    configuration.
+    """
 
     outcomes: tuple[JobOutcome, ...]
     response: values.BatchPredictResponse = field(compare=False)
+
+    @property
+    def rows(self) -> Rows[Prediction]:
+        """All rows: of architecture a on configuration c, row a x configurations + c."""
+        return prediction_rows(self.response.predictions)
+
+    @property
+    def rankings(self) -> tuple[values.ArchitectureRanking, ...]:
+        """How architectures rank, configuration by configuration."""
+        return self.response.rankings
 
     def __len__(self) -> int:
         return len(self.outcomes)
@@ -125,6 +139,8 @@ class BatchPredictResult(Sequence[JobOutcome]):
         return self.outcomes[index]
 
     def __repr__(self) -> str:
+        if self.rankings:
+            return table(self.rows)
         return "\n".join(f"job {number}:\n{outcome!r}" for number, outcome in enumerate(self.outcomes)) or "no jobs"
 
 

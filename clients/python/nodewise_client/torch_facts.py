@@ -3,7 +3,9 @@
     with torch.device("meta"):
         model, images = ResNet(), torch.empty(128, 3, 32, 32)
     facts = nodewise_client.torch_facts.counted(model, images)
-    client.append_profile("team/job", workload=facts.workload("resnet"))
+    client.append_profile("team/job", workload=facts.workload("resnet", family="ResNet"))
+
+Many of them make a batch: `nodewise_client.architectures([facts.workload() for facts in counted_ones])`.
 
 On the meta device tensors have shapes and no numbers: nothing is computed, and neither weights nor a GPU are needed.
 """
@@ -47,13 +49,15 @@ class ModelFacts:
     tensors: int
     activation_bytes: int
 
-    def workload(self, model_name: str = "") -> Workload:
-        """The facts as a profile's workload."""
+    def workload(self, model_name: str = "", *, family: str = "") -> Workload:
+        """The facts as a profile's workload; `family`: who built the model of which parts, e.g. "ResNet"."""
         return Workload(
             model_name=model_name,
+            family=family,
             parameter_bytes=float(self.parameter_bytes),
             tensors_count=self.tensors,
             flops_per_sample=self.flops / self.batch,
+            activation_bytes_per_sample=self.activation_bytes / self.batch or None,
             framework="pytorch",
         )
 

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         RowStatus,
     )
     from nodewise_values.v1.prediction_service import (
+        ArchitectureRanking,
         BatchJob,
         BatchJobOutcome,
         BatchPredictRequest,
@@ -132,6 +133,7 @@ if TYPE_CHECKING:
         ScheduleResponse,
     )
     from nodewise_values.v1.workload import (
+        Architectures,
         Layer,
         Network,
         Transformer,
@@ -210,6 +212,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AppendProfileRequest",
     "AppendProfileResponse",
+    "ArchitectureRanking",
+    "Architectures",
     "BacktestProgress",
     "BacktestRequest",
     "BacktestResponse",
@@ -381,6 +385,8 @@ __all__ = [
 _HOMES: Final = {
     "AppendProfileRequest": "nodewise_values.v1.profile_service",
     "AppendProfileResponse": "nodewise_values.v1.profile_service",
+    "ArchitectureRanking": "nodewise_values.v1.prediction_service",
+    "Architectures": "nodewise_values.v1.workload",
     "BacktestProgress": "nodewise_values.v1beta1.evaluation_service",
     "BacktestRequest": "nodewise_values.v1beta1.evaluation_service",
     "BacktestResponse": "nodewise_values.v1beta1.evaluation_service",

@@ -9,6 +9,7 @@ from typing import Final
 from nodewise_values.fact import Fact, by_field
 
 __all__ = [
+    "ARCHITECTURES",
     "BATCH_BOUNDS",
     "BOTTLENECK",
     "BY_MESSAGE",
@@ -987,7 +988,7 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
     Fact(
         field="flops_per_sample",
         row="flops_per_sample",
-        csv=None,
+        csv="flops_per_sample",
         kind="float",
         unit="FLOPs/sample",
         minimum=0.0,
@@ -1152,8 +1153,86 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         exclusive_minimum=True,
         meaning="Share of the layers that full recomputation computes again. Absent = 1.",
     ),
+    Fact(
+        field="family",
+        row="family",
+        csv="family",
+        kind="str",
+        unit="",
+        maximum_length=64,
+        meaning=(
+            'Family that the model is of: who built it of which parts, e.g. "ResNet". Models of one family take like '
+            "time per FLOP. Empty = not known, or of a family of its own."
+        ),
+    ),
+    Fact(
+        field="activation_bytes_per_sample",
+        row="activation_bytes_per_sample",
+        csv="activation_bytes_per_sample",
+        kind="float",
+        unit="bytes/sample",
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="Bytes that the forward pass keeps for the backward pass, per sample, parameters aside.",
+    ),
 )
 """Of Workload, by field."""
+
+ARCHITECTURES: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="flops_per_sample",
+        row="flops_per_sample",
+        csv="flops_per_sample",
+        kind="float",
+        unit="FLOPs/sample",
+        default=0.0,
+        minimum=0.0,
+        meaning="Floating-point operations of forward and backward pass per sample.",
+    ),
+    Fact(
+        field="family_names",
+        row="family",
+        csv="family",
+        kind="str",
+        unit="",
+        maximum_length=64,
+        meaning='Dictionary of families, e.g. "ResNet". One name and no indexes: it holds for all.',
+    ),
+    Fact(
+        field="parameter_bytes",
+        row="parameter_bytes",
+        csv="parameter_bytes",
+        kind="float",
+        unit="bytes",
+        whole=True,
+        default=0,
+        minimum=1,
+        maximum=9007199254740992,
+        meaning="Bytes of the parameters.",
+    ),
+    Fact(
+        field="tensors_counts",
+        row="tensors",
+        csv="tensors",
+        kind="int",
+        unit="tensors",
+        default=0,
+        minimum=1,
+        maximum=10000000,
+        meaning="Tensors that hold them.",
+    ),
+    Fact(
+        field="activation_bytes_per_sample",
+        row="activation_bytes_per_sample",
+        csv="activation_bytes_per_sample",
+        kind="float",
+        unit="bytes/sample",
+        default=0.0,
+        minimum=0.0,
+        meaning="Bytes that the forward pass keeps for the backward pass, per sample.",
+    ),
+)
+"""Of Architectures, by field."""
 
 TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
     Fact(
@@ -2626,6 +2705,7 @@ BY_MESSAGE: Final[Mapping[str, Mapping[str, Fact]]] = MappingProxyType(
         "nodewise.v1.ModelOptions": MODEL_OPTIONS,
         "nodewise.v1.PredictOptions": PREDICT_OPTIONS,
         "nodewise.v1.Workload": WORKLOAD,
+        "nodewise.v1.Architectures": ARCHITECTURES,
         "nodewise.v1.Transformer": TRANSFORMER,
         "nodewise.v1.Layer": LAYER,
         "nodewise.v1.Network": NETWORK,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 
 from nodewise.catalogue.loading import load_catalogue
+from nodewise.conformance.architectures import check_architectures
 from nodewise.conformance.evidence import Evidence, Job
 from nodewise.conformance.findings import NonConformanceError, difference, require, row_difference, sound
 from nodewise.conformance.planning import check_bounds, check_evaluation
@@ -28,6 +29,7 @@ from nodewise.hosting.calls import ImpossibleAnswerError
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import (
     BASIC_COLUMNS,
+    ArchitecturesModel,
     Assessment,
     Catalogue,
     CovariantModel,
@@ -266,6 +268,26 @@ def _covariance(asked: _Asked) -> None:
     require(model.measurement_log_spread >= 0.0, "measurement_log_spread is negative")
 
 
+def _architectures(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
+    """Of jobs of which facts alone are known: of no architecture a run is one of the job."""
+    jobs = _profiles(evidence)
+    prior = _prior(loaded, jobs)
+
+    def alone(job: Job, profile: Profile, rows: Configurations) -> Predictions:
+        single = replace(job, profile=profile)
+        asked = _fitted(loaded, single, prior)
+        if asked is not None:
+            return asked.predict(rows)
+        refusal = _assessed(loaded.record, profile, rows).refusal
+        assert refusal is not None
+        return Predictions.refused(len(rows), refusal)
+
+    for job in jobs:
+        asked = None if len(job.profile.observations) else _fitted(loaded, job, prior)
+        if asked is not None and isinstance(asked.model, ArchitecturesModel):
+            check_architectures(asked.model, job, asked.rows, asked.options, partial(alone, job))
+
+
 def _planning(check: Callable[[str, PlanningModel, Job, Callable[[Configurations], Predictions]], None]) -> Any:
     """A check of models that make the search fast, on jobs with constraints."""
 
@@ -289,6 +311,7 @@ ESTIMATOR_CHECKS: Final[Mapping[str, Callable[[Loaded[EstimatorRecord], Evidence
         "columns": _columns,
         "learning": _learning,
         "covariance": _each(_covariance),
+        "architectures at once as one by one": _architectures,
         "evaluate as predict": _planning(check_evaluation),
         "lower bounds": _planning(check_bounds),
     }

@@ -35,7 +35,7 @@ def made_up() -> Evidence:
     """Everything that is made up here."""
     recorded = recorded_ranks()
     return Evidence(
-        jobs=(_timed(), _all_reduced(), _transformer(), _layered(), _recorded(recorded)),
+        jobs=(_timed(), _all_reduced(), _transformer(), _layered(), _counted(), _recorded(recorded)),
         clusters=(_busy_cluster(), _empty_cluster()),
         recordings=(Recording(name="two ranks", traces=recorded),),
     )
@@ -136,6 +136,19 @@ def _layered() -> Job:
     )
     asked = Configurations.concatenated([alike, served.replaced(tensor_parallel=as_ints([1, 1, 2]))])
     return Job(name="layers", profile=profile, configurations=asked, constraints=constraints)
+
+
+def _counted() -> Job:
+    """A model that never ran, of which facts were counted."""
+    asked = _rows([1, 1, 2], [1, 1, 2], SyncMode.ALLREDUCE, parameter_servers=0, batch=128, device="P100")
+    facts = Workload(
+        family="ResNet",
+        flops_per_sample=1.66e9,
+        parameter_bytes=7_430_000,
+        tensors=95,
+        activation_bytes_per_sample=4e6,
+    )
+    return Job(name="facts", profile=Profile(workload=facts), configurations=asked)
 
 
 def _recorded(traces: tuple[Trace, ...]) -> Job:

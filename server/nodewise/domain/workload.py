@@ -133,6 +133,10 @@ class Workload:
         Devices that a ZeRO stage splits over; groups of so many are replicas of each other (hybrid sharding).
     recomputed_share : float or None
         Share of the layers that full recomputation computes again.
+    family : str or None
+        Who built the model of which parts, such as "ResNet".
+    activation_bytes_per_sample : float or None
+        What the forward pass keeps for the backward pass, parameters aside.
     """
 
     model_name: str | None = None
@@ -155,6 +159,8 @@ class Workload:
     reduction_precision: str | None = None
     sharding_devices: int | None = None
     recomputed_share: float | None = None
+    family: str | None = None
+    activation_bytes_per_sample: float | None = None
 
     def violations(self, path: str) -> list[Violation]:
         """What contradicts itself: shards that are not those of the whole. ``path`` stands before each field."""

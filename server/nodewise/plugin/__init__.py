@@ -21,6 +21,7 @@ Example
 ...     return [EstimatorRecord(name="mine", version="1.0", description="...", estimator=MyEstimator())]
 """
 
+from nodewise.domain.architectures import *
 from nodewise.domain.budget import *
 from nodewise.domain.columns import *
 from nodewise.domain.configurations import *
@@ -36,6 +37,7 @@ from nodewise.domain.replay import *
 from nodewise.domain.schedule import *
 from nodewise.domain.trace import *
 from nodewise.domain.workload import *
+from nodewise.plugin.architectures import *
 from nodewise.plugin.catalogue import *
 from nodewise.plugin.diagnosers import *
 from nodewise.plugin.estimators import *

@@ -14,7 +14,8 @@ class Limits:
     Attributes
     ----------
     rows_per_call : int
-        Configurations of a Predict, or of all jobs of a BatchPredict together: 1,000 jobs on 64 configurations each.
+        Configurations of a Predict, or of all jobs or architectures of a BatchPredict together: 1,000 jobs on 64
+        configurations each.
         A reply of so many rows keeps below ``reply_bytes`` with few columns; one of every column at about 20,000 rows.
     jobs_per_call : int
         Jobs of a BatchPredict or Schedule.

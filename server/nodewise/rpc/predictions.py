@@ -24,6 +24,7 @@ from nodewise.estimation.suggestion.suggest import suggest
 from nodewise.ports.cache import LruCache
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
+from nodewise.rpc.architectures import AskedArchitectures, asked_architectures, ranked_singly, ranked_together
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.caps import check_steps, too_large, too_many
 from nodewise.rpc.errors import internal_error, prefixed, write_problem
@@ -51,6 +52,7 @@ ROW_BYTES: Final = 128
 REPLIES_BYTES: Final = 32 * 1024 * 1024
 """Replies that are kept, together: about ten thousand of the usual size."""
 _PREDICT_TAG: Final = bytes([pb.StreamPredictResponse.PREDICT_FIELD_NUMBER << 3 | 2])
+_BATCH_TAG: Final = bytes([pb.StreamPredictResponse.BATCH_FIELD_NUMBER << 3 | 2])
 
 _OWN_PARTS: Final = ("current", "efficiency", "batch_bounds")
 """What an objective is judged by that is one job's own."""
@@ -214,10 +216,14 @@ class Predictions:
             budget.end()
         return answered
 
-    async def batch_predict(self, request: pb.BatchPredictRequest, call: Call) -> pb.BatchPredictResponse:
-        """Many jobs; each fails alone."""
+    async def batch_predict(self, request: pb.BatchPredictRequest, call: Call) -> bytes:
+        """Many jobs, or many architectures of one; each fails alone."""
+        if request.HasField("architectures"):
+            return await self._ranked(request, call)
         if not request.jobs:
-            raise invalid_field("jobs", "must hold at least one job")
+            raise invalid_field("jobs", "must hold at least one job, or architectures be given")
+        if request.HasField("profile"):
+            raise invalid_field("profile", "must be absent without architectures: jobs bring their own")
         if len(request.jobs) > self.limits.jobs_per_call:
             raise too_many("jobs", "jobs_per_call", self.limits.jobs_per_call, len(request.jobs))
         options = read_options(request.options).required_of(self.answers)
@@ -229,7 +235,21 @@ class Predictions:
         for number, (job, message) in enumerate(zip(jobs, request.jobs)):
             results.append(await self._job_answer(job, message, options, number, call))
             await turn.over(f"{len(results)} of {len(jobs)} jobs were answered in time")
-        return _batch_reply(results, options)
+        return _batch_reply(results, options).SerializeToString()
+
+    async def _ranked(self, request: pb.BatchPredictRequest, call: Call) -> bytes:
+        """Many architectures of one job: in a thread where models take them together, else one by one in the pool."""
+        asked = await asked_architectures(request, call, self.answers, self.sources, self.limits)
+        budget = Budget(call.remaining_s() * ANSWER_SHARE)
+        try:
+            reply: bytes | None = await run_in(self.executor, ranked_together, self.answers, asked, budget)
+        finally:
+            budget.end()
+        return await self._ranked_singly(asked, call) if reply is None else reply
+
+    @unary
+    async def _ranked_singly(self, asked: AskedArchitectures, call: Call) -> LongCall:
+        return LongCall(ranked_singly, asked)
 
     async def _jobs(self, request: pb.BatchPredictRequest, turn: _Turn) -> list[_Job | NodewiseError]:
         """The jobs as read, or why they could not be; stops as soon as they hold more rows than a call takes."""
@@ -294,8 +314,7 @@ class Predictions:
         if question == "predict":
             return _on_stream(request.question_id, await self.predict(request.predict, call))
         if question == "batch":
-            batch = await self.batch_predict(request.batch, call)
-            return pb.StreamPredictResponse(question_id=request.question_id, batch=batch).SerializeToString()
+            return _on_stream(request.question_id, await self.batch_predict(request.batch, call), _BATCH_TAG)
         raise invalid_field("question", "must be predict or batch")
 
     @unary
@@ -388,10 +407,10 @@ def _verdict(answer: Answer) -> bytes:
     return pb.PredictResponse(recommendation=recommendation, basis=basis).SerializeToString()
 
 
-def _on_stream(question_id: str, reply: bytes) -> bytes:
-    """A StreamPredictResponse around a PredictResponse that is serialised already: field 2, by its length."""
+def _on_stream(question_id: str, reply: bytes, tag: bytes = _PREDICT_TAG) -> bytes:
+    """A StreamPredictResponse around an answer that is serialised already: its field, by its length."""
     head = pb.StreamPredictResponse(question_id=question_id).SerializeToString()
-    return b"".join((head, _PREDICT_TAG, encode_varint(len(reply)), reply))
+    return b"".join((head, tag, encode_varint(len(reply)), reply))
 
 
 def _batch_reply(results: Sequence[Answer | Basis | NodewiseError], options: ReadOptions) -> pb.BatchPredictResponse:

@@ -44,9 +44,10 @@ def test_a_small_network_by_hand():
     # Images, the output of the convolution's ReLU, the pooled numbers; what is kept of pooling is none or one of these.
     kept = 4 * (4 * 3 * 32 * 32 + 4 * 16 * 32 * 32 + 4 * 16)
     assert kept <= facts.activation_bytes <= kept + 4 * 4 * 16 * 32 * 32
-    workload = facts.workload("small")
+    workload = facts.workload("small", family="Plain")
     assert (workload.model_name, workload.tensors_count, workload.parameter_bytes) == ("small", 3, 2408.0)
     assert workload.flops_per_sample == facts.flops / 4
+    assert (workload.family, workload.activation_bytes_per_sample) == ("Plain", facts.activation_bytes / 4)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 16])

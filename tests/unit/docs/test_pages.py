@@ -89,6 +89,7 @@ PROTOCOLS = [
     plugin.WarmingEstimator,
     plugin.CovariantModel,
     plugin.Model,
+    plugin.ArchitecturesModel,
     plugin.PlanningModel,
     plugin.Policy,
     plugin.TraceReader,

@@ -16,7 +16,7 @@ from nodewise_cli.inputs.columns import COLUMNS, DEFAULTS, INSTEAD_OF_RATES, REQ
 from nodewise_cli.inputs.shared_samples import whole_batches
 from nodewise_cli.inputs.table_checks import contradictions
 
-__all__ = ["Table", "read_table"]
+__all__ = ["Table", "read_table", "rows_of", "table_text"]
 
 _ALIASES: Final = {
     "job": ("model", "name", "workload"),
@@ -87,7 +87,7 @@ def read_table(path: Path) -> Table:
     InputError
         Naming the file, and where there is one the line and the column, and what would be right.
     """
-    rows = _rows(path, _text(path))
+    rows = rows_of(path, table_text(path))
     line, cells = next(rows, (0, []))
     if not cells:
         raise InputError(f"{path}: is empty; the first line must name the columns: {', '.join(REQUIRED)}, ...")
@@ -107,7 +107,8 @@ def read_table(path: Path) -> Table:
     return replace(table, columns=whole_batches(table.columns))
 
 
-def _text(path: Path) -> str:
+def table_text(path: Path) -> str:
+    """What a table's file holds; raises InputError naming it."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -125,8 +126,8 @@ def _text(path: Path) -> str:
     return text
 
 
-def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not blank, each with the line that it begins in."""
+def rows_of(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows that are not blank, each with the line that it begins in; raises InputError."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     while True:
         line = reader.line_num + 1

@@ -10,6 +10,7 @@ from nodewise_protos.v1 import plugin_pb2 as _plugin_pb2
 from nodewise_protos.v1 import prediction_pb2 as _prediction_pb2
 from nodewise_protos.v1 import problem_pb2 as _problem_pb2
 from nodewise_protos.v1 import profile_pb2 as _profile_pb2
+from nodewise_protos.v1 import workload_pb2 as _workload_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -81,20 +82,34 @@ class BatchJob(_message.Message):
     def __init__(self, profile: _Optional[_Union[_profile_pb2.ProfileSource, _Mapping]] = ..., configurations: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., ranges: _Optional[_Iterable[_Union[_configuration_pb2.ConfigurationRange, _Mapping]]] = ..., objective: _Optional[_Union[_objective_pb2.Objective, _Mapping]] = ..., work: _Optional[_Union[_objective_pb2.Work, _Mapping]] = ..., offers: _Optional[_Iterable[_Union[_objective_pb2.Offer, _Mapping]]] = ..., current: _Optional[_Union[_objective_pb2.CurrentConfiguration, _Mapping]] = ..., efficiency: _Optional[_Union[_objective_pb2.StatisticalEfficiency, _Mapping]] = ..., batch_bounds: _Optional[_Union[_objective_pb2.BatchBounds, _Mapping]] = ..., if_none_match: _Optional[str] = ...) -> None: ...
 
 class BatchPredictRequest(_message.Message):
-    __slots__ = ("jobs", "configurations", "ranges", "objective", "offers", "options")
+    __slots__ = ("jobs", "configurations", "ranges", "objective", "offers", "options", "architectures", "profile")
     JOBS_FIELD_NUMBER: _ClassVar[int]
     CONFIGURATIONS_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
     OBJECTIVE_FIELD_NUMBER: _ClassVar[int]
     OFFERS_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    ARCHITECTURES_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
     jobs: _containers.RepeatedCompositeFieldContainer[BatchJob]
     configurations: _configuration_pb2.Configurations
     ranges: _containers.RepeatedCompositeFieldContainer[_configuration_pb2.ConfigurationRange]
     objective: _objective_pb2.Objective
     offers: _containers.RepeatedCompositeFieldContainer[_objective_pb2.Offer]
     options: _options_pb2.PredictOptions
-    def __init__(self, jobs: _Optional[_Iterable[_Union[BatchJob, _Mapping]]] = ..., configurations: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., ranges: _Optional[_Iterable[_Union[_configuration_pb2.ConfigurationRange, _Mapping]]] = ..., objective: _Optional[_Union[_objective_pb2.Objective, _Mapping]] = ..., offers: _Optional[_Iterable[_Union[_objective_pb2.Offer, _Mapping]]] = ..., options: _Optional[_Union[_options_pb2.PredictOptions, _Mapping]] = ...) -> None: ...
+    architectures: _workload_pb2.Architectures
+    profile: _profile_pb2.ProfileSource
+    def __init__(self, jobs: _Optional[_Iterable[_Union[BatchJob, _Mapping]]] = ..., configurations: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., ranges: _Optional[_Iterable[_Union[_configuration_pb2.ConfigurationRange, _Mapping]]] = ..., objective: _Optional[_Union[_objective_pb2.Objective, _Mapping]] = ..., offers: _Optional[_Iterable[_Union[_objective_pb2.Offer, _Mapping]]] = ..., options: _Optional[_Union[_options_pb2.PredictOptions, _Mapping]] = ..., architectures: _Optional[_Union[_workload_pb2.Architectures, _Mapping]] = ..., profile: _Optional[_Union[_profile_pb2.ProfileSource, _Mapping]] = ...) -> None: ...
+
+class ArchitectureRanking(_message.Message):
+    __slots__ = ("architecture_indexes", "expected_kendall_tau", "refused_share")
+    ARCHITECTURE_INDEXES_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_KENDALL_TAU_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_SHARE_FIELD_NUMBER: _ClassVar[int]
+    architecture_indexes: _containers.RepeatedScalarFieldContainer[int]
+    expected_kendall_tau: float
+    refused_share: float
+    def __init__(self, architecture_indexes: _Optional[_Iterable[int]] = ..., expected_kendall_tau: _Optional[float] = ..., refused_share: _Optional[float] = ...) -> None: ...
 
 class BatchJobOutcome(_message.Message):
     __slots__ = ("problem", "basis_index", "recommendation", "columns", "interval_basis", "unchanged")
@@ -113,16 +128,18 @@ class BatchJobOutcome(_message.Message):
     def __init__(self, problem: _Optional[_Union[_problem_pb2.Problem, _Mapping]] = ..., basis_index: _Optional[int] = ..., recommendation: _Optional[_Union[_objective_pb2.Recommendation, _Mapping]] = ..., columns: _Optional[_Iterable[_Union[_options_pb2.PredictionColumn, str]]] = ..., interval_basis: _Optional[_Union[_prediction_pb2.IntervalBasis, str]] = ..., unchanged: bool = ...) -> None: ...
 
 class BatchPredictResponse(_message.Message):
-    __slots__ = ("outcomes", "row_offsets", "predictions", "bases")
+    __slots__ = ("outcomes", "row_offsets", "predictions", "bases", "rankings")
     OUTCOMES_FIELD_NUMBER: _ClassVar[int]
     ROW_OFFSETS_FIELD_NUMBER: _ClassVar[int]
     PREDICTIONS_FIELD_NUMBER: _ClassVar[int]
     BASES_FIELD_NUMBER: _ClassVar[int]
+    RANKINGS_FIELD_NUMBER: _ClassVar[int]
     outcomes: _containers.RepeatedCompositeFieldContainer[BatchJobOutcome]
     row_offsets: _containers.RepeatedScalarFieldContainer[int]
     predictions: _prediction_pb2.Predictions
     bases: _containers.RepeatedCompositeFieldContainer[_prediction_pb2.Basis]
-    def __init__(self, outcomes: _Optional[_Iterable[_Union[BatchJobOutcome, _Mapping]]] = ..., row_offsets: _Optional[_Iterable[int]] = ..., predictions: _Optional[_Union[_prediction_pb2.Predictions, _Mapping]] = ..., bases: _Optional[_Iterable[_Union[_prediction_pb2.Basis, _Mapping]]] = ...) -> None: ...
+    rankings: _containers.RepeatedCompositeFieldContainer[ArchitectureRanking]
+    def __init__(self, outcomes: _Optional[_Iterable[_Union[BatchJobOutcome, _Mapping]]] = ..., row_offsets: _Optional[_Iterable[int]] = ..., predictions: _Optional[_Union[_prediction_pb2.Predictions, _Mapping]] = ..., bases: _Optional[_Iterable[_Union[_prediction_pb2.Basis, _Mapping]]] = ..., rankings: _Optional[_Iterable[_Union[ArchitectureRanking, _Mapping]]] = ...) -> None: ...
 
 class StreamPredictRequest(_message.Message):
     __slots__ = ("question_id", "predict", "batch")

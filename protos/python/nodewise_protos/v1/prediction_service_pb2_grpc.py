@@ -89,8 +89,9 @@ class PredictionServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def BatchPredict(self, request, context):
-        """Predicts many jobs. A job that cannot be answered carries its problem; the others are answered.
-        Reasons of the whole call: INVALID_FIELD, LIMIT_EXCEEDED.
+        """Predicts many jobs, or many architectures of one. A job that cannot be answered carries its problem, rows of such
+        architectures are refused; the others are answered.
+        Reasons of the whole call: INVALID_FIELD, LIMIT_EXCEEDED; of architectures those of Predict as well.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

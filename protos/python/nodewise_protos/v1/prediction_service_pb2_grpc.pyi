@@ -44,8 +44,9 @@ class PredictionServiceStub:
     ESTIMATOR_INVALID_RESULT, ESTIMATOR_TIMEOUT, ESTIMATOR_UNAVAILABLE.
     """
     BatchPredict: _grpc.UnaryUnaryMultiCallable[_prediction_service_pb2.BatchPredictRequest, _prediction_service_pb2.BatchPredictResponse]
-    """Predicts many jobs. A job that cannot be answered carries its problem; the others are answered.
-    Reasons of the whole call: INVALID_FIELD, LIMIT_EXCEEDED.
+    """Predicts many jobs, or many architectures of one. A job that cannot be answered carries its problem, rows of such
+    architectures are refused; the others are answered.
+    Reasons of the whole call: INVALID_FIELD, LIMIT_EXCEEDED; of architectures those of Predict as well.
     """
     StreamPredict: _grpc.StreamStreamMultiCallable[_prediction_service_pb2.StreamPredictRequest, _prediction_service_pb2.StreamPredictResponse]
     """Predict and BatchPredict over one stream, for callers that ask often or for more than a call's cap. Replies carry
@@ -80,8 +81,9 @@ class PredictionServiceAsyncStub(PredictionServiceStub):
     ESTIMATOR_INVALID_RESULT, ESTIMATOR_TIMEOUT, ESTIMATOR_UNAVAILABLE.
     """
     BatchPredict: _aio.UnaryUnaryMultiCallable[_prediction_service_pb2.BatchPredictRequest, _prediction_service_pb2.BatchPredictResponse]  # type: ignore[assignment]
-    """Predicts many jobs. A job that cannot be answered carries its problem; the others are answered.
-    Reasons of the whole call: INVALID_FIELD, LIMIT_EXCEEDED.
+    """Predicts many jobs, or many architectures of one. A job that cannot be answered carries its problem, rows of such
+    architectures are refused; the others are answered.
+    Reasons of the whole call: INVALID_FIELD, LIMIT_EXCEEDED; of architectures those of Predict as well.
     """
     StreamPredict: _aio.StreamStreamMultiCallable[_prediction_service_pb2.StreamPredictRequest, _prediction_service_pb2.StreamPredictResponse]  # type: ignore[assignment]
     """Predict and BatchPredict over one stream, for callers that ask often or for more than a call's cap. Replies carry
@@ -125,8 +127,9 @@ class PredictionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _prediction_service_pb2.BatchPredictRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_prediction_service_pb2.BatchPredictResponse, _abc.Awaitable[_prediction_service_pb2.BatchPredictResponse]]:
-        """Predicts many jobs. A job that cannot be answered carries its problem; the others are answered.
-        Reasons of the whole call: INVALID_FIELD, LIMIT_EXCEEDED.
+        """Predicts many jobs, or many architectures of one. A job that cannot be answered carries its problem, rows of such
+        architectures are refused; the others are answered.
+        Reasons of the whole call: INVALID_FIELD, LIMIT_EXCEEDED; of architectures those of Predict as well.
         """
 
     @_abc_1.abstractmethod

@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Workload(_message.Message):
-    __slots__ = ("model_name", "parameter_bytes", "tensors_count", "flops_per_sample", "samples_per_epoch", "epochs_count", "transformer", "layers", "framework", "optimizer", "precision", "shard_bytes", "shard_tensors_counts", "dropout", "frozen_weights_share", "frozen_weight_bits", "offload", "reduction_precision", "sharding_devices_count", "recomputed_share")
+    __slots__ = ("model_name", "parameter_bytes", "tensors_count", "flops_per_sample", "samples_per_epoch", "epochs_count", "transformer", "layers", "framework", "optimizer", "precision", "shard_bytes", "shard_tensors_counts", "dropout", "frozen_weights_share", "frozen_weight_bits", "offload", "reduction_precision", "sharding_devices_count", "recomputed_share", "family", "activation_bytes_per_sample")
     MODEL_NAME_FIELD_NUMBER: _ClassVar[int]
     PARAMETER_BYTES_FIELD_NUMBER: _ClassVar[int]
     TENSORS_COUNT_FIELD_NUMBER: _ClassVar[int]
@@ -29,6 +29,8 @@ class Workload(_message.Message):
     REDUCTION_PRECISION_FIELD_NUMBER: _ClassVar[int]
     SHARDING_DEVICES_COUNT_FIELD_NUMBER: _ClassVar[int]
     RECOMPUTED_SHARE_FIELD_NUMBER: _ClassVar[int]
+    FAMILY_FIELD_NUMBER: _ClassVar[int]
+    ACTIVATION_BYTES_PER_SAMPLE_FIELD_NUMBER: _ClassVar[int]
     model_name: str
     parameter_bytes: float
     tensors_count: int
@@ -49,7 +51,25 @@ class Workload(_message.Message):
     reduction_precision: str
     sharding_devices_count: int
     recomputed_share: float
-    def __init__(self, model_name: _Optional[str] = ..., parameter_bytes: _Optional[float] = ..., tensors_count: _Optional[int] = ..., flops_per_sample: _Optional[float] = ..., samples_per_epoch: _Optional[float] = ..., epochs_count: _Optional[float] = ..., transformer: _Optional[_Union[Transformer, _Mapping]] = ..., layers: _Optional[_Iterable[_Union[Layer, _Mapping]]] = ..., framework: _Optional[str] = ..., optimizer: _Optional[str] = ..., precision: _Optional[str] = ..., shard_bytes: _Optional[_Iterable[float]] = ..., shard_tensors_counts: _Optional[_Iterable[int]] = ..., dropout: bool = ..., frozen_weights_share: _Optional[float] = ..., frozen_weight_bits: _Optional[float] = ..., offload: _Optional[str] = ..., reduction_precision: _Optional[str] = ..., sharding_devices_count: _Optional[int] = ..., recomputed_share: _Optional[float] = ...) -> None: ...
+    family: str
+    activation_bytes_per_sample: float
+    def __init__(self, model_name: _Optional[str] = ..., parameter_bytes: _Optional[float] = ..., tensors_count: _Optional[int] = ..., flops_per_sample: _Optional[float] = ..., samples_per_epoch: _Optional[float] = ..., epochs_count: _Optional[float] = ..., transformer: _Optional[_Union[Transformer, _Mapping]] = ..., layers: _Optional[_Iterable[_Union[Layer, _Mapping]]] = ..., framework: _Optional[str] = ..., optimizer: _Optional[str] = ..., precision: _Optional[str] = ..., shard_bytes: _Optional[_Iterable[float]] = ..., shard_tensors_counts: _Optional[_Iterable[int]] = ..., dropout: bool = ..., frozen_weights_share: _Optional[float] = ..., frozen_weight_bits: _Optional[float] = ..., offload: _Optional[str] = ..., reduction_precision: _Optional[str] = ..., sharding_devices_count: _Optional[int] = ..., recomputed_share: _Optional[float] = ..., family: _Optional[str] = ..., activation_bytes_per_sample: _Optional[float] = ...) -> None: ...
+
+class Architectures(_message.Message):
+    __slots__ = ("flops_per_sample", "family_names", "family_indexes", "parameter_bytes", "tensors_counts", "activation_bytes_per_sample")
+    FLOPS_PER_SAMPLE_FIELD_NUMBER: _ClassVar[int]
+    FAMILY_NAMES_FIELD_NUMBER: _ClassVar[int]
+    FAMILY_INDEXES_FIELD_NUMBER: _ClassVar[int]
+    PARAMETER_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TENSORS_COUNTS_FIELD_NUMBER: _ClassVar[int]
+    ACTIVATION_BYTES_PER_SAMPLE_FIELD_NUMBER: _ClassVar[int]
+    flops_per_sample: _containers.RepeatedScalarFieldContainer[float]
+    family_names: _containers.RepeatedScalarFieldContainer[str]
+    family_indexes: _containers.RepeatedScalarFieldContainer[int]
+    parameter_bytes: _containers.RepeatedScalarFieldContainer[float]
+    tensors_counts: _containers.RepeatedScalarFieldContainer[int]
+    activation_bytes_per_sample: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, flops_per_sample: _Optional[_Iterable[float]] = ..., family_names: _Optional[_Iterable[str]] = ..., family_indexes: _Optional[_Iterable[int]] = ..., parameter_bytes: _Optional[_Iterable[float]] = ..., tensors_counts: _Optional[_Iterable[int]] = ..., activation_bytes_per_sample: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class Transformer(_message.Message):
     __slots__ = ("layers_count", "hidden_size", "attention_heads_count", "sequence_length_tokens", "vocabulary_size", "key_value_heads_count", "feed_forward_size", "experts_count", "experts_per_token_count", "head_size", "gated_feed_forward", "untied_embeddings", "expert_feed_forward_size", "shared_expert_feed_forward_size", "expert_layers_count")

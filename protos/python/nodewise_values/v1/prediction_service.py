@@ -21,9 +21,11 @@ from nodewise_values.v1.plugin import Plugin, PluginKind, PluginProblem
 from nodewise_values.v1.prediction import Basis, IntervalBasis, Predictions
 from nodewise_values.v1.problem import Notice, Problem
 from nodewise_values.v1.profile import ProfileSource
+from nodewise_values.v1.workload import Architectures
 from nodewise_values.value import Value
 
 __all__ = [
+    "ArchitectureRanking",
     "BatchJob",
     "BatchJobOutcome",
     "BatchPredictRequest",
@@ -120,10 +122,10 @@ class BatchJob(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BatchPredictRequest(Value):
-    """A question about many jobs."""
+    """A question about many jobs, or about many architectures of one job."""
 
     jobs: tuple[BatchJob, ...] = ()
-    """The jobs, answered in this order."""
+    """The jobs, answered in this order. Empty with architectures."""
     configurations: Configurations | None = None
     """Configurations for every job that brings none of its own."""
     ranges: tuple[ConfigurationRange, ...] = ()
@@ -134,6 +136,35 @@ class BatchPredictRequest(Value):
     """Offers for every job that brings none of its own."""
     options: PredictOptions | None = None
     """How to answer."""
+    architectures: Architectures | None = None
+    """Instead of jobs: architectures, each on all of the shared configurations.
+
+    Row c of architecture a is row a x configurations + c of the answer, and what Predict answers about a profile of
+    those facts by the same estimator. One estimator answers for all of them, chosen by the first of those that tell
+    most and can be answered. An architecture of facts that cannot be, or that Predict would refuse as a whole, has its
+    rows refused. Neither objective nor offers apply.
+    """
+    profile: ProfileSource | None = None
+    """What is known of all architectures alike.
+
+    Its evidence says what the configurations leave open, such as device and batch, and no more: no run of it is one of
+    an architecture. Absent = nothing. Only with architectures.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ArchitectureRanking(Value):
+    """How architectures rank on one configuration."""
+
+    architecture_indexes: tuple[int, ...] = ()
+    """The architectures that are answered, least seconds per step first; equal ones in the order asked."""
+    expected_kendall_tau: float | None = None
+    """Kendall's tau that this order is expected to have with the measured one, -1 to 1.
+
+    Absent = fewer than two are answered, or the estimator states no spread.
+    """
+    refused_share: float = 0.0
+    """Share of the architectures that are not answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -166,6 +197,11 @@ class BatchPredictResponse(Value):
     """The rows of all jobs, one after the other. A column that only some jobs have is 0 in the others' rows."""
     bases: tuple[Basis, ...] = ()
     """What the answers rest on, without repetition."""
+    rankings: tuple[ArchitectureRanking, ...] = ()
+    """Of architectures: how they rank, one for each configuration in order.
+
+    There are no outcomes and row_offsets then, and one basis, or none where no architecture is answered.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

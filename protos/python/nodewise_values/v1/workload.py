@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from nodewise_values.value import Value
 
 __all__ = [
+    "Architectures",
     "Layer",
     "Network",
     "Transformer",
@@ -76,6 +77,35 @@ class Workload(Value):
     """
     recomputed_share: float | None = None
     """Share of the layers that full recomputation computes again. Absent = 1."""
+    family: str = ""
+    """Family that the model is of: who built it of which parts, e.g. "ResNet".
+
+    Models of one family take like time per FLOP. Empty = not known, or of a family of its own.
+    """
+    activation_bytes_per_sample: float | None = None
+    """Bytes that the forward pass keeps for the backward pass, per sample, parameters aside."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Architectures(Value):
+    """Models that differ in these facts alone, as columns, e.g. the candidates of an architecture search.
+
+    The longest column sets how many there are. Every other column is empty (the shared profile says), has one entry
+    (which holds for all) or has one entry per architecture. 0 in a row: the shared profile says.
+    """
+
+    flops_per_sample: tuple[float, ...] = ()
+    """Floating-point operations of forward and backward pass per sample."""
+    family_names: tuple[str, ...] = ()
+    """Dictionary of families, e.g. "ResNet". One name and no indexes: it holds for all."""
+    family_indexes: tuple[int, ...] = ()
+    """Architecture to entry of family_names. An entry may be the empty text: the shared profile says."""
+    parameter_bytes: tuple[float, ...] = ()
+    """Bytes of the parameters."""
+    tensors_counts: tuple[int, ...] = ()
+    """Tensors that hold them."""
+    activation_bytes_per_sample: tuple[float, ...] = ()
+    """Bytes that the forward pass keeps for the backward pass, per sample."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -1,0 +1,73 @@
+"""`nodewise rank`: models that never ran, by predicted step time, with how sure that order is."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from nodewise_cli.commands.options import ONE_MINUTE, Call
+from nodewise_cli.failures import InputError, RefusedAnswer
+from nodewise_cli.inputs.architectures import read_architectures
+from nodewise_cli.inputs.profile_names import profile_id_of
+from nodewise_cli.views.rank import Ranked, document, show
+from nodewise_cli.waiting import waiting
+from nodewise_client import BatchPredictRequest, ModelOptions, PredictOptions, configurations, profile_source
+
+__all__ = ["rank"]
+
+
+def rank(
+    table: Annotated[
+        Path, Argument(metavar="ARCHITECTURES.csv", help="One model a row: flops_per_sample, family, tensors, ...")
+    ],
+    device: Annotated[str | None, Option(help="Accelerator. Default: that of the profile's evidence.")] = None,
+    batch: Annotated[
+        int | None, Option(min=1, help="Samples per step of one worker. Default: that of the profile's evidence.")
+    ] = None,
+    precision: Annotated[
+        str | None, Option(help="Number format, e.g. bf16. Default: the profile's, else fp32.")
+    ] = None,
+    workers: Annotated[int, Option(min=1, help="Workers, on one node.")] = 1,
+    profile: Annotated[
+        str | None, Option(metavar="ID", help="A profile of the server that says what all of them share.")
+    ] = None,
+    top: Annotated[int | None, Option(min=1, help="Only so many, the fastest.")] = None,
+    estimator: Annotated[str, Option(help="Estimator's name, or auto.")] = "auto",
+    coverage: Annotated[float | None, Option(help="Coverage of the ranges. Default 0.9.")] = None,
+    call: Call = ONE_MINUTE,
+) -> None:
+    """Rank models by their predicted step time before any of them runs.
+
+    `expected_kendall_tau` is what Kendall's tau of this order and the measured one is expected to be; a row that cannot
+    be answered says what is missing, and the others are ranked.
+    """
+    if profile is None and device is None:
+        raise InputError("--device: must be given, or a --profile whose evidence tells it, such as --device K80")
+    if profile is None and batch is None:
+        raise InputError("--batch: must be given, or a --profile whose evidence tells it, such as --batch 128")
+    if profile is not None and call.server is None:
+        raise InputError("--server: must name the server that holds the profile: an embedded one holds none")
+    read = read_architectures(table)
+    request = BatchPredictRequest(
+        architectures=read.architectures,
+        profile=None if profile is None else profile_source(profile_id_of(profile)),
+        configurations=configurations(
+            nodes=1,
+            workers=workers,
+            devices=device,
+            batch_per_worker_samples=batch or (),
+            precisions=precision or (),
+        ),
+        options=PredictOptions(model=ModelOptions(estimator=estimator, interval_coverage=coverage)),
+    )
+    with call.connected() as client, waiting("ranking"):
+        started = time.perf_counter()
+        result = client.batch_predict(request)
+        seconds = time.perf_counter() - started
+    found = Ranked.of(read.names, result, call_s=seconds, top=top)
+    call.tell(document, show, found)
+    if found.nothing is not None:
+        raise RefusedAnswer(f"every row was refused: {found.nothing.message}", reason=found.nothing.reason)

@@ -1,0 +1,89 @@
+"""Tables of architectures: one model a row, with the facts that are known of it before it runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from nodewise_cli.failures import InputError
+from nodewise_cli.inputs.tables import rows_of, table_text
+from nodewise_client import Architectures
+from nodewise_values.fact import by_csv
+from nodewise_values.facts import ARCHITECTURES
+
+__all__ = ["ArchitectureTable", "read_architectures"]
+
+NAME: Final = "architecture"
+_FACTS: Final = by_csv(ARCHITECTURES)
+_KNOWN: Final = (NAME, *_FACTS)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchitectureTable:
+    """Architectures with their names for people, in the order of the file; one without a name is its line."""
+
+    names: tuple[str, ...]
+    architectures: Architectures
+
+
+def read_architectures(path: Path) -> ArchitectureTable:
+    """Read a table. Numbers that cannot be are the service's to refuse, row by row.
+
+    Raises
+    ------
+    InputError
+        Naming the file, and where there is one the line and the column, and what would be right.
+    """
+    rows = rows_of(path, table_text(path))
+    line, cells = next(rows, (0, []))
+    if not cells:
+        raise InputError(f"{path}: is empty; the first line must name the columns: {', '.join(_KNOWN)}")
+    header = _header(path, line, cells)
+    names: list[str] = []
+    columns: dict[str, list[Any]] = {name: [] for name in header if name != NAME}
+    for number, row in rows:
+        if len(row) != len(header):
+            raise InputError(f"{path}:{number}: has {len(row)} cells, must have {len(header)} as the header")
+        told = dict(zip(header, (cell.strip() for cell in row), strict=True))
+        names.append(told.pop(NAME, "") or f"line {number}")
+        for name, cell in told.items():
+            columns[name].append(_value(name, cell, f"{path}:{number}"))
+    if not names:
+        raise InputError(f"{path}: has no rows below its header")
+    families = columns.pop("family", [])
+    distinct = {name: place for place, name in enumerate(dict.fromkeys(families))}
+    facts = {_FACTS[name].field: tuple(column) for name, column in columns.items()}
+    return ArchitectureTable(
+        tuple(names),
+        Architectures(**facts, family_names=tuple(distinct), family_indexes=tuple(distinct[name] for name in families)),
+    )
+
+
+def _header(path: Path, line: int, cells: list[str]) -> tuple[str, ...]:
+    header = tuple(cell.strip() for cell in cells)
+    for name in header:
+        if name not in _KNOWN:
+            raise InputError(f"{path}:{line}: unknown column {name!r}; known are: {', '.join(_KNOWN)}")
+        if header.count(name) > 1:
+            raise InputError(f"{path}:{line}: column {name} is there {header.count(name)} times, must be there once")
+    if not set(header) & set(_FACTS):
+        raise InputError(f"{path}:{line}: a column of facts must be there: {', '.join(_FACTS)}")
+    return header
+
+
+def _value(name: str, cell: str, where: str) -> str | float:
+    fact = _FACTS[name]
+    if fact.kind == "str":
+        if len(cell) > (fact.maximum_length or 0):
+            raise InputError(f"{where}: column {name}: must be at most {fact.maximum_length} characters")
+        return cell
+    try:
+        value = float(cell or 0.0)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or (fact.kind == "int" and (value != int(value) or abs(value) >= 2**31)):
+        right = "a whole number" if fact.kind == "int" else "a number"
+        raise InputError(f"{where}: column {name}: must be {right}, or empty where it is not known, found {cell!r}")
+    return int(value) if fact.kind == "int" else value

@@ -1,0 +1,141 @@
+"""Rankings of architectures as JSON and as a table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nodewise_cli.console import say
+from nodewise_cli.views.numbers import milliseconds, shown
+from nodewise_cli.views.plain import plain
+from nodewise_cli.views.predict import refusal_of
+from nodewise_cli.views.table import figures, print_columns, words
+from nodewise_client import ArchitectureRanking, Basis, BatchPredictResult, Prediction, Predictions, Problem
+
+__all__ = ["Ranked", "document", "show"]
+
+SHOWN: Final = 20
+"""Rows that people see unless they ask for so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Architectures by rank, those that were refused last.
+
+    Attributes
+    ----------
+    places : tuple of int
+        Rows of the file in that order; `answered` is how many of them have a rank.
+    most_shown : int or None
+        Rows that people asked for.
+    """
+
+    names: Sequence[str]
+    rows: Sequence[Prediction]
+    places: tuple[int, ...]
+    answered: int
+    ranking: ArchitectureRanking
+    basis: Basis
+    result: BatchPredictResult
+    call_s: float
+    most_shown: int | None
+
+    @staticmethod
+    def of(names: Sequence[str], result: BatchPredictResult, *, call_s: float, top: int | None) -> Ranked:
+        """Of the answer on one configuration; `top` leaves out all but so many of the fastest."""
+        ranking = result.rankings[0]
+        order = ranking.architecture_indexes
+        ranks = set(order)
+        places = order[:top] if top else (*order, *(place for place in range(len(names)) if place not in ranks))
+        basis = result.response.bases[0] if result.response.bases else Basis()
+        answered = min(len(order), len(places))
+        return Ranked(names, result.rows, tuple(places), answered, ranking, basis, result, call_s, top)
+
+    @property
+    def nothing(self) -> Problem | None:
+        """Why nothing is ranked; None = something is."""
+        if self.ranking.architecture_indexes:
+            return None
+        return next(filter(None, map(refusal_of, self.rows)), Problem())
+
+
+def document(found: Ranked) -> dict[str, Any]:
+    """The JSON of a ranking. What is not known is null."""
+    predictions = found.result.response.predictions
+    return {
+        "architectures": [_entry(found, rank, place) for rank, place in enumerate(found.places, 1)],
+        "expected_kendall_tau": found.ranking.expected_kendall_tau,
+        "refused_share": found.ranking.refused_share,
+        "estimator": found.basis.estimator or None,
+        "estimator_version": found.basis.estimator_version or None,
+        "choice": found.basis.choice or None,
+        "evidence": list(found.basis.evidence),
+        "warnings": [] if predictions is None else plain(predictions.warnings),
+        "call_s": found.call_s,
+    }
+
+
+def _entry(found: Ranked, rank: int, place: int) -> dict[str, Any]:
+    row = found.rows[place]
+    lower, upper = _range(row)
+    problem = refusal_of(row)
+    return {
+        "architecture": found.names[place],
+        "row": place,
+        "rank": rank if rank <= found.answered else None,
+        "status": row.status,
+        "step_s": row.step_seconds,
+        "lower_step_s": lower,
+        "upper_step_s": upper,
+        "coverage": row.interval_coverage,
+        "samples_per_s": row.samples_per_second,
+        "extrapolation": row.extrapolation_ratio,
+        "refusal": None if problem is None else plain(problem),
+    }
+
+
+def _range(row: Prediction) -> tuple[float | None, float | None]:
+    """Ends of the step's range, seconds."""
+    step, rate = row.step_seconds, row.steps_per_second
+    low, high = row.lower_steps_per_second, row.upper_steps_per_second
+    if not step or not rate or not low or not high:
+        return None, None
+    return step * rate / high, step * rate / low
+
+
+def show(found: Ranked) -> None:
+    """Print the fastest, how sure the order is, and what was refused."""
+    most = found.most_shown or SHOWN
+    rows = [_entry(found, rank, place) for rank, place in enumerate(found.places[: min(most, found.answered)], 1)]
+    if rows:
+        coverage = next((row["coverage"] for row in rows if row["coverage"] is not None), None)
+        heading = "range ms" if coverage is None else f"{100 * coverage:g} % range ms"
+        print_columns(
+            (figures("rank"), [str(row["rank"]) for row in rows]),
+            (words("architecture"), [row["architecture"] for row in rows]),
+            (figures("step ms"), [milliseconds(row["step_s"]) for row in rows]),
+            (words(heading), [_told(row) for row in rows]),
+            (figures("samples/s"), [shown(row["samples_per_s"]) for row in rows]),
+            (figures("extrapolation"), [shown(row["extrapolation"], 3) for row in rows]),
+            title=f"By {found.basis.estimator} {found.basis.estimator_version}".rstrip(),
+        )
+    ranked = len(found.ranking.architecture_indexes)
+    if ranked > len(rows):
+        say(f"{ranked - len(rows):,} more are ranked: --top says how many are shown.")
+    tau = found.ranking.expected_kendall_tau
+    sure = "" if tau is None else f"; Kendall's tau with the measured order is expected to be {tau:.3f}"
+    say(f"{ranked:,} of {len(found.names):,} ranked in {shown(found.call_s, 3)} s{sure}.")
+    predictions = found.result.response.predictions or Predictions()
+    for refusal in predictions.refusals if ranked else ():
+        problem = refusal.problem or Problem()
+        named = ", ".join(found.names[row] for row in refusal.rows[:3])
+        more = f" and {len(refusal.rows) - 3} more" if len(refusal.rows) > 3 else ""
+        say(f"Refused: {named}{more}: {problem.message}")
+    for warning in predictions.warnings:
+        say(f"Note: {warning.message}")
+
+
+def _told(row: dict[str, Any]) -> str:
+    low, high = row["lower_step_s"], row["upper_step_s"]
+    return "-" if low is None else f"{milliseconds(low)} to {milliseconds(high)}"

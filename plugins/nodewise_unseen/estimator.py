@@ -1,0 +1,141 @@
+"""Models that never ran, as an estimator: facts of the workload, and a law that other models' steps taught."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import (
+    Architectures,
+    Assessment,
+    Catalogue,
+    Configurations,
+    Context,
+    Corpus,
+    NodewiseError,
+    Prior,
+    Profile,
+    Query,
+    Refusal,
+    as_ints,
+)
+from nodewise_unseen.corpus import SHIPPED_SOURCE, Run, over_peaks, runs_of, shipped_runs
+from nodewise_unseen.laws import Laws, learn_laws
+from nodewise_unseen.model import NO_FLOPS, UnseenModel, refusals_of
+from nodewise_unseen.peaks import Peaks
+from nodewise_unseen.steps import FEWEST_RUNS
+
+__all__ = ["UnseenEstimator"]
+
+NAME: Final = "unseen"
+STRENGTH: Final = 0.0
+"""Of facts alone: whoever knows runs of the model itself comes first."""
+LAWS_KEPT: Final = 8
+MOST_CLAIMED: Final = 32
+"""Rows that an expected error is the mean of."""
+DEVIATION_TO_MEAN: Final = float(np.sqrt(2.0 / np.pi))
+"""Mean of the absolute value of a normal variable over its standard deviation."""
+
+_NOTHING: Final = Assessment(refusal=NO_FLOPS)
+"""What most questions get: it must cost them nothing."""
+_TOO_FEW: Final = Refusal.missing(
+    f"steps of one worker of other models teach the law: at least {FEWEST_RUNS} runs with FLOPs are needed, on devices "
+    "of which the catalogue has a peak",
+    "observations",
+)
+
+
+@dataclass(slots=True)
+class UnseenEstimator:
+    """Answers from FLOPs, family and whatever else every run tells; learns from all profiles together."""
+
+    _laws: OrderedDict[tuple[str, str], Laws | None] = field(default_factory=OrderedDict)
+    _peaks: Peaks | None = None
+    _learning: threading.Lock = field(default_factory=threading.Lock)
+
+    def learn(self, corpus: Corpus) -> Prior:
+        """The runs of one worker in all profiles, with the table that ships. Peaks are not known before a fit."""
+        own = runs_of(corpus)
+        runs = (*shipped_runs(), *own)
+        sources = (SHIPPED_SOURCE, *((f"{len(own)} runs of stored profiles",) if own else ()))
+        return Prior.of(NAME, [run.told() for run in runs], sources=sources, content=runs)
+
+    def assess(self, profile: Profile, query: Query) -> Assessment:
+        """Agree where FLOPs are known and any row is of one worker, of known batch, on a device of known peak."""
+        if not profile.workload.flops_per_sample:
+            return _NOTHING
+        configurations = query.configurations
+        asked, precision = Architectures.of(profile.workload), profile.workload.precision or ""
+        peaks = self._of(query.catalogue)
+        refusals = refusals_of(asked, configurations, peaks, precision)
+        refused = sum(len(each.rows) for each in refusals)
+        if refused and refused == len(configurations):
+            return Assessment(refusal=refusals[-1].refusal)  # of the rows that are nearest to an answer
+        claim = None if _ran_there(profile, configurations, peaks) else self._claim(profile, query)
+        told = f"of family {profile.workload.family}" if profile.workload.family else "of no family"
+        return Assessment(
+            evidence=(f"FLOPs of a model {told}; steps of one worker of others ({SHIPPED_SOURCE}; the store's)",),
+            strength=STRENGTH,
+            expected_log_error=claim,
+            refused_count=refused,
+        )
+
+    def _claim(self, profile: Profile, query: Query) -> float | None:
+        """Mean |ln(predicted / measured)| by the ranges of the table that ships; None = it has no answer.
+
+        What the store taught beside it is not known here, and makes errors smaller.
+        """
+        law = self._kept(shipped_runs(), ("", query.catalogue.digest), query.catalogue)
+        if law is None:
+            return None
+        rows = np.flatnonzero(query.configurations.workers == 1)
+        some = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MOST_CLAIMED)).round().astype(np.int64))
+        asked = query.configurations.take(as_ints(rows[some]))
+        told = UnseenModel(law, profile.workload, self._of(query.catalogue)).predict(asked, query.options)
+        return DEVIATION_TO_MEAN * float(told.log_spread[told.answered].mean()) if told.answered.any() else None
+
+    def fit(self, profile: Profile, context: Context) -> UnseenModel:
+        """The law over the catalogue's peaks: learned once for each prior and catalogue, anew with a job's own runs.
+
+        Those are as the job's profile tells them, not the prior: what it leaves out is not to be known.
+        """
+        runs: Sequence[Run] = shipped_runs() if context.prior is None else context.prior.content
+        own = runs_of([profile])
+        others = [run for run in runs if not run.profile_id or run.profile_id != profile.profile_id]
+        if own or len(others) < len(runs):
+            law = learn_laws(over_peaks((*others, *own), self._of(context.catalogue).named))
+        else:
+            learned = "" if context.prior is None or tuple(runs) == shipped_runs() else context.prior.prior_id
+            law = self._kept(runs, (learned, context.catalogue.digest), context.catalogue)
+        if law is None:
+            raise NodewiseError.refused(_TOO_FEW)
+        return UnseenModel(law, profile.workload, self._of(context.catalogue))
+
+    def _of(self, catalogue: Catalogue) -> Peaks:
+        """Peaks of a catalogue: a server has one."""
+        known = self._peaks
+        if known is None or known.catalogue is not catalogue:
+            known = self._peaks = Peaks.of(catalogue)
+        return known
+
+    def _kept(self, runs: Sequence[Run], key: tuple[str, str], catalogue: Catalogue) -> Laws | None:
+        if not catalogue.digest:  # nothing tells it from another one
+            return learn_laws(over_peaks(runs, self._of(catalogue).named))
+        with self._learning:
+            if key not in self._laws:
+                self._laws[key] = learn_laws(over_peaks(runs, self._of(catalogue).named))
+                while len(self._laws) > LAWS_KEPT:
+                    self._laws.popitem(last=False)
+            self._laws.move_to_end(key)
+            return self._laws[key]
+
+
+def _ran_there(profile: Profile, configurations: Configurations, peaks: Peaks) -> bool:
+    """Whether the job itself ran on one worker of a device that is asked about: others then know more."""
+    own = {peaks.named(run.device, "")[0] for run in runs_of([profile])}
+    return any(peaks.named(device, "")[0] in own for device in configurations.devices)

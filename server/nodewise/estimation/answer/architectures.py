@@ -1,0 +1,300 @@
+"""Many architectures of one job on the same configurations: one estimator for all, and how their order is to be taken.
+
+Ranks are compared, so one estimator (or one mixture, of the same weights) answers every architecture: it is chosen by
+the first of those that tell most and can be answered. A model that takes many at once is asked once; others are asked
+about one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from nodewise.domain.architectures import Architectures
+from nodewise.domain.columns import Floats, Ints, as_ints
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import Kind, NodewiseError, Reason, Refusal
+from nodewise.domain.predictions import Options, Predictions, RowRefusal
+from nodewise.domain.profile import Profile
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.answer.assembly import assembled
+from nodewise.estimation.answer.mixture import Part, mixed
+from nodewise.estimation.answer.ranking import expected_kendall
+from nodewise.estimation.estimators.check import checked
+from nodewise.estimation.fit.fitted import Fitted
+from nodewise.estimation.question import Answer, Basis, Question, Terms
+from nodewise.hosting.calls import ImpossibleAnswerError, call, has
+from nodewise.plugin import ArchitecturePredictions, ArchitecturesModel
+from nodewise.profiles.digest import content_digest
+
+__all__ = ["ArchitecturesQuestion", "Ranked", "Ranking", "ranked"]
+
+_TELLS_OF_FACTS: Final = frozenset({Kind.PRECONDITION, Kind.INVALID, Kind.INTERNAL})
+"""Kinds of errors that are one architecture's own: the others are answered."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ArchitecturesQuestion:
+    """A question about architectures.
+
+    Attributes
+    ----------
+    profile : Profile
+        What is known of all of them alike; its runs say what the configurations leave open, and no more.
+    refusals : tuple of RowRefusal
+        Architectures, by their places, whose facts cannot be.
+    """
+
+    profile: Profile
+    architectures: Architectures
+    configurations: Configurations
+    terms: Terms
+    refusals: tuple[RowRefusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """How architectures rank on one configuration.
+
+    Attributes
+    ----------
+    order : int
+        Places of the architectures that are answered, least seconds per step first, equal ones in order.
+    expected_kendall : float or None
+        Of this order with the measured one; None = fewer than two, or no spread is stated.
+    refused_share : float
+        Of all architectures.
+    """
+
+    order: Ints
+    expected_kendall: float | None
+    refused_share: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranked:
+    """The answer: row ``a * configurations + c`` is of architecture a; one ranking for each configuration."""
+
+    answer: Answer
+    rankings: tuple[Ranking, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Told:
+    """Predictions of every row, and how their errors hang together."""
+
+    predictions: Predictions
+    shared: Floats
+    own: Floats
+
+    @staticmethod
+    def apart(predictions: Predictions) -> _Told:
+        """Errors of which nobody says that they hang together."""
+        return _Told(predictions, np.zeros((len(predictions), 0)), predictions.log_spread)
+
+
+def ranked(answers: Answers, asked: ArchitecturesQuestion, *, together: bool = False) -> Ranked | None:
+    """Answer a question about architectures; what cannot be answered of one is refused in its rows.
+
+    Parameters
+    ----------
+    together : bool
+        Only by models that take many at once, which is quick; None where that is not all of them.
+
+    Raises
+    ------
+    NodewiseError
+        What is wrong with the profile, the configurations or the options, whatever the architecture.
+    """
+    count, width = len(asked.architectures), len(asked.configurations)
+    able = as_ints(np.flatnonzero(RowRefusal.left(count, asked.refusals)))
+    configurations = answers.resolve(asked.profile, asked.configurations)
+    fitted = _chosen(answers, asked, able, configurations)
+    if isinstance(fitted, Predictions):
+        told, fitted = _Told.apart(fitted), _NOBODY
+    elif together and not all(_takes_many(answers, part) for part in _parts(fitted)):
+        return None
+    else:
+        told = _answered(answers, asked, fitted, able, configurations)
+    rows = _rows_of(able, width)
+    refusals = tuple(RowRefusal(tuple(_rows_of(each.rows, width).tolist()), each.refusal) for each in asked.refusals)
+    whole = told.predictions
+    if refusals:
+        whole = Predictions.joined(count * width, [(rows, told.predictions)], refusals=refusals)
+    tiled = configurations.take(as_ints(np.tile(np.arange(width), count)))
+    question = Question(profile=asked.profile, configurations=tiled, terms=asked.terms)
+    basis = replace(fitted.basis, profile_revision=asked.profile.revision, profile_digest=asked.profile.digest)
+    answer = assembled(question, tiled, whole, fitted, basis)
+    return Ranked(answer, tuple(_ranking(told, able, column, width, count) for column in range(width)))
+
+
+def _chosen(
+    answers: Answers, asked: ArchitecturesQuestion, able: Ints, configurations: Configurations
+) -> Fitted | Predictions:
+    """Who answers: whoever does for the first of the architectures that tell most, or why nobody answers any."""
+    rows, width = len(able) * len(configurations), len(configurations)
+    if not rows:
+        return Predictions.joined(0, ())
+    architectures = asked.architectures.take(able)
+    representatives, of_row = architectures.patterns()
+    refusals = []
+    for place, representative in enumerate(representatives.tolist()):
+        profile = _profile_of(asked.profile, architectures, representative)
+        profile = replace(profile, digest=content_digest(profile))
+        try:
+            return answers.fitted(Question(profile=profile, configurations=configurations, terms=asked.terms))
+        except NodewiseError as error:
+            if error.kind is not Kind.PRECONDITION or error.reason is Reason.MODEL_NOT_CACHED:
+                raise
+            alike = _rows_of(np.flatnonzero(of_row == place), width)
+            refusals.append(RowRefusal(tuple(alike.tolist()), error.refusal))
+    return Predictions.joined(rows, (), refusals=tuple(refusals))
+
+
+def _parts(fitted: Fitted) -> tuple[Fitted, ...]:
+    return tuple(part.fitted for part in fitted.parts) or (fitted,)
+
+
+def _takes_many(answers: Answers, fitted: Fitted) -> bool:
+    loaded = answers.estimators.named(fitted.basis.estimator)
+    return has(loaded, fitted.model, ArchitecturesModel, "predict_architectures")
+
+
+def _answered(
+    answers: Answers, asked: ArchitecturesQuestion, fitted: Fitted, able: Ints, configurations: Configurations
+) -> _Told:
+    """What is said of the architectures that can be asked about."""
+    architectures = asked.architectures.take(able)
+    if not fitted.parts:
+        return _by(answers, asked, fitted, architectures, configurations)
+    mixture = [
+        Part(part.share, _by(answers, asked, part.fitted, architectures, configurations).predictions)
+        for part in fitted.parts
+    ]
+    return _Told.apart(mixed(mixture))
+
+
+def _by(
+    answers: Answers,
+    asked: ArchitecturesQuestion,
+    fitted: Fitted,
+    architectures: Architectures,
+    configurations: Configurations,
+) -> _Told:
+    """What one estimator says, its spreads calibrated."""
+    name = fitted.basis.estimator
+    if not _takes_many(answers, fitted):
+        return _Told.apart(_one_by_one(answers, asked, name, architectures, configurations))
+    count, width = len(architectures), len(configurations)
+    shown = answers.estimators.shown(name, asked.profile, configurations)
+    over = architectures.over(asked.profile.workload)
+    rows = count * len(shown.configurations)
+    found = call(
+        answers.estimators.named(name),
+        fitted.model,
+        "predict_architectures",
+        over,
+        shown.configurations,
+        asked.terms.options,
+        check=partial(_checked, rows=rows),
+    )
+    own = fitted.calibration.applied(found.predictions)
+    before = found.predictions.log_spread
+    factor = np.divide(own.log_spread, before, out=np.ones(rows), where=before > 0.0)
+    shared, alone = found.shared_log_errors * factor[:, np.newaxis], found.own_log_errors * factor
+    if shown.rows is None:
+        return _Told(own, shared, alone)
+    at = (np.arange(count)[:, np.newaxis] * width + shown.rows).ravel()
+    refusals = tuple(
+        RowRefusal(tuple((np.arange(count)[:, np.newaxis] * width + as_ints(each.rows)).ravel().tolist()), each.refusal)
+        for each in shown.refusals
+    )
+    placed_shared, placed_own = np.zeros((count * width, shared.shape[1])), np.zeros(count * width)
+    placed_shared[at], placed_own[at] = shared, alone
+    return _Told(Predictions.joined(count * width, [(at, own)], refusals=refusals), placed_shared, placed_own)
+
+
+def _one_by_one(
+    answers: Answers,
+    asked: ArchitecturesQuestion,
+    name: str,
+    architectures: Architectures,
+    configurations: Configurations,
+) -> Predictions:
+    """What an estimator says that takes one architecture at a time, each as a profile of its own."""
+    width = len(configurations)
+    budget = asked.terms.options.budget
+    pieces = []
+    for place in range(len(architectures)):
+        if budget is not None and budget.remaining_s() <= 0.0:
+            done = f"{place} of {len(architectures)} architectures were answered in time"
+            raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"the call's time was over: {done}", {"progress": done})
+        question = Question(
+            profile=_profile_of(asked.profile, architectures, place),
+            configurations=configurations,
+            terms=asked.terms.by(name),
+        )
+        try:
+            found = answers.answer(question, keep=False).predictions
+        except NodewiseError as error:
+            if error.kind not in _TELLS_OF_FACTS:
+                raise
+            found = Predictions.refused(width, error.refusal)
+        pieces.append((_rows_of([place], width), found))
+    return Predictions.joined(len(architectures) * width, pieces)
+
+
+def _ranking(told: _Told, able: Ints, column: int, width: int, count: int) -> Ranking:
+    """How the architectures rank on one configuration."""
+    rows = np.arange(column, len(told.predictions), width)
+    answered = rows[told.predictions.answered[rows]]
+    steps = told.predictions.step_s[answered]
+    order = able[answered[np.argsort(steps, kind="stable")] // width]
+    shared, own = told.shared[answered], told.own[answered]
+    spread = bool(own.any() or shared.any())
+    tau = expected_kendall(np.log(steps), shared, own) if spread else None
+    return Ranking(as_ints(order), tau, 1.0 - len(answered) / count)
+
+
+def _profile_of(shared: Profile, architectures: Architectures, place: int) -> Profile:
+    """What is known of an architecture: facts alone, as no run of the shared profile is one of it."""
+    return Profile(workload=architectures.workload(place, shared.workload), network=shared.network)
+
+
+def _rows_of(places: Sequence[int] | Ints, width: int) -> Ints:
+    """All rows of some architectures."""
+    return as_ints((np.asarray(places, dtype=np.int64)[:, np.newaxis] * width + np.arange(width)).ravel())
+
+
+def _checked(answer: Any, rows: int) -> ArchitecturePredictions:
+    """What a model said of many architectures, if it can be true."""
+    if not isinstance(answer, ArchitecturePredictions):
+        raise ImpossibleAnswerError(f"a {type(answer).__name__} instead of ArchitecturePredictions")
+    checked(answer.predictions, Configurations.of(rows, nodes=1))
+    for name, dimensions in (("shared_log_errors", 2), ("own_log_errors", 1)):
+        column: Any = getattr(answer, name)
+        if not isinstance(column, np.ndarray) or column.ndim != dimensions or len(column) != rows:
+            raise ImpossibleAnswerError(f"{name} is no array of {dimensions} dimensions with {rows} rows")
+        if column.dtype.kind != "f" or not np.isfinite(column).all():
+            raise ImpossibleAnswerError(f"{name} holds something that is no finite number")
+    if answer.own_log_errors.min(initial=0.0) < 0.0:
+        raise ImpossibleAnswerError("own_log_errors is negative")
+    return answer
+
+
+class _Nobody:
+    """The model of whoever answered nothing."""
+
+    def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002  # the protocol's
+        return Predictions.refused(len(configurations), Refusal.missing("nobody answers"))
+
+
+_NOBODY: Final = Fitted(
+    model=_Nobody(),
+    basis=Basis(estimator="", estimator_version="", choice="", profile_revision=0, profile_digest=""),
+    fit_s=0.0,
+)
