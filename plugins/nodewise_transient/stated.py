@@ -208,7 +208,7 @@ def _infant(law: Lifetime) -> tuple[Notice, ...]:
     early, whole = (-math.log1p(-float(np.interp(age, law.knots_s, law.revoked))) for age in (0.5 * until_s, until_s))
     if not 0.0 < early <= whole:
         return ()
-    shape = -math.log2(early / whole)
+    shape = max(-math.log2(early / whole), 0.0)
     if shape >= INFANT_SHAPE:
         return ()
     text = (

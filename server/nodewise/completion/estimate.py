@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import astuple, fields, is_dataclass, replace
-from typing import Any, Final, TypeVar
+from dataclasses import replace
+from typing import Final
 
+from nodewise.completion.checks import checked_as, checked_completion
 from nodewise.completion.choice import chosen, frontier_of
 from nodewise.completion.questions import (
     CompletionQuestion,
@@ -25,7 +24,7 @@ from nodewise.domain.profile import Profile
 from nodewise.domain.transitions import HybridOutcome, OnDemandOutcome
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Basis
-from nodewise.hosting.calls import ImpossibleAnswerError, call, has
+from nodewise.hosting.calls import call, has
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import CompletionEstimator, EstimatorRecord
 
@@ -33,10 +32,6 @@ __all__ = ["CAPABILITY", "estimated"]
 
 CAPABILITY: Final = "completion"
 """What an estimator that tells completion lists among its capabilities."""
-BREAKDOWN_TOLERANCE: Final = 1e-6
-"""Relative difference allowed between the mean time and the sum of its parts."""
-
-AnswerT = TypeVar("AnswerT")
 
 
 def estimated(answers: Answers, question: CompletionQuestion, budget: Budget) -> CompletionResult:
@@ -59,7 +54,7 @@ def estimated(answers: Answers, question: CompletionQuestion, budget: Budget) ->
     choice, why = chosen(rows, question.objective, terms.runs)
     on_demand = None
     if question.on_demand is not None:
-        check = _kind(OnDemandOutcome)
+        check = checked_as(OnDemandOutcome)
         on_demand = call(loaded, loaded.record.estimator, "play", question.on_demand, terms, check=check)
     return CompletionResult(
         rows=rows,
@@ -106,7 +101,7 @@ def _row(
         spread = 0.0 if question.certain or not terms.simulates else speeds.log_spread
         case = CompletionCase(offer=offer, samples=samples, speeds=speeds.table, log_spread=spread)
         found: Completion = call(
-            loaded, loaded.record.estimator, "complete", case, terms, check=_completion, about=f"offer {name!r}"
+            loaded, loaded.record.estimator, "complete", case, terms, check=checked_completion, about=f"offer {name!r}"
         )
     except NodewiseError as error:
         if error.reason == Reason.DEADLINE_EXCEEDED:
@@ -168,7 +163,7 @@ def _hybrid(
             times = replace(times, asynchronous_s=seconds)
             bases.append(answer.basis)
             warnings += answer.notices
-        outcome = call(loaded, loaded.record.estimator, "switch", times, check=_kind(HybridOutcome))
+        outcome = call(loaded, loaded.record.estimator, "switch", times, check=checked_as(HybridOutcome))
     except NodewiseError as error:
         return HybridResult(error=error)
     return HybridResult(outcome=outcome, bases=tuple(bases), warnings=(*dict.fromkeys(warnings), *outcome.warnings))
@@ -192,41 +187,3 @@ def _mode_seconds(
     )
     answer = predicted_rates(answers, profile, rows, question.terms)
     return _samples(question) / float(answer.samples_per_s[0]), answer
-
-
-def _kind(kind: type[AnswerT]) -> Callable[[Any], AnswerT]:
-    """A check that an answer is of a kind, and that its numbers are some."""
-
-    def check(answer: Any) -> AnswerT:
-        if not isinstance(answer, kind):
-            raise ImpossibleAnswerError(f"it is a {type(answer).__name__} instead of a {kind.__name__}")
-        _finite(answer, "")
-        return answer
-
-    return check
-
-
-def _completion(answer: Any) -> Completion:
-    found = _kind(Completion)(answer)
-    for name in ("deadline_probability", "failure_probability"):
-        share = getattr(found, name)
-        if share is not None and not 0.0 <= share <= 1.0:
-            raise ImpossibleAnswerError(f"{name} is {share}")
-    parts, mean = found.breakdown, found.time_s.mean
-    if parts is not None and mean is not None:
-        total = math.fsum(astuple(parts))
-        if abs(total - mean) > BREAKDOWN_TOLERANCE * mean:
-            raise ImpossibleAnswerError(f"parts of the time add up to {total:g} s, and its mean is {mean:g} s")
-    return found
-
-
-def _finite(value: Any, path: str) -> None:
-    """Every number in a value is finite: what is not known is absent."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ImpossibleAnswerError(f"{path} is {value}")
-    if is_dataclass(value):
-        for each in fields(value):
-            _finite(getattr(value, each.name), each.name)
-    elif isinstance(value, tuple):
-        for each in value:
-            _finite(each, path)
