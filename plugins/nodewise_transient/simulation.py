@@ -219,7 +219,8 @@ def _cluster(job: Job) -> Cluster:
         first_price=np.cumsum([0, *(len(each.per_h) for each in series)]),
         changes_s=np.array([time for each in changes for time in each], dtype=np.float64),
         first_change=np.cumsum([0, *map(len, changes)]),
-        speeds=np.ascontiguousarray(job.speeds, dtype=np.float64).ravel(),
+        # A copy: kernels are compiled for arrays that may be written to.
+        speeds=np.array(job.speeds, dtype=np.float64).ravel(),
     )
 
 

@@ -209,12 +209,22 @@ def _infant(law: Lifetime) -> tuple[Notice, ...]:
     if not 0.0 < early <= whole:
         return ()
     shape = max(-math.log2(early / whole), 0.0)
-    if shape >= INFANT_SHAPE:
+    if shape >= INFANT_SHAPE or not _is_told(law, until_s, whole):
         return ()
     text = (
         f"nodes are lost young (as of a Weibull shape of {shape:.2f}): no even interval between saves is the best one"
     )
     return (Notice("YOUNG_ARE_LOST_FIRST", text),)
+
+
+def _is_told(law: Lifetime, until_s: float, hazard: float) -> bool:
+    """Whether observations differ from a constant rate by more than the uncertainty of their shares."""
+    origin = law.provenance
+    if origin.law != "empirical" or not origin.machines:
+        return True
+    ages = law.knots_s[law.knots_s <= until_s]
+    distance = float(np.max(np.abs(law.revoked[: len(ages)] + np.expm1(-hazard * ages / until_s))))
+    return distance > 0.5 / math.sqrt(origin.machines)
 
 
 def _of_availability(record: AvailabilityRecord, nodes: int) -> Lives:
