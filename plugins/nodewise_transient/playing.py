@@ -168,9 +168,9 @@ def _why(chosen: OnDemandRule, found: list[OnDemandRule], starts: int) -> str:
     beside = ""
     if chosen.rule == "planned":
         beside = f", {chosen.cost_mean / fixed.cost_mean:.3f} times that of {fixed.rule}, the cheapest fixed rule"
-    late = "late from none" if chosen.late_ratio == 0.0 else f"late from {chosen.late_ratio:.1%}"
+    late = "late from none" if chosen.late_ratio == 0.0 else f"late from {100 * chosen.late_ratio:.1f} %"
     return (
-        f"{chosen.rule} costs {chosen.cost_ratio:.0%} of on demand only on average{beside}, and is {late} of "
+        f"it costs {100 * chosen.cost_ratio:.0f} % of on demand only on average{beside}, and is {late} of "
         f"{starts:,} starts"
     )
 

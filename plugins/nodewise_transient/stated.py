@@ -208,7 +208,7 @@ def _infant(law: Lifetime) -> tuple[Notice, ...]:
     early, whole = (-math.log1p(-float(np.interp(age, law.knots_s, law.revoked))) for age in (0.5 * until_s, until_s))
     if not 0.0 < early <= whole:
         return ()
-    shape = max(-math.log2(early / whole), 0.0)
+    shape = abs(math.log2(early / whole))
     if shape >= INFANT_SHAPE or not _is_told(law, until_s, whole):
         return ()
     text = (

@@ -96,7 +96,7 @@ def _deadline_s(objective: Objective) -> float | None:
 
 def _limit_of(objective: Objective) -> str:
     """What an offer has to do, in words; empty = to be done."""
-    sure = "" if objective.confidence is None else f" with {objective.confidence:.3g}"
+    sure = "" if objective.confidence is None else f" with {100.0 * objective.confidence:.4g} %"
     deadline_s, rule = _deadline_s(objective), objective.rule
     if deadline_s is not None:
         by = "is done" if objective.confidence is not None else "is done on average"
@@ -180,7 +180,7 @@ def _told(row: OfferResult, objective: Objective) -> str:
     parts = [f"{found.time_s.mean / 3600.0:.4g} h for {found.cost.mean:.6g} on average"]
     deadline_s = _deadline_s(objective)
     if deadline_s is not None and found.deadline_probability is not None:
-        parts.append(f"{found.deadline_probability:.2%} of the runs done by {deadline_s / 3600.0:.4g} h")
+        parts.append(f"{100.0 * found.deadline_probability:.2f} % of the runs done by {deadline_s / 3600.0:.4g} h")
     elif found.failure_probability:
-        parts.append(f"{found.failure_probability:.2%} of the runs never done")
+        parts.append(f"{100.0 * found.failure_probability:.2f} % of the runs never done")
     return f"{row.name!r} ({', '.join(parts)})"

@@ -52,15 +52,15 @@ def test_the_cheapest_that_is_surely_done_in_time_is_taken() -> None:
     found, why = chosen(rows, Objective(rule=LeastCost(deadline_s=43_200.0), confidence=0.95), RUNS)
     assert found is not None
     assert (found.row, found.rule, why) == (2, "least_cost", "")
-    assert "99.00% of the runs done by 12 h" in found.why
-    assert "of which 2 are done by 12 h with 0.95" in found.why
+    assert "99.00 % of the runs done by 12 h" in found.why
+    assert "of which 2 are done by 12 h with 95 %" in found.why
     on_average, _ = chosen(rows, Objective(rule=LeastCost(deadline_s=43_200.0)), RUNS)
     assert on_average is not None
     assert on_average.row == 1
     late = [row("late", 90_000.0, 10.0, in_time=0.2), row("dear", 30_000.0, 50.0, in_time=0.6)]
     nobody, why = chosen(late, Objective(rule=LeastCost(deadline_s=1000.0), confidence=0.95), RUNS)
     assert nobody is None
-    assert why.startswith("none of 2 offers is done by 0.2778 h with 0.95; the closest is 'dear'")
+    assert why.startswith("none of 2 offers is done by 0.2778 h with 95 %; the closest is 'dear'")
 
 
 def test_least_time_and_fewest_devices_keep_their_limits() -> None:
@@ -72,7 +72,7 @@ def test_least_time_and_fewest_devices_keep_their_limits() -> None:
     fewest, _ = chosen(rows, Objective(rule=FewestDevices(deadline_s=50_000.0), confidence=0.9), RUNS)
     assert [each and each.row for each in (fastest, within, nodes, fewest)] == [1, 0, 0, 0]
     assert surely is None
-    assert "costs at most 25 with 0.9" in why
+    assert "costs at most 25 with 90 %" in why
 
 
 def test_offers_that_are_never_done_are_not_taken() -> None:

@@ -20,6 +20,8 @@ from nodewise_client import (
 __all__ = ["document", "hours", "show"]
 
 SHOWN_NOTES: Final = 12
+NAMED: Final = 3
+"""Offers that a note names; of more it says how many."""
 HOUR_S: Final = 3600.0
 
 
@@ -105,7 +107,8 @@ def _notes(result: EstimateCompletionResponse) -> None:
         for warning in row.warnings:
             told.setdefault(warning.message, []).append(row.name)
     for message, names in list(told.items())[:SHOWN_NOTES]:
-        whose = "" if len(names) == len(result.rows) else f" ({', '.join(dict.fromkeys(names))})"
+        few = ", ".join(names) if len(names) <= NAMED else f"{len(names)} of {len(result.rows)} offers"
+        whose = "" if len(names) == len(result.rows) else f" ({few})"
         say(f"Note: {message}{whose}.")
     if len(told) > SHOWN_NOTES:
         say(f"{len(told) - SHOWN_NOTES} more notes are in the JSON.")
@@ -127,7 +130,7 @@ def _on_demand(found: OnDemandAnswer) -> None:
         (figures("on demand", 6), [hours(each.on_demand_mean_seconds) for each in found.rules]),
         title=f"When to pay for on demand: spot is there {percent(found.available_ratio)} of the time",
     )
-    say(f"Take {found.why}.")
+    say(f"Take {found.rule}: {found.why}.")
     latest = lasting(found.latest_switch_seconds)
     say(f"Ask for on demand {latest} after the start at the latest, if nothing was done by then.")
 
