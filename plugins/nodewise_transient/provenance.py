@@ -44,7 +44,7 @@ class Provenance:
     def warnings(self, *, device: str, place: str, today: date | None = None) -> tuple[Notice, ...]:
         """What an answer for a device at a place has to say about lifetimes from here."""
         found = [Notice("LIFETIMES_EXTENDED", note) for note in self.notes]
-        if not (self.place and _within(place, self.place)):
+        if not self.place or self.place != place:
             where = f"{self.place or 'an unknown place'}, not of {place or 'the place, which is not stated'}"
             found.append(Notice("LIFETIMES_ELSEWHERE", f"lifetimes are of {where}: they do not carry over"))
         if not (self.device and self.device.casefold() == device.casefold()):
@@ -61,8 +61,3 @@ class Provenance:
             text = f"{self.machines} lifetimes: shares revoked are known to ±{0.5 / self.machines**0.5:.2f}"
             found.append(Notice("LIFETIMES_FEW", text))
         return tuple(found)
-
-
-def _within(place: str, region: str) -> bool:
-    """Whether a place is a region or a zone of it, such as us-east1-c of us-east1."""
-    return place == region or place.startswith(f"{region}-")

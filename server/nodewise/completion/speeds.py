@@ -96,7 +96,8 @@ def _unanswered(answer: Answer, row: int) -> NodewiseError:
         text = f"{where} the model does not fit into memory"
         return NodewiseError.refused(Refusal.unsupported(text, "groups"))
     refusal = next(each.refusal for each in predictions.refusals if row in each.rows)
-    return NodewiseError.refused(Refusal(refusal.reason, f"{where}: {refusal.message}", refusal.missing_fields))
+    text = f"{where}: {refusal.message}; speeds may be stated instead"
+    return NodewiseError.refused(Refusal(refusal.reason, text, (*refusal.missing_fields, "speeds")))
 
 
 def _stated(offer: CompletionOffer, shape: tuple[int, ...]) -> Speeds:
