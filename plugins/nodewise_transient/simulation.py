@@ -17,7 +17,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from nodewise.plugin import Floats
-from nodewise_transient._events import COLUMNS, LIVES, Cluster, Rules, Run, simulate_runs
+from nodewise_transient._events import COLUMNS, LIVES, simulate_runs
+from nodewise_transient._state import Cluster, Rules, Run
 from nodewise_transient.job import Job
 from nodewise_transient.prices import PriceSeries
 
@@ -25,6 +26,8 @@ __all__ = ["Breakdown", "Outcome", "Spread", "simulate"]
 
 _FIRST_CHUNK: Final = 64
 _CHUNK: Final = 4096
+_MOST_CHANCES: Final = 1 << 22
+"""Chances drawn at once: 32 MiB."""
 _LOOK_EVERY_S: Final = 0.05
 """Runs between two looks at the clock: more while they take less than this, fewer where they take long."""
 _CHIEF: Final = {"none": 0, "fail": 1, "rollback": 2, "re-elect": 3}
@@ -157,7 +160,8 @@ def simulate(
     paces = np.ones(runs)
     if log_spread > 0.0:
         paces = np.exp(log_spread * ndtri((order.permutation(runs) + 0.5) / runs))
-    start, size = 0, _FIRST_CHUNK
+    most = max(min(_CHUNK, _MOST_CHANCES // max(workers * LIVES, 1)), 1)
+    start, size = 0, min(_FIRST_CHUNK, most)
     while start < runs:
         if look is not None:
             look()
@@ -167,7 +171,7 @@ def simulate(
         chances = ahead.random((len(chunk), workers * LIVES))
         simulate_runs(cluster, rules, scratch, chances, paces[start : start + size], later, chunk)
         start += size
-        size = min(2 * size, _CHUNK) if time.perf_counter() - began_s < _LOOK_EVERY_S else max(size // 4, 1)
+        size = min(2 * size, most) if time.perf_counter() - began_s < _LOOK_EVERY_S else max(size // 4, 1)
     return Outcome(
         end_s=rows[:, 0],
         finished=rows[:, 1],

@@ -319,6 +319,14 @@ def test_a_bad_offer_costs_the_others_nothing(client: Client) -> None:
         (offer("x", speeds=CompletionSpeeds(samples_per_second=(0.0,) * 5)), "speeds.samples_per_second"),
         (offer("x", sync_mode=None), "reaction"),
         (offer("x", sync_mode="hybrid"), "sync_mode"),
+        (
+            offer("x", spot(lifetime=LifetimeLaw(revocations=KnownRevocations(times_seconds=(1.0,) * 5)))),
+            "revocations.times_seconds",
+        ),
+        (
+            offer("x", spot(lifetime=LifetimeLaw(revocations=KnownRevocations(times_seconds=(1.0,))))),
+            "offers[0].groups[0].replacement",
+        ),
         (offer("x", burst_probability=2.0), "burst_probability"),
         (CompletionOffer(name="x"), "groups"),
         (offer("x", spot(lifetime=LifetimeLaw(data_set="nobody's"))), "cm-dare/K80/us-central1"),
@@ -329,6 +337,13 @@ def test_every_wrong_input_names_its_field(client: Client, wrong: CompletionOffe
     problem = refusal(client, wrong)
     told = [problem.message, *problem.missing_fields, *(violation.field for violation in problem.violations)]
     assert any(named in each for each in told), told
+
+
+def test_offers_of_one_name_are_told_apart_by_refusing_the_later(client: Client) -> None:
+    found = client.estimate_completion(asked(offer("a"), offer("a"))).rows
+    assert [each.status for each in found] == ["answered", "refused"]
+    assert found[1].problem is not None
+    assert found[1].problem.violations[0].field == "offers[1].name"
 
 
 @pytest.mark.parametrize(

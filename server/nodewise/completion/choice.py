@@ -134,6 +134,8 @@ def _meets(row: OfferResult, objective: Objective, runs: int) -> bool:
     if found.failure_probability is None:  # of closed forms a mean alone is known, or all is certain
         return deadline_s is None or found.time_s.mean <= deadline_s
     share = 1.0 - found.failure_probability if deadline_s is None else found.deadline_probability or 0.0
+    if found.time_s.standard_error is None:  # all is certain: one run told it
+        return share >= confidence
     return least_sure(share, runs) >= confidence
 
 

@@ -16,9 +16,10 @@ from nodewise.completion.questions import (
 )
 from nodewise.completion.speeds import Speeds, predicted_rates, speeds_of
 from nodewise.domain.budget import Budget
-from nodewise.domain.completions import Completion, CompletionCase, CompletionOffer, CompletionTerms, LossReaction
+from nodewise.domain.completion_offers import CompletionOffer, LossReaction
+from nodewise.domain.completions import Completion, CompletionCase, CompletionTerms
 from nodewise.domain.configurations import UNSTATED, Configurations, SyncMode
-from nodewise.domain.errors import NodewiseError, Reason, Refusal, invalid_field
+from nodewise.domain.errors import NodewiseError, Reason, Refusal, Violation, invalid_field
 from nodewise.domain.predictions import Notice
 from nodewise.domain.profile import Profile
 from nodewise.domain.transitions import HybridOutcome, OnDemandOutcome
@@ -50,7 +51,7 @@ def estimated(answers: Answers, question: CompletionQuestion, budget: Budget) ->
             raise NodewiseError(
                 Reason.DEADLINE_EXCEEDED, f"{len(rows)} of {len(question.offers)} offers were done in time"
             )
-        rows.append(_row(answers, loaded, question, name, offer, terms))
+        rows.append(_row(answers, loaded, question, name, offer, terms, place=len(rows)))
     choice, why = chosen(rows, question.objective, terms.runs)
     on_demand = None
     if question.on_demand is not None:
@@ -92,6 +93,8 @@ def _row(
     name: str,
     offer: CompletionOffer | NodewiseError,
     terms: CompletionTerms,
+    *,
+    place: int,
 ) -> OfferResult:
     if isinstance(offer, NodewiseError):
         return OfferResult(name=name, error=offer)
@@ -106,7 +109,9 @@ def _row(
     except NodewiseError as error:
         if error.reason == Reason.DEADLINE_EXCEEDED:
             raise
-        return OfferResult(name=name, offer=offer, error=error)
+        found_at = tuple(Violation(f"offers[{place}].{each.field}", each.description) for each in error.violations)
+        placed = NodewiseError.invalid(found_at, error.reason) if found_at else error
+        return OfferResult(name=name, offer=offer, error=placed)
     return OfferResult(
         name=name,
         offer=offer,

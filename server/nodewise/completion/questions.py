@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from nodewise.domain.completions import Completion, CompletionGroup, CompletionOffer, CompletionTerms
+from nodewise.domain.completion_offers import CompletionGroup, CompletionOffer
+from nodewise.domain.completions import Completion, CompletionTerms
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.objective import Objective
 from nodewise.domain.predictions import Notice

@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 
 from nodewise.domain.columns import Floats, as_ints, freeze
-from nodewise.domain.completions import CompletionGroup, CompletionOffer, LossReaction
+from nodewise.domain.completion_offers import CompletionGroup, CompletionOffer, LossReaction
 from nodewise.domain.configurations import UNSTATED, Configurations, SyncMode, WorkerGroup, WorkerGroups
-from nodewise.domain.errors import NodewiseError, Reason, Refusal
+from nodewise.domain.errors import NodewiseError, Reason, Refusal, invalid_field
 from nodewise.domain.predictions import Notice, RowStatus
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
@@ -103,17 +103,14 @@ def _unanswered(answer: Answer, row: int) -> NodewiseError:
 def _stated(offer: CompletionOffer, shape: tuple[int, ...]) -> Speeds:
     if len(offer.speeds) != math.prod(shape):
         groups = " x ".join(map(str, shape))
-        text = f"must hold {math.prod(shape)} numbers ({groups}: of each group from none to all), found "
-        raise NodewiseError.refused(
-            Refusal(Reason.INVALID_FIELD, f"speeds.samples_per_second: {text}{len(offer.speeds)}")
-        )
+        text = f"must hold {math.prod(shape)} numbers ({groups}: of each group from none to all)"
+        raise invalid_field("speeds.samples_per_second", f"{text}, found {len(offer.speeds)}")
     table = freeze(np.array(offer.speeds, dtype=np.float64).reshape(shape))
     if not float(table[tuple(group.nodes for group in offer.groups)]) > 0.0:
-        text = "speeds.samples_per_second: must be above 0 with all nodes of the start alive"
-        raise NodewiseError.refused(Refusal(Reason.INVALID_FIELD, text))
+        raise invalid_field("speeds.samples_per_second", "must be above 0 with all nodes of the start alive")
     if offer.sync_mode == SyncMode.UNSPECIFIED and offer.reaction == LossReaction.UNSPECIFIED:
-        text = "reaction: must be stated, or sync_mode, where speeds are: it says what a loss does to the others"
-        raise NodewiseError.refused(Refusal(Reason.INVALID_FIELD, text))
+        text = "must be stated, or sync_mode, where speeds are: it says what a loss does to the others"
+        raise invalid_field("reaction", text)
     return Speeds(table=table, sync_mode=offer.sync_mode)
 
 

@@ -13,16 +13,14 @@ from nodewise.completion.checks import checked_as, checked_completion
 from nodewise.completion.estimate import CAPABILITY
 from nodewise.conformance.evidence import Evidence
 from nodewise.conformance.findings import NonConformanceError, require, sound
-from nodewise.domain.completions import (
-    Completion,
-    CompletionCase,
+from nodewise.domain.completion_offers import (
     CompletionCheckpoints,
     CompletionGroup,
     CompletionOffer,
-    CompletionTerms,
     LossReaction,
     NodeReplacement,
 )
+from nodewise.domain.completions import Completion, CompletionCase, CompletionTerms
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.lifetimes import AvailabilityLaw, ExponentialLifetimes, LifetimeLaw, NamedLifetimes

@@ -24,6 +24,7 @@ Example
 from nodewise.domain.architectures import *
 from nodewise.domain.budget import *
 from nodewise.domain.columns import *
+from nodewise.domain.completion_offers import *
 from nodewise.domain.completions import *
 from nodewise.domain.configurations import *
 from nodewise.domain.diagnosis import *

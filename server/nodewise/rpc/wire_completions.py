@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
-from nodewise.completion.questions import CompletionQuestion, HybridQuestion
-from nodewise.domain.completions import (
+from nodewise.completion.questions import CompletionQuestion
+from nodewise.domain.completion_offers import (
     ChiefLoss,
     CompletionCheckpoints,
     CompletionGroup,
     CompletionOffer,
-    CompletionTerms,
     LossReaction,
     NodePrices,
     NodeReplacement,
     SavedBytes,
 )
+from nodewise.domain.completions import CompletionTerms
 from nodewise.domain.configurations import SyncMode
-from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.domain.lifetimes import AvailabilityLaw, LifetimeLaw
+from nodewise.domain.errors import NodewiseError, Reason, invalid_field
+from nodewise.domain.lifetimes import AvailabilityRecord, KnownRevocations, LifetimeLaw
 from nodewise.domain.objective import FewestDevices, HighestThroughput, LeastCost, LeastTime, Objective
-from nodewise.domain.transitions import HybridTimes, OnDemandQuestion
 from nodewise.rpc.errors import below
 from nodewise.rpc.options import ReadOptions
 from nodewise.rpc.reading import Reader, shown
-from nodewise.rpc.wire_lifetimes import read_availability, read_data_sets, read_law
+from nodewise.rpc.wire_lifetimes import read_data_sets, read_law
 from nodewise.rpc.wire_objectives import read_objective
 from nodewise.rpc.wire_rows import read_row, read_time
+from nodewise.rpc.wire_transitions import read_hybrid, read_on_demand
 from nodewise_protos.v1 import objective_pb2
-from nodewise_protos.v1beta1 import completion_offer_pb2, completion_pb2
+from nodewise_protos.v1beta1 import completion_offer_pb2
 from nodewise_protos.v1beta1 import completion_service_pb2 as pb
 
 __all__ = ["read_completion"]
@@ -40,10 +40,10 @@ __all__ = ["read_completion"]
 MOST_OFFERS: Final = 1000
 MOST_RUNS: Final = 10_000_000
 """Offers times runs of a call: seconds to minutes of work."""
+MOST_NAME: Final = 64
 MOST_GROUPS: Final = 8
 MOST_NODES: Final = 4096
 MOST_SPEEDS: Final = 1 << 20
-USUAL_FRACTIONS: Final = (0.0, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +77,14 @@ def read_completion(message: pb.EstimateCompletionRequest, options: ReadOptions)
         message.objective.WhichOneof("rule") == "highest_throughput"
     ):
         reader.wrong("objective", "must be least_cost, least_time or fewest_devices: throughput knows no risk")
-    on_demand = _on_demand(message.on_demand, reader) if message.HasField("on_demand") else None
-    hybrid = _hybrid(message.hybrid, reader) if message.HasField("hybrid") else None
+    on_demand = read_on_demand(message.on_demand, reader) if message.HasField("on_demand") else None
+    hybrid = read_hybrid(message.hybrid, reader) if message.HasField("hybrid") else None
     reader.finish()
-    names = _names(message)
+    names = tuple((offer.name or str(number))[:MOST_NAME] for number, offer in enumerate(message.offers, 1))
     return CompletionQuestion(
         profile=None,
         terms=options.terms,
-        offers=tuple(_offer_or_error(each, number, known) for number, each in enumerate(message.offers)),
+        offers=tuple(_offer_or_error(each, number, known, names) for number, each in enumerate(message.offers)),
         names=names,
         objective=objective,
         asked=CompletionTerms(
@@ -128,15 +128,15 @@ def _costs_decide(objective: Objective, message: pb.EstimateCompletionRequest) -
     return any(group.price_per_node_hour > 0.0 or group.HasField("prices") for group in groups)
 
 
-def _names(message: pb.EstimateCompletionRequest) -> tuple[str, ...]:
-    return tuple(offer.name or str(number) for number, offer in enumerate(message.offers, 1))
-
-
 def _offer_or_error(
-    message: completion_offer_pb2.CompletionOffer, number: int, known: _Known
+    message: completion_offer_pb2.CompletionOffer, number: int, known: _Known, names: Sequence[str]
 ) -> CompletionOffer | NodewiseError:
     try:
         with below(f"offers[{number}]."):
+            first = names.index(names[number])
+            if first < number:
+                text = f"must be unique in the request, offer {first} has {shown(names[number])} too"
+                raise invalid_field("name", text)
             return _offer(message, known)
     except NodewiseError as error:
         return error
@@ -281,6 +281,12 @@ def _consistent(offer: CompletionOffer, reader: Reader) -> None:
         reader.contradicts("groups.name", f"must be unique in the offer, found {shown(name)} twice")
     for number, group in enumerate(offer.groups):
         joins = "" if group.replacement is None else group.replacement.joins
+        if isinstance(group.lifetime.law, KnownRevocations) and len(group.lifetime.law.times_s) > group.nodes:
+            text = f"must hold at most one time for each of {group.nodes} nodes"
+            reader.wrong(f"groups[{number}].lifetime.revocations.times_seconds", text)
+        if isinstance(group.lifetime.law, KnownRevocations | AvailabilityRecord) and group.replacement is not None:
+            text = "must be absent where availability or revocations are recorded: the record says who is there"
+            reader.contradicts(f"groups[{number}].replacement", text)
         if joins and joins not in names:
             listed = ", ".join(names) or "none has a name"
             text = f"must name a group of the offer ({listed}), found {shown(joins)}"
@@ -291,50 +297,3 @@ def _consistent(offer: CompletionOffer, reader: Reader) -> None:
         reader.wrong(
             "groups[0].nodes", "must be at least 1 where the loss of the chief matters: it is the first of them"
         )
-
-
-def _on_demand(message: completion_pb2.OnDemandQuestion, reader: Reader) -> OnDemandQuestion | None:
-    path = "on_demand"
-    source = message.WhichOneof("source")
-    if source is None:
-        reader.wrong(path, "must state availability, a record, or a law")
-        return None
-    found = read_row(
-        OnDemandQuestion,
-        message,
-        f"{path}.",
-        reader,
-        availability=read_availability(message.availability, f"{path}.availability", reader)
-        if source == "availability"
-        else read_row(AvailabilityLaw, message.law, f"{path}.law.", reader),
-        learned_from=tuple(
-            read_availability(each, f"{path}.learned_from[{number}]", reader)
-            for number, each in enumerate(message.learned_from)
-        ),
-    )
-    if found.deadline_s < found.work_s + found.switch_s:
-        text = f"must be at least work_seconds + switch_seconds ({found.work_s + found.switch_s:g})"
-        reader.wrong(f"{path}.deadline_seconds", f"{text}, found {found.deadline_s:g}")
-    if found.spot_per_h > found.on_demand_per_h:
-        text = f"must be at most on_demand_price_per_hour ({found.on_demand_per_h:g}), found {found.spot_per_h:g}"
-        reader.wrong(f"{path}.spot_price_per_hour", text)
-    return found
-
-
-def _hybrid(message: completion_pb2.HybridQuestion, reader: Reader) -> HybridQuestion:
-    path = "hybrid."
-    times = read_row(HybridTimes, message, path, reader)
-    nodes = None
-    if message.HasField("nodes"):
-        others: dict[str, Any] = {"lifetime": LifetimeLaw(), "prices": None, "replacement": None}
-        nodes = read_row(CompletionGroup, message.nodes, f"{path}nodes.", reader, spot=False, **others)
-        if not nodes.nodes:
-            reader.wrong(f"{path}nodes.nodes", "must be at least 1")
-    if len(times.slowdowns) == 1:
-        reader.wrong(f"{path}slowdown_ratios", "must hold one ratio for each worker, at least two")
-    return HybridQuestion(
-        times=times if times.fractions else replace(times, fractions=USUAL_FRACTIONS),
-        nodes=nodes,
-        batch_per_worker=message.batch_per_worker_samples,
-        parameter_servers=message.parameter_servers_count if message.HasField("parameter_servers_count") else None,
-    )

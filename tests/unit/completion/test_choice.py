@@ -7,7 +7,8 @@ import pytest
 
 from nodewise.completion.choice import chosen, frontier_of, least_sure, undominated
 from nodewise.completion.questions import OfferResult
-from nodewise.domain.completions import Completion, CompletionGroup, CompletionOffer, CompletionSpread
+from nodewise.domain.completion_offers import CompletionGroup, CompletionOffer
+from nodewise.domain.completions import Completion, CompletionSpread
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.objective import FewestDevices, LeastCost, LeastTime, Objective
 
