@@ -30,6 +30,7 @@ _MOST_CHANCES: Final = 1 << 22
 """Chances drawn at once: 32 MiB."""
 _LOOK_EVERY_S: Final = 0.05
 """Runs between two looks at the clock: more while they take less than this, fewer where they take long."""
+_ROUNDING: Final = 1e-9
 _CHIEF: Final = {"none": 0, "fail": 1, "rollback": 2, "re-elect": 3}
 
 
@@ -52,7 +53,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
-    """Mean seconds of the runs that finished; they add up to the mean time."""
+    """Mean seconds of the runs that finished; they add up to the mean time.
+
+    Less than 0 are degraded where those that replace the lost are faster.
+    """
 
     compute_s: float
     degraded_s: float
@@ -114,10 +118,12 @@ class Outcome:
             return None
         running, saving, lost, stalled = self.parts_s[done].mean(axis=0).tolist()
         ideal_s = float(self.ideal_s[done].mean())
+        degraded_s = running - ideal_s
+        if abs(degraded_s) < _ROUNDING * ideal_s:
+            degraded_s = 0.0
         return Breakdown(
             compute_s=ideal_s,
-            # Rounding alone brings it below 0.
-            degraded_s=max(running - ideal_s, 0.0),
+            degraded_s=degraded_s,
             checkpoint_s=saving,
             lost_work_s=lost,
             restart_s=stalled,

@@ -428,3 +428,52 @@ def test_hybrids_are_timed_from_the_profile_or_from_what_is_stated(client: Clien
     assert missing is not None
     assert missing.problem is not None
     assert "hybrid.synchronous_seconds" in missing.problem.missing_fields
+
+
+def test_nodes_of_two_devices_work_together_where_their_phases_are_known(target: str, tmp_path: Path) -> None:
+    header = "job,device,sync,nodes,workers,parameter_servers,batch_per_worker,compute_s,download_s,upload_s,update_s"
+    rows = ("j,K80,async,1,1,1,32,0.4,0.01,0.01,0.005", "j,P100,async,1,1,1,32,0.1,0.01,0.01,0.005")
+    (tmp_path / "phases.csv").write_text(
+        "\n".join(
+            (
+                f"{header},steps_per_s,link_bytes_per_s",
+                *(f"{row},{rate},1e9" for row, rate in zip(rows, (2.35, 8.0), strict=True)),
+            )
+        )
+        + "\n"
+    )
+    moving = {
+        "deviceName": "K80",
+        "nodes": 2,
+        "tier": "CAPACITY_TIER_SPOT",
+        "lifetime": {"revocations": {"timesSeconds": [3600]}},
+        "pricePerNodeHour": 1,
+    }
+    lost = {**moving, "lifetime": {"exponential": {"meanSeconds": 7200}}}
+    after = {"replacement": {"delaysSeconds": [60], "groupName": "fast"}}
+    fast = {"name": "fast", "deviceName": "P100", "pricePerNodeHour": 3}
+    spec = {
+        "profile": {"table": "phases.csv", "job": "j"},
+        "work": {"samples": 1e6},
+        "certainSpeeds": True,
+        "runsCount": 500,
+        "common": {"syncMode": "SYNC_MODE_ASYNC"},
+        "offers": [
+            {"name": "mixed", "groups": [{**moving, "lifetime": {"revocations": {}}}, {**fast, "nodes": 1}]},
+            {"name": "moves", "groups": [{**lost, **after}, fast]},
+            {"name": "stays", "groups": [lost]},
+        ],
+    }
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps(spec))
+    result = CliRunner().invoke(app, ["spot", str(path), "--json", "--server", target])
+    assert result.exit_code == 0, result.stderr
+    mixed, moves, stays = json.loads(result.stdout)["offers"]
+    assert [each["problem"] for each in (mixed, moves, stays)] == [None] * 3
+    assert mixed["device_names"] == ["K80", "P100"]
+    slow = stays["samples_per_s"]
+    assert mixed["samples_per_s"] > 2.0 * slow
+    # Whoever is lost comes back four times as fast.
+    assert moves["time_s"]["mean"] < moves["ideal_s"] < stays["time_s"]["mean"]
+    assert moves["breakdown"]["degraded_s"] < 0.0
+    assert sum(moves["breakdown"].values()) == pytest.approx(moves["time_s"]["mean"])

@@ -88,7 +88,7 @@ class CompletionSpread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionBreakdown:
-    """Parts of the mean time; they add up to it."""
+    """Parts of the mean time; they add up to it. Degraded below 0: who came in the place of the lost is faster."""
 
     compute_s: float
     degraded_s: float

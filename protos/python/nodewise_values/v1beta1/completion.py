@@ -106,7 +106,7 @@ class CompletionBreakdown(Value):
     compute_seconds: float = 0.0
     """The work with everybody alive."""
     degraded_seconds: float = 0.0
-    """More, because some were missing."""
+    """More, because some were missing. Below 0 where those that came in their place are faster."""
     checkpoint_seconds: float = 0.0
     """Saves."""
     lost_work_seconds: float = 0.0
