@@ -42,7 +42,8 @@ DRAWN_RUNS: Final = 400
 that teaches nor the starts that are played are few."""
 DRAWN_DEADLINES: Final = 40
 MOST_TICKS: Final = 2_000_000
-MOST_PLAN_BYTES: Final = 1 << 29
+MOST_PLAN_BYTES: Final = 1 << 27
+"""Decisions of a plan: so many take some seconds to tens of them."""
 TIMED: Final = (0.25, 0.5, 0.75)
 """Shares of the time after which timed rules go on demand."""
 

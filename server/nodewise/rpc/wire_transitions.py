@@ -16,6 +16,7 @@ from nodewise_protos.v1beta1 import completion_pb2
 
 __all__ = ["read_hybrid", "read_on_demand"]
 
+MOST_RECORDS: Final = 64
 USUAL_FRACTIONS: Final = (0.0, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -25,6 +26,9 @@ def read_on_demand(message: completion_pb2.OnDemandQuestion, reader: Reader) -> 
     source = message.WhichOneof("source")
     if source is None:
         reader.wrong(path, "must state availability, a record, or a law")
+        return None
+    if len(message.learned_from) > MOST_RECORDS:
+        reader.wrong(f"{path}.learned_from", f"must hold at most {MOST_RECORDS} records")
         return None
     found = read_row(
         OnDemandQuestion,
