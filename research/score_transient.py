@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nodewise.completion.choice import least_sure, undominated
 from nodewise_transient.deterministic import expect
 from nodewise_transient.fitting import choose, empirical, fit
 from nodewise_transient.hybrid import hybrid_s
@@ -19,7 +20,6 @@ from nodewise_transient.intervals import best_segments, daly_s, exact_s, exponen
 from nodewise_transient.job import Checkpoints, Group, Job
 from nodewise_transient.lifetimes import exponential, weibull
 from nodewise_transient.loss import Burst, ChiefLoss, synchronous
-from nodewise_transient.offers import Offer, cheapest, evaluate
 from nodewise_transient.provenance import Provenance
 from nodewise_transient.servers import shared_speed
 from nodewise_transient.simulation import simulate
@@ -194,7 +194,7 @@ def print_speed(folder: Path) -> None:
 
 def print_offers(folder: Path) -> None:
     """Choosing among many offers: ResNet-32's speeds by device, and servers that take 60 steps/s."""
-    offers = []
+    offers: dict[str, Job] = {}
     for (gpu, region), seen in lifetimes(folder).items():
         law, speed = empirical(seen), 4.59 if gpu == "K80" else 12.2
         for count in range(1, 17):
@@ -205,20 +205,19 @@ def print_offers(folder: Path) -> None:
                 speeds=shared_speed(speed * np.arange(count + 1.0), 60.0),
                 servers_per_h=SERVER_PER_H,
             )
-            offers.append(Offer(name=f"{count} x {gpu} {region}", job=job))
-    evaluate(offers[:1])
+            offers[f"{count} x {gpu} {region}"] = job
+    simulate(next(iter(offers.values())), runs=10)
     start = time.perf_counter()
-    found = evaluate(offers, deadline_s=3600.0)
+    found = {name: simulate(job, runs=2_000) for name, job in offers.items()}
     wall_s = time.perf_counter() - start
-    chosen = cheapest(found, confidence=0.95)
-    assert chosen is not None
+    costs = np.array([(each.dollars.mean, each.time_s.p90, each.p_failure) for each in found.values()])
+    sure = {name for name, each in found.items() if least_sure(each.p_deadline(3600.0), 2_000) >= 0.95}
+    chosen = min(sure, key=lambda name: found[name].dollars.mean)
+    efficient = int(undominated(costs).sum())
+    print(f"\n## {len(offers)} offers, 2,000 runs each: {wall_s:.2f} s; {efficient} on the frontier; ", end="")
     print(
-        f"\n## {len(offers)} offers, 2,000 runs each: {wall_s:.2f} s; {int(found.efficient.sum())} on the frontier; ",
-        end="",
-    )
-    print(
-        f"cheapest within 1 h at 95 %: {found.names[chosen]}, ${found.mean_dollars[chosen]:.2f},",
-        f"p90 {found.p90_s[chosen]:.0f} s",
+        f"cheapest within 1 h at 95 %: {chosen}, ${found[chosen].dollars.mean:.2f},",
+        f"p90 {found[chosen].time_s.p90:.0f} s",
     )
 
 

@@ -3,57 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Floats, Ints
+from nodewise.plugin import Floats
 from nodewise_laws.compiled import compiled
+from nodewise_transient._state import Cluster, Rules, Run
 
-__all__ = ["COLUMNS", "LIVES", "Cluster", "Rules", "Run", "simulate_runs"]
+__all__ = ["COLUMNS", "LIVES", "simulate_runs"]
 
 COLUMNS: Final = ("end_s", "finished", "dollars", "losses", "running_s", "saving_s", "lost_s", "stalled_s")
 """What a run leaves behind; its four times add up to its end."""
 LIVES: Final = 2
 """Lives of each worker whose chances are drawn ahead, so that runs of two variants of a job meet the same luck."""
+MOST_CHANGES: Final = 1_000_000
+"""Losses and arrivals after which a run counts as never done: at such a rate waiting gains nothing, and a run must end
+for its caller to be heard."""
 FAIL: Final = 1
 ROLLBACK: Final = 2
-
-
-class Cluster(NamedTuple):
-    """Workers and their groups, as arrays."""
-
-    group: Ints
-    stride: Ints  # of a group in the table of speeds
-    gone_before: Floats  # share of the law that lies before a worker's age
-    age_s: Floats
-    knots_s: Floats  # of all groups, one after another, as `shares`
-    shares: Floats
-    first_knot: Ints  # (groups + 1,)
-    cap_s: Floats
-    delays_s: Floats
-    first_delay: Ints  # (groups + 1,)
-    bills_startup: Ints
-    price_per_s: Floats
-    speeds: Floats
-
-
-class Rules(NamedTuple):
-    """Everything else about a job."""
-
-    steps: float
-    interval: float
-    save_s: float
-    rolls_back: bool
-    waits_for_all: bool
-    stall_on_loss_s: float
-    stall_on_join_s: float
-    chief: int
-    chief_setup_s: float
-    burst_chance: float
-    burst_others: int
-    servers_per_s: float
-    horizon_s: float
 
 
 @compiled
@@ -74,31 +42,6 @@ def _life_s(cluster: Cluster, group: int, gone_before: float, age_s: float, chan
     part = (wanted - cluster.shares[low]) / rise if rise > 0.0 else 0.0
     found: float = cluster.knots_s[low] + part * (cluster.knots_s[high] - cluster.knots_s[low]) - age_s
     return max(found, 0.0)
-
-
-class Run(NamedTuple):
-    """The state of one run: arrays that every run of a call uses again.
-
-    Attributes
-    ----------
-    alive, lives_drawn : of each worker.
-    taken : by a neighbour's burst, so that it starts none of its own.
-    next_s : when a worker that is alive goes, or one that is gone is replaced.
-    since_s : when it became alive, or was asked for.
-    work : steps saved, steps since; seconds of running saved, since; of saving saved; of the save under way, else -1;
-        seconds lost.
-    clock : now, end of the present stall, seconds stalled, dollars.
-    counts : workers alive, losses, the chief, the alive set's place in the table of speeds.
-    """
-
-    alive: Ints
-    lives_drawn: Ints
-    taken: Ints
-    next_s: Floats
-    since_s: Floats
-    work: Floats
-    clock: Floats
-    counts: Ints
 
 
 @compiled
@@ -158,18 +101,16 @@ def _next_change(run: Run) -> int:
 
 
 @compiled
-def _take_neighbours(
-    cluster: Cluster, rules: Rules, run: Run, worker: int, now_s: float, rng: np.random.Generator
-) -> None:
+def _take_neighbours(rules: Rules, run: Run, worker: int, now_s: float, rng: np.random.Generator) -> None:
     """Up to so many others of the worker's group go at the same time, chosen with equal chance."""
-    group = cluster.group[worker]
+    group = run.group[worker]
     candidates = 0
     for other in range(len(run.alive)):
-        if run.alive[other] and not run.taken[other] and cluster.group[other] == group:
+        if run.alive[other] and not run.taken[other] and run.group[other] == group:
             candidates += 1
     wanted = min(rules.burst_others, candidates)
     for other in range(len(run.alive)):
-        if wanted and run.alive[other] and not run.taken[other] and cluster.group[other] == group:
+        if wanted and run.alive[other] and not run.taken[other] and run.group[other] == group:
             if rng.random() * candidates < wanted:
                 run.taken[other] = 1
                 run.next_s[other] = now_s
@@ -178,14 +119,64 @@ def _take_neighbours(
 
 
 @compiled
+def _interrupt(rules: Rules, run: Run) -> None:
+    """What a loss does to those that are left."""
+    if rules.rolls_back:
+        _roll_back(run.work)
+    if rules.stall_on_loss_s > 0.0:
+        run.clock[1] = run.clock[0] + rules.stall_on_loss_s
+
+
+@compiled
+def _paid_until(cluster: Cluster, group: int, time_s: float) -> float:
+    """Dollars of a machine of a group from the start on, where its price changes."""
+    low, high = cluster.first_price[group], cluster.first_price[group + 1]
+    while high - low > 1:
+        middle = (low + high) // 2
+        if cluster.price_since_s[middle] <= time_s:
+            low = middle
+        else:
+            high = middle
+    paid: float = cluster.paid_before[low] + cluster.price_per_s[low] * (time_s - cluster.price_since_s[low])
+    return paid
+
+
+@compiled
+def _dollars(cluster: Cluster, group: int, start_s: float, end_s: float) -> float:
+    """What a machine of a group costs from a start to an end."""
+    first = cluster.first_price[group]
+    if cluster.first_price[group + 1] == first + 1:
+        paid: float = cluster.price_per_s[first] * (end_s - start_s)
+        return paid
+    return _paid_until(cluster, group, end_s) - _paid_until(cluster, group, start_s)
+
+
+@compiled
+def _recorded(cluster: Cluster, run: Run, worker: int) -> float:
+    """When a recorded worker changes next; never after the last time."""
+    at = cluster.first_change[worker] + run.lives_drawn[worker]
+    run.lives_drawn[worker] += 1
+    changes_s: float = cluster.changes_s[at] if at < cluster.first_change[worker + 1] else math.inf
+    return changes_s
+
+
+@compiled
 def _lose(cluster: Cluster, rules: Rules, run: Run, worker: int, rng: np.random.Generator) -> None:
     """Take a worker away, and ask for another."""
-    now_s, group = run.clock[0], cluster.group[worker]
-    run.clock[3] += cluster.price_per_s[group] * (now_s - run.since_s[worker])
+    now_s, group = run.clock[0], run.group[worker]
+    run.clock[3] += _dollars(cluster, group, run.since_s[worker], now_s)
     run.alive[worker], run.since_s[worker] = 0, now_s
     run.counts[0] -= 1
-    run.counts[1] += 1
     run.counts[3] -= cluster.stride[group]
+    if cluster.first_change[worker + 1] > cluster.first_change[worker]:
+        run.next_s[worker] = _recorded(cluster, run, worker)
+        if now_s == 0.0:
+            # It was not there when the job began: nothing is lost.
+            return
+        run.counts[1] += 1
+        _interrupt(rules, run)
+        return
+    run.counts[1] += 1
     first, last = cluster.first_delay[group], cluster.first_delay[group + 1]
     if last > first:
         drawn = first if last == first + 1 else first + int(rng.random() * (last - first))
@@ -195,11 +186,8 @@ def _lose(cluster: Cluster, rules: Rules, run: Run, worker: int, rng: np.random.
     if run.taken[worker]:
         run.taken[worker] = 0
     elif rules.burst_others > 0 and rng.random() < rules.burst_chance:
-        _take_neighbours(cluster, rules, run, worker, now_s, rng)
-    if rules.rolls_back:
-        _roll_back(run.work)
-    if rules.stall_on_loss_s > 0.0:
-        run.clock[1] = now_s + rules.stall_on_loss_s
+        _take_neighbours(rules, run, worker, now_s, rng)
+    _interrupt(rules, run)
 
 
 @compiled
@@ -219,11 +207,15 @@ def _lose_chief(rules: Rules, run: Run) -> None:
 @compiled
 def _join(cluster: Cluster, rules: Rules, run: Run, worker: int, chances: Floats, rng: np.random.Generator) -> None:
     """A replacement works from now on; its life starts."""
-    now_s, group = run.clock[0], cluster.group[worker]
-    if cluster.bills_startup[group]:
-        run.clock[3] += cluster.price_per_s[group] * (now_s - run.since_s[worker])
-    run.alive[worker], run.since_s[worker] = 1, now_s
-    run.next_s[worker] = now_s + _draw_life(cluster, rules, run, worker, chances, rng)
+    now_s, before = run.clock[0], run.group[worker]
+    group = cluster.joins[before]
+    if cluster.bills_startup[before]:
+        run.clock[3] += _dollars(cluster, group, run.since_s[worker], now_s)
+    run.alive[worker], run.since_s[worker], run.group[worker] = 1, now_s, group
+    if cluster.first_change[worker + 1] > cluster.first_change[worker]:
+        run.next_s[worker] = _recorded(cluster, run, worker)
+    else:
+        run.next_s[worker] = now_s + _draw_life(cluster, rules, run, worker, chances, rng)
     run.counts[0] += 1
     run.counts[3] += cluster.stride[group]
     if rules.stall_on_join_s > 0.0:
@@ -241,7 +233,7 @@ def _draw_life(
     before = cluster.gone_before[worker] if drawn == 0 else 0.0
     age_s = cluster.age_s[worker] if drawn == 0 else 0.0
     thinning = 1.0 + rules.burst_chance * rules.burst_others
-    return _life_s(cluster, cluster.group[worker], before, age_s, chance, thinning)
+    return _life_s(cluster, run.group[worker], before, age_s, chance, thinning)
 
 
 @compiled
@@ -249,12 +241,16 @@ def _start(cluster: Cluster, rules: Rules, run: Run, chances: Floats, rng: np.ra
     """Everybody alive, nothing done."""
     run.work[:] = 0.0
     run.work[5] = -1.0
-    run.clock[:] = 0.0
-    run.counts[0], run.counts[1], run.counts[2] = len(run.alive), 0, 0
-    run.counts[3] = len(cluster.speeds) - 1
+    run.clock[:4] = 0.0
+    run.counts[0], run.counts[1], run.counts[2], run.counts[3] = len(run.alive), 0, 0, 0
     for worker in range(len(run.alive)):
         run.alive[worker], run.since_s[worker], run.taken[worker], run.lives_drawn[worker] = 1, 0.0, 0, 0
-        run.next_s[worker] = _draw_life(cluster, rules, run, worker, chances, rng)
+        run.group[worker] = cluster.group[worker]
+        run.counts[3] += cluster.stride[cluster.group[worker]]
+        if cluster.first_change[worker + 1] > cluster.first_change[worker]:
+            run.next_s[worker] = _recorded(cluster, run, worker)
+        else:
+            run.next_s[worker] = _draw_life(cluster, rules, run, worker, chances, rng)
 
 
 @compiled
@@ -266,7 +262,7 @@ def _work_until(cluster: Cluster, rules: Rules, run: Run, change_s: float) -> bo
         clock[2] += stop_s - clock[0]
         clock[0] = stop_s
     waiting = rules.waits_for_all and run.counts[0] < len(run.alive)
-    speed = 0.0 if waiting else cluster.speeds[run.counts[3]]
+    speed = 0.0 if waiting else cluster.speeds[run.counts[3]] * run.clock[4]
     if clock[0] < change_s and speed > 0.0:
         seconds = change_s - clock[0]
         if seconds == math.inf:
@@ -286,8 +282,8 @@ def _work_until(cluster: Cluster, rules: Rules, run: Run, change_s: float) -> bo
 
 @compiled
 def _runs_to_the_end(cluster: Cluster, rules: Rules, run: Run, chances: Floats, rng: np.random.Generator) -> bool:
-    """Walk from change to change; whether the work was done."""
-    while True:
+    """Walk from change to change; whether the work was done before there were too many of them."""
+    for _ in range(MOST_CHANGES):
         worker = _next_change(run)
         change_s = min(run.next_s[worker], rules.horizon_s)
         if _work_until(cluster, rules, run, change_s):
@@ -297,27 +293,31 @@ def _runs_to_the_end(cluster: Cluster, rules: Rules, run: Run, chances: Floats, 
         run.clock[0] = change_s
         if run.alive[worker]:
             _lose(cluster, rules, run, worker, rng)
-            if worker == run.counts[2]:
+            if worker == run.counts[2] and change_s > 0.0:
                 if rules.chief == FAIL:
                     return False
                 _lose_chief(rules, run)
         else:
             _join(cluster, rules, run, worker, chances, rng)
+    return False
 
 
 @compiled
 def simulate_runs(
-    cluster: Cluster, rules: Rules, run: Run, chances: Floats, rng: np.random.Generator, out: Floats
+    cluster: Cluster, rules: Rules, run: Run, chances: Floats, paces: Floats, rng: np.random.Generator, out: Floats
 ) -> None:
-    """Fill in one row of ``out`` per row of ``chances``."""
+    """Fill in one row of ``out`` per row of ``chances`` and entry of ``paces``."""
     for row in range(len(out)):
+        run.clock[4] = paces[row]
         _start(cluster, rules, run, chances[row], rng)
         finished = _runs_to_the_end(cluster, rules, run, chances[row], rng)
         now_s, work = run.clock[0], run.work
         for worker in range(len(run.alive)):
-            group = cluster.group[worker]
-            if run.alive[worker] or (cluster.bills_startup[group] and run.next_s[worker] < math.inf):
-                run.clock[3] += cluster.price_per_s[group] * (now_s - run.since_s[worker])
+            group = run.group[worker]
+            if run.alive[worker]:
+                run.clock[3] += _dollars(cluster, group, run.since_s[worker], now_s)
+            elif cluster.bills_startup[group] and run.next_s[worker] < math.inf:
+                run.clock[3] += _dollars(cluster, cluster.joins[group], run.since_s[worker], now_s)
         if not finished:
             _roll_back(work)
         out[row, 0], out[row, 1], out[row, 3] = now_s, 1.0 if finished else 0.0, run.counts[1]

@@ -20,7 +20,17 @@ import numpy.typing as npt
 from nodewise.plugin import Floats, Ints
 from nodewise_transient._deadline_steps import GREEDY, ON_DEMAND_ONLY, PLANNED, TIMED, UNIFORM, play, solve
 
-__all__ = ["Chain", "Deadline", "Played", "Rule", "availability_states", "learn_chain", "plan", "play_rule"]
+__all__ = [
+    "Chain",
+    "Deadline",
+    "Played",
+    "Rule",
+    "availability_states",
+    "learn_chain",
+    "plan",
+    "plan_cells",
+    "play_rule",
+]
 
 Rule = Literal["on-demand", "greedy", "uniform-progress", "timed", "planned"]
 
@@ -120,14 +130,24 @@ def learn_chain(states: Ints, tick_s: float) -> Chain:
 
 def plan(job: Deadline, chain: Chain) -> npt.NDArray[np.int8]:
     """The action that spends least, by ticks and work left, fleet held and state of availability."""
-    parts = _parts(job)
-    numbers = job.numbers(parts=parts)
-    columns, states = int(np.ceil(numbers[0] * parts)) + 1, len(chain.chances)
+    numbers = job.numbers(parts=_parts(job))
+    shape = _shape(job, chain)
+    table = np.zeros(shape, dtype=np.int8)
+    solve(np.ascontiguousarray(chain.chances), chain.spots, numbers, np.empty((2, *shape[1:])), table)
+    return table
+
+
+def plan_cells(job: Deadline, chain: Chain) -> int:
+    """Entries of the plan, of one byte each."""
+    return int(np.prod(np.array(_shape(job, chain), dtype=np.float64)))
+
+
+def _shape(job: Deadline, chain: Chain) -> tuple[int, int, int, int]:
+    numbers = job.numbers(parts=_parts(job))
+    parts = int(numbers[5])
     # Nothing held, and either fleet by the ticks since it was asked for, up to those of a switch-over.
     held = 1 + 2 * -(-max(int(numbers[2] * parts + 0.5), 1) // parts)
-    table = np.zeros((job.span + 1, columns, held, states), dtype=np.int8)
-    solve(np.ascontiguousarray(chain.chances), chain.spots, numbers, np.empty((2, columns, held, states)), table)
-    return table
+    return job.span + 1, int(np.ceil(numbers[0] * parts)) + 1, held, len(chain.chances)
 
 
 def _parts(job: Deadline) -> int:

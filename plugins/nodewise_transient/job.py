@@ -12,6 +12,7 @@ import numpy as np
 from nodewise.plugin import Floats
 from nodewise_transient.lifetimes import Lifetime, never
 from nodewise_transient.loss import ASYNCHRONOUS, NO_BURST, NO_CHIEF, Burst, ChiefLoss, Reaction
+from nodewise_transient.prices import PriceSeries
 
 __all__ = ["Checkpoints", "Group", "Job", "speed_table"]
 
@@ -24,11 +25,14 @@ class Group:
     ----------
     count : workers.
     lifetime : the law of their lives; `never()` for those on demand.
-    price_per_h : dollars of one worker and hour.
+    price_per_h : dollars of one worker and hour; `prices` stand in its place where they are given.
     ages_s : how long each has run already; the last one's holds for all that follow.
     replacement_s : seconds from a loss until another worker has joined, samples drawn with equal chance (provisioning,
         staging, booting and set-up); empty where nothing is replaced. A new worker's life starts at age 0.
     bills_startup : whether a replacement costs from when it is asked for, not only from when it works.
+    joins : place of the group that replacements belong to (another zone, tier or device); absent = this one.
+    changes_s : of workers whose changes are recorded, one entry each: when it is lost and there again, by turns.
+        Empty = lives are drawn; nothing of a law or of replacements holds for recorded ones.
     """
 
     count: int
@@ -37,6 +41,13 @@ class Group:
     ages_s: tuple[float, ...] = (0.0,)
     replacement_s: tuple[float, ...] = ()
     bills_startup: bool = False
+    joins: int | None = None
+    prices: PriceSeries | None = None
+    changes_s: tuple[tuple[float, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.changes_s and len(self.changes_s) != self.count:
+            raise ValueError("changes_s needs one entry per worker")
 
     def age_s(self, worker: int) -> float:
         """Age of one worker at the start."""
@@ -76,8 +87,9 @@ class Job:
     ----------
     steps : work, in the unit of `speeds` (steps or samples).
     groups : the workers; a chief is the first worker of the first group.
-    speeds : (n_1 + 1, n_2 + 1, ...) steps per second with so many of each group alive, from any throughput model.
-        Measured with saves switched on they contain them: then leave `checkpoints` out.
+    speeds : (n_1 + 1, n_2 + 1, ...) steps per second with so many of each group alive, from any throughput model; n the
+        `capacities`, which are the counts where nobody joins another group. Measured with saves switched on they
+        contain them: then leave `checkpoints` out.
     reaction : what a loss does to the others.
     chief : what the loss of the chief does.
     checkpoints : when work becomes durable.
@@ -99,15 +111,28 @@ class Job:
     def __post_init__(self) -> None:
         if not (self.steps > 0.0 and math.isfinite(self.steps)):
             raise ValueError(f"steps must be positive and finite, got {self.steps}")
-        if self.speeds.shape != tuple(group.count + 1 for group in self.groups):
-            raise ValueError("speeds needs one axis per group, from 0 to its count")
+        if self.speeds.shape != tuple(capacity + 1 for capacity in self.capacities):
+            raise ValueError("speeds needs one axis per group, from 0 to its capacity")
         if not (np.all(np.isfinite(self.speeds)) and np.all(self.speeds >= 0.0) and self.full_speed > 0.0):
             raise ValueError("speeds must be finite, not negative, and positive with everybody alive")
 
     @property
+    def capacities(self) -> tuple[int, ...]:
+        """Most workers that each group may come to hold: its own, and those whose replacements end up there."""
+        held = [0] * len(self.groups)
+        for start, group in enumerate(self.groups):
+            at, seen = start, set[int]()
+            while at not in seen:
+                seen.add(at)
+                held[at] += group.count
+                joins = self.groups[at].joins
+                at = at if joins is None else joins
+        return tuple(held)
+
+    @property
     def full_speed(self) -> float:
-        """Steps per second with everybody alive."""
-        return float(self.speeds.ravel()[-1])
+        """Steps per second with everybody alive, as at the start."""
+        return float(self.speeds[tuple(group.count for group in self.groups)])
 
     @property
     def ideal_s(self) -> float:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
+from nodewise.plugin import Notice
+
 __all__ = ["STALE_DAYS", "Provenance"]
 
 STALE_DAYS: Final = 180
@@ -22,7 +24,7 @@ class Provenance:
     ----------
     data_set : name of the observations, or what was stated in their place.
     device, place : what was observed, and where; empty if not known.
-    measured : when observations ended, if known.
+    measured : when observations ended, at the latest, if known.
     machines : lifetimes observed; 0 for a law that somebody stated.
     law : `empirical`, `weibull`, `exponential`, `trace` or `stated`.
     ks : largest distance between the law and the observed shares revoked (Kolmogorov-Smirnov); absent where the law is
@@ -39,18 +41,23 @@ class Provenance:
     ks: float | None = None
     notes: tuple[str, ...] = ()
 
-    def warnings(self, *, device: str, place: str, today: date | None = None) -> tuple[str, ...]:
+    def warnings(self, *, device: str, place: str, today: date | None = None) -> tuple[Notice, ...]:
         """What an answer for a device at a place has to say about lifetimes from here."""
-        found = list(self.notes)
-        if self.place != place:
-            found.append(f"lifetimes are of {self.place or 'an unknown place'}, not of {place}: they do not carry over")
-        if self.device != device:
-            found.append(f"lifetimes are of {self.device or 'an unknown device'}, not of {device}")
+        found = [Notice("LIFETIMES_EXTENDED", note) for note in self.notes]
+        if not self.place or self.place != place:
+            where = f"{self.place or 'an unknown place'}, not of {place or 'the place, which is not stated'}"
+            found.append(Notice("LIFETIMES_ELSEWHERE", f"lifetimes are of {where}: they do not carry over"))
+        if not (self.device and self.device.casefold() == device.casefold()):
+            what = f"{self.device or 'an unknown device'}, not of {device or 'the device, which is not stated'}"
+            found.append(Notice("LIFETIMES_OF_ANOTHER_DEVICE", f"lifetimes are of {what}"))
         if self.measured is None:
-            found.append(f"when the lifetimes of {self.data_set} were measured is not known")
+            text = f"when the lifetimes of {self.data_set} were measured is not known"
+            found.append(Notice("LIFETIMES_UNDATED", text))
         elif today is not None and (today - self.measured).days > STALE_DAYS:
-            found.append(f"lifetimes were measured until {self.measured}: stale")
+            text = f"lifetimes were measured until {self.measured} at the latest: stale"
+            found.append(Notice("LIFETIMES_STALE", text))
         if self.machines:
             # Of a share of one half, where it is largest.
-            found.append(f"{self.machines} lifetimes: shares revoked are known to ±{0.5 / self.machines**0.5:.2f}")
+            text = f"{self.machines} lifetimes: shares revoked are known to ±{0.5 / self.machines**0.5:.2f}"
+            found.append(Notice("LIFETIMES_FEW", text))
         return tuple(found)

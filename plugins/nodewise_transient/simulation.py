@@ -8,18 +8,29 @@ variants of a job that are compared at one seed meet the same luck, so their dif
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from scipy.special import ndtri
 
 from nodewise.plugin import Floats
-from nodewise_transient._events import COLUMNS, LIVES, Cluster, Rules, Run, simulate_runs
+from nodewise_transient._events import COLUMNS, LIVES, simulate_runs
+from nodewise_transient._state import Cluster, Rules, Run
 from nodewise_transient.job import Job
+from nodewise_transient.prices import PriceSeries
 
 __all__ = ["Breakdown", "Outcome", "Spread", "simulate"]
 
+_FIRST_CHUNK: Final = 64
 _CHUNK: Final = 4096
+_MOST_CHANCES: Final = 1 << 22
+"""Chances drawn at once: 32 MiB."""
+_LOOK_EVERY_S: Final = 0.05
+"""Runs between two looks at the clock: more while they take less than this, fewer where they take long."""
+_ROUNDING: Final = 1e-9
 _CHIEF: Final = {"none": 0, "fail": 1, "rollback": 2, "re-elect": 3}
 
 
@@ -42,7 +53,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
-    """Mean seconds of the runs that finished; they add up to the mean time."""
+    """Mean seconds of the runs that finished; they add up to the mean time.
+
+    Less than 0 are degraded where those that replace the lost are faster.
+    """
 
     compute_s: float
     degraded_s: float
@@ -62,7 +76,7 @@ class Outcome:
     cost : (runs,) dollars, of failed runs what they cost until then.
     losses : (runs,) workers lost, at the provider's cap too.
     parts_s : (runs, 4) running and saving that was kept, work lost, time stalled.
-    ideal_s : the job without losses and saves.
+    ideal_s : (runs,) the job without losses and saves, at the run's pace.
     """
 
     end_s: Floats
@@ -70,7 +84,7 @@ class Outcome:
     cost: Floats
     losses: Floats
     parts_s: Floats
-    ideal_s: float
+    ideal_s: Floats
 
     @property
     def p_failure(self) -> float:
@@ -103,17 +117,35 @@ class Outcome:
         if not done.any():
             return None
         running, saving, lost, stalled = self.parts_s[done].mean(axis=0).tolist()
+        ideal_s = float(self.ideal_s[done].mean())
+        degraded_s = running - ideal_s
+        if abs(degraded_s) < _ROUNDING * ideal_s:
+            degraded_s = 0.0
         return Breakdown(
-            compute_s=self.ideal_s,
-            degraded_s=running - self.ideal_s,
+            compute_s=ideal_s,
+            degraded_s=degraded_s,
             checkpoint_s=saving,
             lost_work_s=lost,
             restart_s=stalled,
         )
 
 
-def simulate(job: Job, *, runs: int = 10_000, seed: int = 0) -> Outcome:
-    """Run a job so many times."""
+def simulate(
+    job: Job,
+    *,
+    runs: int = 10_000,
+    seed: int = 0,
+    log_spread: float = 0.0,
+    look: Callable[[], None] | None = None,
+) -> Outcome:
+    """Run a job so many times.
+
+    Parameters
+    ----------
+    log_spread : standard deviation of ln(speed), where speeds are known no better: every run has a pace of its own, one
+        of as many evenly spaced quantiles of a log-normal law as there are runs.
+    look : called now and then; what it raises ends the simulation.
+    """
     if runs < 1:
         raise ValueError(f"runs must be at least 1, got {runs}")
     cluster, rules = _cluster(job), _rules(job)
@@ -121,25 +153,38 @@ def simulate(job: Job, *, runs: int = 10_000, seed: int = 0) -> Outcome:
     scratch = Run(
         alive=np.empty(workers, dtype=np.int64),
         lives_drawn=np.empty(workers, dtype=np.int64),
+        group=np.empty(workers, dtype=np.int64),
         taken=np.empty(workers, dtype=np.int64),
         next_s=np.empty(workers),
         since_s=np.empty(workers),
         work=np.empty(7),
-        clock=np.empty(4),
+        clock=np.empty(5),
         counts=np.empty(4, dtype=np.int64),
     )
-    ahead, later = (np.random.Generator(np.random.PCG64(each)) for each in np.random.SeedSequence(seed).spawn(2))
+    ahead, later, order = (np.random.Generator(np.random.PCG64(each)) for each in np.random.SeedSequence(seed).spawn(3))
     rows = np.empty((runs, len(COLUMNS)))
-    for start in range(0, runs, _CHUNK):
-        chunk = rows[start : start + _CHUNK]
-        simulate_runs(cluster, rules, scratch, ahead.random((len(chunk), workers * LIVES)), later, chunk)
+    paces = np.ones(runs)
+    if log_spread > 0.0:
+        paces = np.exp(log_spread * ndtri((order.permutation(runs) + 0.5) / runs))
+    most = max(min(_CHUNK, _MOST_CHANCES // max(workers * LIVES, 1)), 1)
+    start, size = 0, min(_FIRST_CHUNK, most)
+    while start < runs:
+        if look is not None:
+            look()
+        began_s = time.perf_counter()
+        chunk = rows[start : start + size]
+        # Chances come row by row: how many runs are made at once changes none of them.
+        chances = ahead.random((len(chunk), workers * LIVES))
+        simulate_runs(cluster, rules, scratch, chances, paces[start : start + size], later, chunk)
+        start += size
+        size = min(2 * size, most) if time.perf_counter() - began_s < _LOOK_EVERY_S else max(size // 4, 1)
     return Outcome(
         end_s=rows[:, 0],
         finished=rows[:, 1],
         cost=rows[:, 2],
         losses=rows[:, 3],
         parts_s=rows[:, 4:],
-        ideal_s=job.ideal_s,
+        ideal_s=job.ideal_s / paces,
     )
 
 
@@ -159,8 +204,15 @@ def _cluster(job: Job) -> Cluster:
     laws = [group.lifetime for group in job.groups]
     ages = [group.age_s(worker) for group in job.groups for worker in range(group.count)]
     of_worker = np.repeat(np.arange(len(counts)), counts)
+    series = [
+        group.prices or PriceSeries(since_s=np.zeros(1), per_h=np.array([group.price_per_h])) for group in job.groups
+    ]
+    changes = [
+        group.changes_s[worker] if group.changes_s else () for group in job.groups for worker in range(group.count)
+    ]
     return Cluster(
         group=of_worker,
+        joins=np.array([at if group.joins is None else group.joins for at, group in enumerate(job.groups)]),
         stride=np.array([stride // job.speeds.itemsize for stride in np.ascontiguousarray(job.speeds).strides]),
         gone_before=np.array([float(laws[group].revoked_by(age)) for group, age in zip(of_worker.tolist(), ages)]),
         age_s=np.array(ages, dtype=np.float64),
@@ -171,8 +223,14 @@ def _cluster(job: Job) -> Cluster:
         delays_s=np.array([delay for group in job.groups for delay in group.replacement_s], dtype=np.float64),
         first_delay=np.cumsum([0, *(len(group.replacement_s) for group in job.groups)]),
         bills_startup=np.array([int(group.bills_startup) for group in job.groups]),
-        price_per_s=np.array([group.price_per_h / 3600.0 for group in job.groups]),
-        speeds=np.ascontiguousarray(job.speeds, dtype=np.float64).ravel(),
+        price_per_s=np.concatenate([each.per_h for each in series]) / 3600.0,
+        price_since_s=np.concatenate([each.since_s for each in series]),
+        paid_before=np.concatenate([each.integral(0.0, each.since_s) for each in series]),
+        first_price=np.cumsum([0, *(len(each.per_h) for each in series)]),
+        changes_s=np.array([time for each in changes for time in each], dtype=np.float64),
+        first_change=np.cumsum([0, *map(len, changes)]),
+        # A copy: kernels are compiled for arrays that may be written to.
+        speeds=np.array(job.speeds, dtype=np.float64).ravel(),
     )
 
 

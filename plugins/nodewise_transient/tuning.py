@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
@@ -15,19 +16,25 @@ __all__ = ["best_interval_steps"]
 
 
 def best_interval_steps(
-    job: Job, *, objective: Literal["time", "cost"], runs: int = 2000, seed: int = 0
+    job: Job,
+    *,
+    objective: Literal["time", "cost"],
+    runs: int = 2000,
+    seed: int = 0,
+    look: Callable[[], None] | None = None,
 ) -> tuple[float, float]:
     """Steps between saves that minimise the mean time or cost, and that mean.
 
     Runs that fail count as never done. Intervals that part the work into whole numbers of equal segments are compared,
     from one segment to saves that take half of the time. Losses at a constant rate have a closed form
-    (`intervals.exact_s`), attempts on new machines an exact one (`intervals.best_segments`).
+    (`intervals.exact_s`), attempts on new machines an exact one (`intervals.best_segments`). ``look`` is called now and
+    then; what it raises ends the search.
     """
     most = max(1.0, job.ideal_s / max(job.checkpoints.stall_s, 1e-3 * job.ideal_s))
 
     def mean(segments: int) -> float:
         saves = replace(job.checkpoints, interval_steps=job.steps / segments)
-        outcome = simulate(replace(job, checkpoints=saves), runs=runs, seed=seed)
+        outcome = simulate(replace(job, checkpoints=saves), runs=runs, seed=seed, look=look)
         found = outcome.time_s if objective == "time" else outcome.dollars
         done = 1.0 - outcome.p_failure
         return found.mean / done if done > 0.0 else math.inf

@@ -266,7 +266,7 @@ def test_an_allow_list_lets_in_whom_it_names_and_an_empty_one_nobody(
 
 
 def test_broken_plugins_are_left_out_and_the_others_work(crowd: Stubs) -> None:
-    shipped = {"auto", "partitioning", "queueing", "replay", "scaling", "unseen"}
+    shipped = {"auto", "partitioning", "queueing", "replay", "scaling", "transient", "unseen"}
     rules = {"batch-line", "constant-utilisation", "last-known", "power-law"}
     assert {*shipped, *rules, "well", *LIARS} == set(listed(crowd))
     reply = crowd.prediction.ListPlugins(pb.ListPluginsRequest())

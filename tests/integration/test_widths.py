@@ -16,7 +16,7 @@ from nodewise_cli.app import app
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
-OF_HEADINGS = re.compile(r"90\s+%\s+(?:interval|covers)|±\s+95\s+%|p99")
+OF_HEADINGS = re.compile(r"90\s+%\s+(?:interval|covers)|±\s+95\s+%|p9[09]")
 ROOM = 1000
 # Arguments, and the views that are shown.
 COMMANDS: dict[str, tuple[list[str | Path], str]] = {
@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[list[str | Path], str]] = {
     "backtest": (["backtest", EXAMPLES / "testbed.csv", "--estimator", "all"], "backtest"),
     "schedule": (["schedule", EXAMPLES / "schedule.json"], "schedule"),
     "plan": (["plan", EXAMPLES / "plan_22b_64_devices.json"], "plan"),
+    "spot": (["spot", EXAMPLES / "spot.json", "--runs", "500"], "spot"),
     "simulate": (["simulate", EXAMPLES / "simulation" / "simulate.json", "--repetitions", "2"], "simulation"),
     "replay": (["replay", EXAMPLES / "traces"], "replay"),
     "diagnose": (["diagnose", EXAMPLES / "traces"], "diagnose"),

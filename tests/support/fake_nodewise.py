@@ -21,6 +21,7 @@ from grpc_status import rpc_status
 from nodewise_client import AsyncClient, Client
 from nodewise_protos.v1 import prediction_service_pb2, profile_service_pb2, schedule_service_pb2
 from nodewise_protos.v1beta1 import (
+    completion_service_pb2,
     diagnosis_service_pb2,
     evaluation_service_pb2,
     plan_service_pb2,
@@ -33,6 +34,7 @@ SERVICES = tuple(
         prediction_service_pb2,
         profile_service_pb2,
         schedule_service_pb2,
+        completion_service_pb2,
         diagnosis_service_pb2,
         evaluation_service_pb2,
         plan_service_pb2,

@@ -25,6 +25,7 @@ from nodewise_protos.v1 import (
     schedule_service_pb2_grpc,
 )
 from nodewise_protos.v1beta1 import (
+    completion_service_pb2_grpc,
     diagnosis_service_pb2_grpc,
     evaluation_service_pb2_grpc,
     plan_service_pb2_grpc,
@@ -67,6 +68,7 @@ class Stubs:
         self.profile = profile_service_pb2_grpc.ProfileServiceStub(self.channel)
         self.schedule = schedule_service_pb2_grpc.ScheduleServiceStub(self.channel)
         self.simulation = simulation_service_pb2_grpc.SimulationServiceStub(self.channel)
+        self.completion = completion_service_pb2_grpc.CompletionServiceStub(self.channel)
         self.plan = plan_service_pb2_grpc.PlanServiceStub(self.channel)
         self.diagnosis = diagnosis_service_pb2_grpc.DiagnosisServiceStub(self.channel)
         self.evaluation = evaluation_service_pb2_grpc.EvaluationServiceStub(self.channel)

@@ -23,6 +23,7 @@ from nodewise_cli.commands.replay import replay
 from nodewise_cli.commands.schedule import schedule
 from nodewise_cli.commands.serve import serve
 from nodewise_cli.commands.simulate import simulate
+from nodewise_cli.commands.spot import spot
 from nodewise_cli.commands.suggest import suggest
 from nodewise_cli.commands.sweep import sweep
 from nodewise_cli.console import complain, print_error
@@ -85,6 +86,7 @@ for _command, _summary in (
     (suggest, "Suggest which runs to measure next, best first."),
     (rank, "Rank models that never ran by predicted step time."),
     (plan, "Find the best partition of a model before it is built."),
+    (spot, "Tell time, cost and risk on machines that may be taken away."),
     (schedule, "Share a cluster among jobs by predicted throughput."),
     (simulate, "Tell what policies would have done to jobs over time."),
     (sweep, "Compare policies over loads, seeds and prediction errors."),

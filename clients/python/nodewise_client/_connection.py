@@ -16,6 +16,7 @@ from google.protobuf import wrappers_pb2
 from nodewise_client._version import version
 from nodewise_protos.v1 import prediction_service_pb2_grpc, profile_service_pb2_grpc, schedule_service_pb2_grpc
 from nodewise_protos.v1beta1 import (
+    completion_service_pb2_grpc,
     diagnosis_service_pb2_grpc,
     evaluation_service_pb2_grpc,
     plan_service_pb2_grpc,
@@ -31,6 +32,7 @@ _STUBS: Final[tuple[Any, ...]] = (
     prediction_service_pb2_grpc.PredictionServiceStub,
     profile_service_pb2_grpc.ProfileServiceStub,
     schedule_service_pb2_grpc.ScheduleServiceStub,
+    completion_service_pb2_grpc.CompletionServiceStub,
     simulation_service_pb2_grpc.SimulationServiceStub,
     plan_service_pb2_grpc.PlanServiceStub,
     diagnosis_service_pb2_grpc.DiagnosisServiceStub,

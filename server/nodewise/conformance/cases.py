@@ -9,6 +9,7 @@ from importlib import metadata
 from types import MappingProxyType
 from typing import Any, Final
 
+from nodewise.conformance.completions import COMPLETION_CHECKS
 from nodewise.conformance.diagnosers import DIAGNOSER_CHECKS
 from nodewise.conformance.estimators import ESTIMATOR_CHECKS
 from nodewise.conformance.evidence import Evidence
@@ -116,9 +117,10 @@ def _cases(registry: Registry, evidence: Evidence | None) -> list[Case]:
     found = [_left_out(problem.kind, problem.name, problem.message) for problem in registry.problems]
     for kind, (attribute, checks) in _CHECKS.items():
         for name, loaded in getattr(registry, attribute).items():
+            other = kind == "estimator" and not loaded.record.predicts
             found += [
                 Case(kind, name, check, lambda run=run, loaded=loaded: run(loaded, asked))  # type: ignore[misc]  # defaults
-                for check, run in checks.items()
+                for check, run in (COMPLETION_CHECKS if other else checks).items()
             ]
     return found or [
         _left_out("plugin", "", "it registers nothing: no hook that is marked with @hookimpl returns records")

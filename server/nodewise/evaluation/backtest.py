@@ -139,7 +139,7 @@ def _told(lessons: Sequence[Learned], runs: Sequence[tuple[str, Sequence[_CaseRe
 def _names(answers: Answers, estimators: Sequence[str]) -> list[str]:
     names: dict[str, None] = {}
     for asked in estimators or (AUTO,):
-        for name in answers.registry.estimators if asked == ALL else (asked,):
+        for name in answers.registry.predicting if asked == ALL else (asked,):
             if name != AUTO:
                 answers.estimators.named(name)
             names[name] = None

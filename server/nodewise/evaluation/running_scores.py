@@ -25,7 +25,7 @@ spread."""
 
 def auto_version(registry: Registry) -> str:
     """The version that ``auto`` is scored under: the estimators that it chooses among, with theirs."""
-    return ", ".join(f"{name} {loaded.record.version}" for name, loaded in sorted(registry.estimators.items()))
+    return ", ".join(f"{name} {loaded.record.version}" for name, loaded in sorted(registry.predicting.items()))
 
 
 def arrived(

@@ -111,6 +111,11 @@ class Registry:
     problems: tuple[PluginProblem, ...] = ()
 
     @property
+    def predicting(self) -> Mapping[str, Loaded[EstimatorRecord]]:
+        """Estimators that predict throughput: who is asked where nobody is named."""
+        return {name: loaded for name, loaded in self.estimators.items() if loaded.record.predicts}
+
+    @property
     def by_kind(self) -> Mapping[str, Mapping[str, Loaded[Any]]]:
         """All of them by the kinds that the contract lists."""
         return {

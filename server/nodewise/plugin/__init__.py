@@ -24,21 +24,26 @@ Example
 from nodewise.domain.architectures import *
 from nodewise.domain.budget import *
 from nodewise.domain.columns import *
+from nodewise.domain.completion_offers import *
+from nodewise.domain.completions import *
 from nodewise.domain.configurations import *
 from nodewise.domain.diagnosis import *
 from nodewise.domain.errors import NodewiseError as NodewiseError
 from nodewise.domain.errors import Reason as Reason
 from nodewise.domain.errors import Refusal as Refusal
 from nodewise.domain.errors import Violation as Violation
+from nodewise.domain.lifetimes import *
 from nodewise.domain.planning import *
 from nodewise.domain.predictions import *
 from nodewise.domain.profile import *
 from nodewise.domain.replay import *
 from nodewise.domain.schedule import *
 from nodewise.domain.trace import *
+from nodewise.domain.transitions import *
 from nodewise.domain.workload import *
 from nodewise.plugin.architectures import *
 from nodewise.plugin.catalogue import *
+from nodewise.plugin.completions import *
 from nodewise.plugin.diagnosers import *
 from nodewise.plugin.estimators import *
 from nodewise.plugin.hooks import *

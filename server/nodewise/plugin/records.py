@@ -59,12 +59,14 @@ class EstimatorRecord(_Record):
 
     ``columns`` are the fields of Configurations that it takes into account (``groups`` for workers that differ). Rows
     that state another one are refused before it sees them: an answer that ignores what was asked would be wrong without
-    anyone noticing.
+    anyone noticing. ``predicts`` False = it tells something else than throughput: nobody but who names it asks it, so
+    it takes no part where estimators are chosen, tried and scored.
     """
 
     estimator: Estimator
     capabilities: frozenset[str] = frozenset()
     columns: frozenset[str] = BASIC_COLUMNS
+    predicts: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

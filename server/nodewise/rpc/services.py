@@ -14,6 +14,7 @@ from google.protobuf.message_factory import GetMessageClass
 from nodewise.rpc.calls import Method, generic_handler
 from nodewise_protos.v1 import prediction_service_pb2, profile_service_pb2, schedule_service_pb2
 from nodewise_protos.v1beta1 import (
+    completion_service_pb2,
     diagnosis_service_pb2,
     evaluation_service_pb2,
     plan_service_pb2,
@@ -33,6 +34,7 @@ _DESCRIPTORS: Final = {
         schedule_service_pb2,
         simulation_service_pb2,
         plan_service_pb2,
+        completion_service_pb2,
         diagnosis_service_pb2,
         evaluation_service_pb2,
     )

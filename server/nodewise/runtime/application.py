@@ -25,6 +25,7 @@ from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.calls import run_in
+from nodewise.rpc.completions import Completions
 from nodewise.rpc.diagnoses import Diagnoses
 from nodewise.rpc.evaluations import Evaluations
 from nodewise.rpc.listing import Listing
@@ -209,6 +210,7 @@ class Application:
             self._profiles,
             Schedules(self._answers, sources, self._limits, self._work, policy),
             Simulations(self._answers, sources, self._limits, self._compute, policy),
+            Completions(self._answers, sources, self._compute),
             Plans(self._answers, sources, self._limits, self._compute),
             Diagnoses(sources, self._compute),
             Evaluations(self._compute),

@@ -160,7 +160,7 @@ class Scoring:
             return sums
         registry = self._answers.registry
         versions = {AUTO: auto_version(registry)}
-        versions.update({name: loaded.record.version for name, loaded in registry.estimators.items()})
+        versions.update({name: loaded.record.version for name, loaded in registry.predicting.items()})
         for name, version in versions.items():
             sums[name, version] = self._asked(name, before, observations, commit)
             if self._stopped.done():

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from nodewise_transient.hybrid import hybrid_s
 from nodewise_transient.job import Checkpoints, Group, Job
 from nodewise_transient.lifetimes import Lifetime, tabulated, weibull
 from nodewise_transient.loss import Burst, ChiefLoss, Reaction
+from nodewise_transient.prices import PriceSeries
 from nodewise_transient.provenance import Provenance
 from nodewise_transient.simulation import simulate
 from nodewise_transient.walk import finish_s, losses_to_changes
@@ -160,3 +162,82 @@ def test_more_runs_shrink_the_error_as_their_root() -> None:
     job = Job(steps=4 * 14_400.0, groups=(Group(count=4, lifetime=law, replacement_s=(165.0,)),), speeds=np.arange(5.0))
     few, many = (simulate(job, runs=runs).time_s.standard_error for runs in (1000, 100_000))
     assert 0.08 < many / few < 0.125
+
+
+@st.composite
+def moving_jobs(draw: st.DrawFn) -> Job:
+    """Up to three groups whose losses may go on in another; prices may change."""
+    places = draw(st.integers(1, 3))
+    counts = [draw(st.integers(1, 3)), *(draw(st.integers(0, 2)) for _ in range(places - 1))]
+    groups = []
+    for count in counts:
+        changes = sorted(draw(st.lists(st.floats(1.0, 1e5), min_size=0, max_size=3, unique=True)))
+        per_h = [draw(st.floats(0.0, 5.0)) for _ in range(len(changes) + 1)]
+        groups.append(
+            Group(
+                count=count,
+                lifetime=draw(laws),
+                replacement_s=(draw(st.floats(0.0, 600.0)),),
+                joins=draw(st.integers(0, places - 1)),
+                bills_startup=draw(st.booleans()),
+                prices=PriceSeries(since_s=np.array([0.0, *changes]), per_h=np.array(per_h)),
+            )
+        )
+    bare = Job(steps=1.0, groups=tuple(groups), speeds=np.ones(capacities(groups)))
+    speeds = np.indices(bare.speeds.shape).sum(axis=0).astype(np.float64)
+    return replace(bare, steps=sum(counts) * draw(st.floats(600.0, 40_000.0)), speeds=speeds, horizon_s=4e6)
+
+
+def capacities(groups: list[Group]) -> tuple[int, ...]:
+    """Entries of the table of speeds along each group."""
+    held = [0] * len(groups)
+    for start, group in enumerate(groups):
+        at, seen = start, set[int]()
+        while at not in seen:
+            seen.add(at)
+            held[at] += group.count
+            at = groups[at].joins or 0
+    return tuple(each + 1 for each in held)
+
+
+@QUICK
+@given(moving_jobs(), st.integers(0, 3))
+def test_moves_and_prices_keep_time_and_money(job: Job, seed: int) -> None:
+    outcome = simulate(job, runs=40, seed=seed)
+    again = simulate(job, runs=40, seed=seed)
+    np.testing.assert_array_equal(outcome.cost, again.cost)
+    np.testing.assert_allclose(outcome.parts_s.sum(axis=1), outcome.end_s, rtol=1e-9)
+    done = outcome.finished > 0.0
+    assert np.all(outcome.end_s[done] >= job.ideal_s * (1.0 - 1e-9))
+    everybody = sum(group.count for group in job.groups)
+    dearest = max(float(group.prices.per_h.max()) for group in job.groups if group.prices is not None)
+    assert np.all(outcome.cost <= everybody * dearest * outcome.end_s / 3600.0 * (1.0 + 1e-9) + 1e-9)
+
+
+@QUICK
+@given(jobs(), st.lists(st.floats(600.0, 1e6), min_size=2, max_size=5), st.floats(0.0, 0.5))
+def test_later_deadlines_are_kept_at_least_as_likely(job: Job, deadlines: list[float], log_spread: float) -> None:
+    outcome = simulate(job, runs=50, log_spread=log_spread)
+    shares = [outcome.p_deadline(deadline) for deadline in sorted(deadlines)]
+    assert shares == sorted(shares)
+    assert shares[-1] <= 1.0 - outcome.p_failure + 1e-12
+
+
+@QUICK
+@given(jobs(), st.lists(st.floats(1.0, 1e5), min_size=1, max_size=4, unique=True))
+def test_recorded_losses_are_walked_exactly(job: Job, times: list[float]) -> None:
+    workers = job.groups[0].count
+    lost = sorted(times)[:workers]
+    changes = tuple((time,) for time in lost) + ((math.inf,),) * (workers - len(lost))
+    known = replace(
+        job,
+        groups=(Group(count=workers, changes_s=changes),),
+        reaction=Reaction(),
+        chief=ChiefLoss(),
+        checkpoints=Checkpoints(),
+        burst=Burst(),
+        horizon_s=math.inf,
+    )
+    outcome = simulate(known, runs=1)
+    walked = float(finish_s(*losses_to_changes(lost, job.speeds), job.steps))
+    assert outcome.end_s[0] == pytest.approx(walked) if math.isfinite(walked) else outcome.p_failure == 1.0

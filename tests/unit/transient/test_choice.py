@@ -1,4 +1,4 @@
-"""Choosing: offers at the same luck, and policies over time."""
+"""Choosing: policies over time."""
 
 from __future__ import annotations
 
@@ -8,19 +8,9 @@ import numpy as np
 import pytest
 
 from nodewise_transient.deadlines import Deadline, Rule, availability_states, learn_chain, plan, play_rule
-from nodewise_transient.job import Group, Job
-from nodewise_transient.lifetimes import exponential
-from nodewise_transient.offers import Offer, cheapest, evaluate, frontier
-from nodewise_transient.provenance import Provenance
 
 TICK_S = 600.0
 JOB = Deadline(work_s=24 * 3600.0, deadline_s=36 * 3600.0, switch_s=300.0, spot_share=0.3, tick_s=TICK_S)
-
-
-def offer(name: str, count: int, mean_h: float, price_per_h: float) -> Offer:
-    law = exponential(mean_h * 3600.0, provenance=Provenance(data_set="stated"))
-    groups = (Group(count=count, lifetime=law, price_per_h=price_per_h, replacement_s=(200.0,)),)
-    return Offer(name=name, job=Job(steps=8 * 3600.0, groups=groups, speeds=np.arange(count + 1.0)))
 
 
 def record(up_h: float, down_h: float, ticks: int = 5000, seed: int = 0) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -31,27 +21,6 @@ def record(up_h: float, down_h: float, ticks: int = 5000, seed: int = 0) -> np.n
         found.append(float(has))
         has = has ^ (rng.random() < TICK_S / 3600.0 / (up_h if has else down_h))
     return availability_states(np.array(found), TICK_S)
-
-
-def test_offers_answer_alone_as_together_and_the_frontier_holds_the_best() -> None:
-    offers = [offer("slow", 1, 1e6, 1.0), offer("fast", 8, 1e6, 1.5), offer("worse", 8, 2.0, 1.6)]
-    found = evaluate(offers, deadline_s=2 * 3600.0, runs=500)
-    alone = evaluate(offers[2:], deadline_s=2 * 3600.0, runs=500)
-    assert alone.mean_s[0] == found.mean_s[2]
-    assert found.efficient.tolist() == [True, True, False]
-    assert cheapest(found, confidence=0.95) == 1
-    assert cheapest(evaluate(offers[:1], deadline_s=3600.0, runs=500), confidence=0.95) is None
-
-
-def test_few_runs_do_not_promise_much() -> None:
-    found = evaluate([offer("sure", 8, 1e9, 1.0)], deadline_s=1e9, runs=50)
-    assert cheapest(found, confidence=0.95) is None
-    assert cheapest(found, confidence=0.9) == 0
-
-
-def test_rows_that_are_dominated_are_not_on_the_frontier() -> None:
-    costs = np.array([[1.0, 2.0], [2.0, 1.0], [2.0, 2.0], [1.0, 2.0]])
-    assert frontier(costs).tolist() == [True, True, False, True]
 
 
 @pytest.mark.parametrize(("up_h", "down_h"), [(1.0, 3.0), (2.0, 2.0), (8.0, 1.0)])

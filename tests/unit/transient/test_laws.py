@@ -89,9 +89,11 @@ def test_nobody_revoked_tells_no_law() -> None:
 def test_provenance_warns_where_lifetimes_are_used_elsewhere_or_late() -> None:
     origin = Provenance(data_set="x", device="K80", place="us-east1", measured=date(2019, 12, 1), machines=30)
     here = origin.warnings(device="K80", place="us-east1", today=date(2019, 12, 20))
-    assert here == ("30 lifetimes: shares revoked are known to ±0.09",)
+    assert [notice.message for notice in here] == ["30 lifetimes: shares revoked are known to ±0.09"]
     there = origin.warnings(device="P100", place="us-west1", today=date(2026, 1, 1))
-    assert [part in " ".join(there) for part in ("do not carry over", "not of P100", "stale")] == [True] * 3
+    assert [
+        part in " ".join(notice.message for notice in there) for part in ("do not carry over", "not of P100", "stale")
+    ] == [True] * 3
 
 
 def test_renewals_of_a_constant_hazard_are_a_line_and_with_gaps_their_rate() -> None:

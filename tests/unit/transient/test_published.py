@@ -8,16 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nodewise.plugin import AvailabilityRecord, CompletionTerms, HybridTimes, OnDemandQuestion
 from nodewise_transient.deterministic import expect
+from nodewise_transient.estimator import TransientEstimator
 from nodewise_transient.fitting import choose, empirical, fit
 from nodewise_transient.hybrid import feasible, hybrid_s
 from nodewise_transient.job import Group, Job
 from nodewise_transient.loss import ChiefLoss
 from nodewise_transient.provenance import Provenance
 from nodewise_transient.simulation import simulate
+from nodewise_transient.traces import Availability
 from nodewise_transient.walk import finish_s
 from transient_errors import icac_errors, left_out_saves, left_out_speeds, policy_ratios
-from transient_tables import lifetimes, p3_fleet, spot_runs, switch_runs
+from transient_tables import availability, lifetimes, p3_fleet, spot_runs, switch_runs
 
 DATA = Path(os.environ.get("NODEWISE_DATA", "/nonexistent"))
 FOLDER = DATA / "transient"
@@ -125,7 +128,9 @@ def test_lifetimes_of_another_campaign_mislead_and_the_answer_says_so() -> None:
     outcome = simulate(job)
     assert outcome.p_failure > 0.4  # one of 32 was seen
     assert outcome.time_s.p90 == np.inf
-    assert any("do not carry over" in said for said in law.provenance.warnings(device="K80", place="GCP us-east1-c"))
+    assert any(
+        "do not carry over" in said.message for said in law.provenance.warnings(device="K80", place="GCP us-east1-c")
+    )
 
 
 def test_saves_of_a_model_left_out_are_told_within_seven_percent() -> None:
@@ -163,3 +168,40 @@ def test_the_plan_spends_no_more_than_any_fixed_rule_and_is_never_late() -> None
         ratios.append(cost["planned"] / min(value for rule, value in cost.items() if rule != "planned"))
     assert np.mean(ratios) <= 0.96
     assert np.max(ratios) <= 1.02
+
+
+def test_the_estimator_plays_the_same_rules_on_recorded_availability() -> None:
+    records = {name: (grain, record) for _, name, grain, record in availability(FOLDER)}
+    ratios = []
+    for grain, record in records.values():
+        needed = max(1, int(record.instances.max()) // 2)
+        question = OnDemandQuestion(
+            work_s=24 * 3600.0,
+            deadline_s=36 * 3600.0,
+            switch_s=360.0,
+            spot_per_h=0.3,
+            on_demand_per_h=1.0,
+            availability=stated(record),
+            learned_from=tuple(stated(other) for _, other in records.values() if other is not record),
+            nodes_needed=needed,
+            tick_s=grain * max(1, round(600.0 / grain)),
+            starts=100,
+        )
+        found = TransientEstimator().play(question, CompletionTerms())
+        costs = {rule.rule: rule.cost_mean for rule in reversed(found.rules)}
+        assert all(rule.late_ratio == 0.0 for rule in found.rules)
+        ratios.append(costs.pop("planned") / min(costs.values()))
+    assert np.mean(ratios) <= 1.02
+
+
+def stated(record: Availability) -> AvailabilityRecord:
+    """A record as a question states it."""
+    since, nodes = tuple(record.since_s.tolist()), tuple(record.instances.tolist())
+    return AvailabilityRecord(since_s=since, nodes=nodes, length_s=record.length_s)
+
+
+def test_the_estimator_tells_switch_points() -> None:
+    synchronous_s, asynchronous_s, times, _ = switch_runs(FOLDER)
+    question = HybridTimes(synchronous_s=synchronous_s, asynchronous_s=asynchronous_s, fractions=tuple(times))
+    told = np.array([point.time_s for point in TransientEstimator().switch(question).points])
+    assert np.abs(told / np.array(list(times.values())) - 1.0).mean() < 0.02

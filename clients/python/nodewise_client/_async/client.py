@@ -278,6 +278,12 @@ class AsyncClient(AsyncCalls):
         """Tell what a policy would have done to jobs that arrive over time; `on_progress` hears how far it is."""
         return await self._answer(request, on_progress, simulation_answer, timeout_s)
 
+    async def estimate_completion(
+        self, request: values.EstimateCompletionRequest, *, timeout_s: float | None = None
+    ) -> values.EstimateCompletionResponse:
+        """Time, cost and risk of a job on offers of machines that can be taken away, and the offer to take."""
+        return await self._unary(request, values.EstimateCompletionResponse, timeout_s)
+
     async def list_policies(self, *, timeout_s: float | None = None) -> values.ListPoliciesResponse:
         """The policies that can be asked, with their parameters."""
         return await self._listed(values.ListPoliciesRequest(), values.ListPoliciesResponse, timeout_s)

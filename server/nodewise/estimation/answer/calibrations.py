@@ -22,7 +22,7 @@ def calibrations_of(
     """Try every estimator on every profile that allows it; those that nothing was tried on are left out."""
     answers = Answers(registry, catalogue=catalogue, priors=priors, capacity=MODELS_KEPT)
     found = {}
-    for name in registry.estimators:
+    for name in registry.predicting:
         calibration = calibrated(profiles, answers.alone(name))
         if calibration.jobs:
             found[name] = calibration

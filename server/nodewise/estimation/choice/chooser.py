@@ -150,7 +150,7 @@ class Chooser:
         """What the estimators say that can answer, by name."""
         able: dict[str, Assessment] = {}
         refusals: list[tuple[str, Refusal]] = []
-        for name in self._estimators.registry.estimators:
+        for name in self._estimators.registry.predicting:
             if name == question.terms.estimator:
                 continue
             try:

@@ -1,0 +1,51 @@
+"""`nodewise spot`: time, cost and risk of a job on machines that can be taken away, and the offer to take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from nodewise_cli.commands.options import TEN_MINUTES, Call
+from nodewise_cli.failures import RefusedAnswer
+from nodewise_cli.inputs.documents import read_value
+from nodewise_cli.pictures.figures import checked_plot
+from nodewise_cli.pictures.spot import draw
+from nodewise_cli.views.spot import document, show
+from nodewise_cli.waiting import waiting
+from nodewise_client import EstimateCompletionRequest, RowStatus
+
+__all__ = ["spot"]
+
+
+def spot(
+    spec: Annotated[Path, Argument(metavar="SPEC.json", help="JSON of nodewise.v1beta1.EstimateCompletionRequest.")],
+    runs: Annotated[
+        int | None, Option(min=1, max=1_000_000, help="Runs of each offer instead of the specification's.")
+    ] = None,
+    plot: Annotated[
+        Path | None, Option(metavar="FILE.svg", help="Draw cost against time, with the risk of each offer.")
+    ] = None,
+    call: Call = TEN_MINUTES,
+) -> None:
+    """Tell time, cost and risk of a job on offers of machines that can be taken away, and the offer to take.
+
+    The profile is a stored one's name ({"profileId": ...}), the profile itself ({"content": ...}), or a job of a
+    measurements table beside the specification ({"table": "file.csv", "job": ...}); offers may state speeds instead.
+    """
+    request = read_value(spec, EstimateCompletionRequest)
+    checked_plot(plot)
+    if runs is not None:
+        request = replace(request, runs_count=runs)
+    with call.connected() as client, waiting("estimating"):
+        result = client.estimate_completion(request, timeout_s=call.timeout_s)
+    if plot is not None:
+        draw(plot, result)
+    call.tell(document, show, result)
+    refused = [row for row in result.rows if row.status is not RowStatus.ANSWERED]
+    if refused and len(refused) == len(result.rows):
+        problem = refused[0].problem
+        why = "" if problem is None else problem.message
+        raise RefusedAnswer(f"every offer was refused: {why}", reason="" if problem is None else problem.reason)

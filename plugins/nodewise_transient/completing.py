@@ -1,0 +1,279 @@
+"""What becomes of a job on an offer: from the question's words to the job's mathematics, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, Literal
+
+import numpy as np
+
+from nodewise.plugin import (
+    ChiefLoss,
+    Completion,
+    CompletionBreakdown,
+    CompletionCase,
+    CompletionGroup,
+    CompletionOffer,
+    CompletionSaves,
+    CompletionSpread,
+    CompletionTerms,
+    LossReaction,
+    NodewiseError,
+    Notice,
+    Reason,
+    Refusal,
+    SavedBytes,
+)
+from nodewise_transient.deterministic import expect
+from nodewise_transient.intervals import daly_s, exact_s, young_s
+from nodewise_transient.job import Checkpoints, Group, Job
+from nodewise_transient.loss import ASYNCHRONOUS, Burst, Reaction, elastic, synchronous
+from nodewise_transient.loss import ChiefLoss as ChiefRule
+from nodewise_transient.prices import PriceSeries
+from nodewise_transient.saving import fit_saves
+from nodewise_transient.simulation import Breakdown, Spread, simulate
+from nodewise_transient.stated import Lives, lives_of
+from nodewise_transient.tuning import best_interval_steps
+
+__all__ = ["completed"]
+
+GIVE_UP: Final = 100.0
+"""Times the length without losses after which a run counts as never done, where the question does not say when."""
+TUNING_RUNS: Final = 2000
+"""Runs behind the choice of an interval: variants meet the same luck, so that few tell them apart."""
+_CHIEF: Final[dict[ChiefLoss, Literal["none", "fail", "rollback", "re-elect"]]] = {
+    ChiefLoss.NONE: "none",
+    ChiefLoss.FAIL: "fail",
+    ChiefLoss.ROLLBACK: "rollback",
+    ChiefLoss.REELECT: "re-elect",
+}
+
+
+def completed(case: CompletionCase, terms: CompletionTerms) -> Completion:
+    """Time, cost and risk of an offer.
+
+    Raises
+    ------
+    NodewiseError
+        Why it cannot be answered; DEADLINE_EXCEEDED.
+    """
+    lives = [lives_of(group, terms.now_s) for group in case.offer.groups]
+    job, chosen = _tuned(case, _job(case, lives), terms)
+    found = _simulated(job, case, lives, terms) if terms.simulates else _expected(job, case, lives)
+    warnings = [notice for each in lives for notice in each.warnings]
+    ends_s = min(each.ends_s for each in lives)
+    if math.isfinite(ends_s):
+        warnings.append(Notice("RECORD_ENDS", f"beyond the {ends_s:.0f} s of the record nothing is known to run"))
+    return replace(
+        found,
+        ideal_s=job.ideal_s,
+        checkpoints=_saves(job, found, chosen=chosen),
+        lifetimes=tuple(each.basis(at) for at, each in enumerate(lives)),
+        warnings=tuple(dict.fromkeys([*found.warnings, *warnings])),
+    )
+
+
+def _job(case: CompletionCase, lives: Sequence[Lives]) -> Job:
+    offer = case.offer
+    horizon_s = offer.horizon_s or GIVE_UP * case.samples / case.full_speed
+    stall = 0.0 if offer.checkpoints is None else _save_s(offer)
+    return Job(
+        steps=case.samples,
+        groups=tuple(_group(offer, at, each, life) for at, (each, life) in enumerate(zip(offer.groups, lives))),
+        speeds=case.speeds,
+        reaction=_reaction(offer),
+        chief=ChiefRule(policy=_CHIEF[offer.chief_loss], setup_s=offer.chief_setup_s),
+        checkpoints=_checkpoints(case, stall),
+        burst=Burst(chance=offer.burst_probability, others=offer.burst_others),
+        servers_per_h=offer.kept_per_h,
+        horizon_s=min(horizon_s, *(each.ends_s for each in lives)),
+    )
+
+
+def _group(offer: CompletionOffer, at: int, group: CompletionGroup, lives: Lives) -> Group:
+    replacement = group.replacement
+    prices = None
+    if group.prices is not None and group.prices.since_s:
+        prices = PriceSeries(since_s=np.array(group.prices.since_s), per_h=np.array(group.prices.per_h))
+    joins = offer.joined(at)
+    return Group(
+        count=group.nodes,
+        lifetime=lives.law,
+        price_per_h=group.price_per_h,
+        prices=prices,
+        ages_s=group.ages_s or (0.0,),
+        replacement_s=() if replacement is None else replacement.delays_s,
+        bills_startup=replacement is not None and replacement.bills_startup,
+        joins=None if joins == at else joins,
+        changes_s=lives.changes_s,
+    )
+
+
+def _reaction(offer: CompletionOffer) -> Reaction:
+    if offer.reaction == LossReaction.RESTART:
+        return synchronous(offer.restart_s)
+    if offer.reaction in {LossReaction.ELASTIC, LossReaction.ELASTIC_FROM_CHECKPOINT}:
+        back = offer.reaction == LossReaction.ELASTIC_FROM_CHECKPOINT
+        return elastic(offer.restart_s, rolls_back=back)
+    return ASYNCHRONOUS
+
+
+def _save_s(offer: CompletionOffer) -> float:
+    assert offer.checkpoints is not None
+    stated = offer.checkpoints.seconds
+    if not isinstance(stated, SavedBytes):
+        return stated
+    megabyte = 1e6
+    weights = np.array(stated.measured_weights_bytes) / megabyte
+    graph = np.array(stated.measured_graph_bytes) / megabyte if stated.measured_graph_bytes else None
+    law = fit_saves(stated.measured_s, weights, graph)
+    found = float(law.seconds(stated.weights_bytes / megabyte, stated.graph_bytes / megabyte))
+    if found < 0.0:
+        text = "the measured saves do not tell one of this size: their law goes below 0 there"
+        raise NodewiseError.refused(Refusal.missing(text, "checkpoints.saved.measured_seconds"))
+    return found
+
+
+def _checkpoints(case: CompletionCase, seconds: float) -> Checkpoints:
+    stated = case.offer.checkpoints
+    if stated is None:
+        return Checkpoints()
+    interval = case.samples
+    if stated.interval_samples is not None:
+        interval = stated.interval_samples
+    elif stated.interval_s is not None:
+        interval = stated.interval_s * case.full_speed
+    return Checkpoints(interval_steps=min(interval, case.samples), seconds=seconds, share_stopped=stated.stopped)
+
+
+def _tuned(case: CompletionCase, job: Job, terms: CompletionTerms) -> tuple[Job, bool]:
+    """The job with an interval between its saves; whether it was chosen."""
+    stated = case.offer.checkpoints
+    if stated is None or stated.interval_s is not None or stated.interval_samples is not None:
+        return job, False
+    if not (job.reaction.rolls_back or job.chief.policy == "rollback"):
+        return job, True  # nothing goes back to a save: the last one is enough
+    if terms.simulates:
+        runs = min(terms.runs, TUNING_RUNS)
+        best, _ = best_interval_steps(
+            job,
+            objective="cost" if terms.saves_cost else "time",
+            runs=runs,
+            seed=terms.seed,
+            look=lambda: _look(terms),
+        )
+    else:
+        found = expect(job)
+        losses = found.losses if math.isfinite(found.losses) else float(sum(group.count for group in job.groups))
+        if losses <= 0.0:
+            return job, True
+        base_s = found.time_s if math.isfinite(found.time_s) else job.ideal_s
+        between_s = base_s / losses
+        best = float(exact_s(max(job.checkpoints.stall_s, 1e-6), between_s)) * job.full_speed
+        best = job.steps / max(round(job.steps / best), 1)
+    return replace(job, checkpoints=replace(job.checkpoints, interval_steps=best)), True
+
+
+def _look(terms: CompletionTerms) -> None:
+    if terms.budget is not None and terms.budget.remaining_s() <= 0.0:
+        raise NodewiseError(Reason.DEADLINE_EXCEEDED, "the call's time was over before all runs were made")
+
+
+def _simulated(job: Job, case: CompletionCase, lives: Sequence[Lives], terms: CompletionTerms) -> Completion:
+    lucky = any(each.drawn for each in lives) or case.log_spread > 0.0
+    outcome = simulate(
+        job,
+        runs=terms.runs if lucky else 1,
+        seed=terms.seed,
+        log_spread=case.log_spread,
+        look=lambda: _look(terms),
+    )
+    deadline_s = terms.deadline_s
+    parts = outcome.breakdown
+    return Completion(
+        time_s=_spread(outcome.time_s),
+        cost=_spread(outcome.dollars),
+        ideal_s=job.ideal_s,
+        revocations_mean=outcome.expected_losses,
+        deadline_probability=None if deadline_s is None else outcome.p_deadline(deadline_s),
+        failure_probability=outcome.p_failure,
+        breakdown=None if parts is None else _breakdown(parts),
+    )
+
+
+def _breakdown(parts: Breakdown) -> CompletionBreakdown:
+    return CompletionBreakdown(
+        compute_s=parts.compute_s,
+        degraded_s=parts.degraded_s,
+        checkpoint_s=parts.checkpoint_s,
+        lost_work_s=parts.lost_work_s,
+        restart_s=parts.restart_s,
+    )
+
+
+def _expected(job: Job, case: CompletionCase, lives: Sequence[Lives]) -> Completion:
+    """Means alone; of what is recorded one run tells all."""
+    if not any(each.drawn for each in lives):
+        return replace(
+            _simulated(job, replace(case, log_spread=0.0), lives, CompletionTerms(runs=1)), failure_probability=None
+        )
+    if any(each.changes_s for each in lives) or any(group.joins is not None for group in job.groups):
+        text = "nodes that move to other groups, or whose changes are recorded beside others that are lost by chance"
+        raise _only_simulated(text)
+    if any(group.prices is not None for group in job.groups):
+        raise _only_simulated("prices that change")
+    if job.burst.others and job.burst.chance > 0.0:
+        raise _only_simulated("losses that come together")
+    found = expect(job)
+    return Completion(
+        time_s=CompletionSpread(mean=_finite(found.time_s)),
+        cost=CompletionSpread(mean=_finite(found.dollars)),
+        ideal_s=job.ideal_s,
+        revocations_mean=_finite(found.losses),
+        warnings=tuple(Notice("MEAN_IS_DOUBTFUL", text) for text in found.warnings),
+    )
+
+
+def _only_simulated(what: str) -> NodewiseError:
+    return NodewiseError.refused(Refusal.unsupported(f"{what} have no closed form: ask with MONTE_CARLO", "method"))
+
+
+def _saves(job: Job, found: Completion, *, chosen: bool) -> CompletionSaves | None:
+    saves = job.checkpoints
+    if not math.isfinite(saves.interval_steps):
+        return None
+    young = daly = None
+    losses, mean_s = _costly(job, found.revocations_mean or 0.0), found.time_s.mean
+    if losses and mean_s and saves.stall_s > 0.0:
+        young, daly = float(young_s(saves.stall_s, mean_s / losses)), float(daly_s(saves.stall_s, mean_s / losses))
+    return CompletionSaves(
+        seconds=saves.seconds,
+        interval_samples=saves.interval_steps,
+        interval_s=saves.interval_steps / job.full_speed,
+        chosen=chosen,
+        young_interval_s=young,
+        daly_interval_s=daly,
+    )
+
+
+def _costly(job: Job, losses: float) -> float:
+    """Losses after which work goes back to a save; those of the chief are taken for a mean node's."""
+    if job.reaction.rolls_back:
+        return losses
+    return losses / sum(group.count for group in job.groups) if job.chief.policy == "rollback" else 0.0
+
+
+def _spread(found: Spread) -> CompletionSpread:
+    return CompletionSpread(
+        mean=_finite(found.mean),
+        standard_error=_finite(found.standard_error),
+        p50=_finite(found.p50),
+        p90=_finite(found.p90),
+        p99=_finite(found.p99),
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,57 @@
+"""Completion on machines that can be taken away, as an estimator over whatever predicts the throughput."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nodewise.plugin import (
+    Assessment,
+    Completion,
+    CompletionCase,
+    CompletionTerms,
+    Context,
+    HybridOutcome,
+    HybridTimes,
+    Model,
+    NodewiseError,
+    OnDemandOutcome,
+    OnDemandQuestion,
+    Profile,
+    Query,
+    Refusal,
+)
+from nodewise_transient.completing import completed
+from nodewise_transient.playing import played
+from nodewise_transient.switching import switched
+
+__all__ = ["TransientEstimator"]
+
+_NO_THROUGHPUT: Final = Refusal.unsupported(
+    "it tells time, cost and risk of completion on machines that can be taken away (EstimateCompletion, `nodewise "
+    "spot`), from throughput that another estimator predicts: ask that one, or auto, how fast a cluster trains",
+    "options.estimator",
+)
+
+
+class TransientEstimator:
+    """Tells completion, and predicts no throughput itself."""
+
+    def assess(self, profile: Profile, query: Query) -> Assessment:  # noqa: ARG002  # the protocol's
+        """Refuse: a cluster with everybody alive is as fast as its throughput model says."""
+        return Assessment(refusal=_NO_THROUGHPUT)
+
+    def fit(self, profile: Profile, context: Context) -> Model:  # noqa: ARG002  # the protocol's
+        """Nothing is fitted; nobody asks who was refused."""
+        raise NodewiseError.refused(_NO_THROUGHPUT)
+
+    def complete(self, case: CompletionCase, terms: CompletionTerms) -> Completion:
+        """Time, cost and risk of an offer."""
+        return completed(case, terms)
+
+    def play(self, question: OnDemandQuestion, terms: CompletionTerms) -> OnDemandOutcome:
+        """Rules of when to pay for machines on demand."""
+        return played(question, seed=terms.seed, budget=terms.budget)
+
+    def switch(self, question: HybridTimes) -> HybridOutcome:
+        """When to switch from synchronous to asynchronous training."""
+        return switched(question)

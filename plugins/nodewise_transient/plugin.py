@@ -1,0 +1,28 @@
+"""The estimator that this package registers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nodewise.plugin import EstimatorRecord, hookimpl
+from nodewise_transient.estimator import TransientEstimator
+
+__all__ = ["nodewise_estimators"]
+
+VERSION: Final = "1.0"
+"""Of the mathematics and its constants: another version may tell otherwise of the same offers."""
+
+
+@hookimpl
+def nodewise_estimators() -> list[EstimatorRecord]:
+    """Completion on machines that can be taken away."""
+    return [
+        EstimatorRecord(
+            name="transient",
+            version=VERSION,
+            description="Time, cost and risk of completion on machines that can be taken away, over any throughput",
+            estimator=TransientEstimator(),
+            capabilities=frozenset({"completion"}),
+            predicts=False,
+        )
+    ]

@@ -1,0 +1,249 @@
+"""Lifetimes as a question states them, as laws to draw from or as changes that are known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import (
+    AvailabilityRecord,
+    CompletionGroup,
+    EmpiricalLifetimes,
+    ExponentialLifetimes,
+    FleetRecord,
+    KnownRevocations,
+    LifetimeBasis,
+    LifetimeFamily,
+    LifetimeLaw,
+    NamedLifetimes,
+    NodewiseError,
+    Notice,
+    ObservedLifetimes,
+    Refusal,
+    WeibullLifetimes,
+)
+from nodewise_transient.fitting import Observed, choose, empirical, fit, single
+from nodewise_transient.lifetimes import Lifetime, exponential, never, tabulated, weibull
+from nodewise_transient.provenance import Provenance
+from nodewise_transient.shipped import shipped_names, shipped_of
+from nodewise_transient.traces import Availability, fleet_of
+
+__all__ = ["Lives", "lives_of", "today_of"]
+
+INFANT_SHAPE: Final = 0.9
+"""Lifetimes whose hazard falls at least like that of a Weibull law of this shape are said to be such that the young are
+lost first, as they are below 1; a tenth is about the least that thirty machines tell from none."""
+EVERYBODY: Final = 0.99
+"""Share revoked from which on a law is taken to reach everybody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lives:
+    """How long the nodes of a group live.
+
+    Attributes
+    ----------
+    law : what lives are drawn from.
+    changes_s : of each node, when it is lost and there again, by turns; empty = lives are drawn.
+    ends_s : end of the record that they are from; infinite for none.
+    warnings : what an answer has to say of them.
+    """
+
+    law: Lifetime
+    changes_s: tuple[tuple[float, ...], ...] = ()
+    ends_s: float = math.inf
+    warnings: tuple[Notice, ...] = ()
+
+    @property
+    def drawn(self) -> bool:
+        """Whether nodes are lost by chance."""
+        return not self.changes_s and (float(self.law.revoked[-1]) > 0.0 or math.isfinite(self.law.cap_s))
+
+    def basis(self, group: int) -> LifetimeBasis:
+        """What they rest on."""
+        origin = self.law.provenance
+        measured = origin.measured
+        return LifetimeBasis(
+            group=group,
+            data_set=origin.data_set,
+            device=origin.device,
+            region=origin.place,
+            measured_time=0.0 if measured is None else datetime(*measured.timetuple()[:3], tzinfo=UTC).timestamp(),
+            machines=origin.machines,
+            law=origin.law,
+            ks_distance=origin.ks,
+        )
+
+
+def today_of(now_s: float) -> date | None:
+    """The day of a time in seconds since 1970."""
+    return datetime.fromtimestamp(now_s, tz=UTC).date() if now_s > 0.0 else None
+
+
+def lives_of(group: CompletionGroup, now_s: float) -> Lives:
+    """The lives of a group's nodes.
+
+    Raises
+    ------
+    NodewiseError
+        EVIDENCE_MISSING where lifetimes are needed and not stated, or are of a name that nobody knows; INVALID_FIELD is
+        the reader's.
+    """
+    stated = group.lifetime
+    if isinstance(stated.law, AvailabilityRecord):
+        return _of_availability(stated.law, group.nodes)
+    if isinstance(stated.law, KnownRevocations):
+        return _of_revocations(stated.law, group.nodes)
+    if stated.law is None:
+        if group.spot:
+            names = ", ".join(shipped_names())
+            text = f"nodes on spot need a lifetime: a law, observations, a record, or one of the data sets {names}"
+            raise NodewiseError.refused(Refusal.missing(text, "lifetime"))
+        law = never() if group.cap_s is None else never().capped(group.cap_s)
+        return Lives(law=law)
+    law = _law(stated)
+    if group.cap_s is not None:
+        law = law.capped(group.cap_s)
+    for age_s in group.ages_s:
+        if float(law.revoked_by(age_s)) >= 1.0:
+            text = f"no node of these lifetimes lives for {age_s:g} s: state the age of nodes that are alive"
+            raise NodewiseError.refused(Refusal.unsupported(text, "ages_seconds"))
+    told = law.provenance.warnings(device=group.device, place=group.region, today=today_of(now_s))
+    if law.provenance.law == "stated" and not stated.origin.name:
+        # Whoever states a law without saying where it is from is told nothing of where it holds.
+        told = ()
+    return Lives(law=law, warnings=(*told, *_infant(law)))
+
+
+def _law(stated: LifetimeLaw) -> Lifetime:
+    law = stated.law
+    origin = _origin(stated)
+    match law:
+        case WeibullLifetimes():
+            return weibull(law.scale_s, law.shape, provenance=origin)
+        case ExponentialLifetimes():
+            return exponential(law.mean_s, provenance=origin)
+        case EmpiricalLifetimes():
+            seen_of = replace(origin, law="empirical")
+            if stated.family in {LifetimeFamily.UNSPECIFIED, LifetimeFamily.EMPIRICAL}:
+                return tabulated(law.ages_s, law.revoked, provenance=seen_of)
+            return _fitted(_binned_stated(law, seen_of), stated.family)
+        case NamedLifetimes():
+            shipped = shipped_of(law.name)
+            if shipped is None:
+                text = f"no lifetimes are known by the name {law.name!r}; there are {', '.join(shipped_names())}"
+                raise NodewiseError.refused(Refusal.missing(text, "lifetime"))
+            return _fitted(shipped, stated.family)
+        case ObservedLifetimes():
+            revoked = law.revoked or (True,) * len(law.lives_s)
+            return _fitted(_single(law.lives_s, revoked, origin), stated.family)
+        case FleetRecord():
+            fleet = fleet_of(law.times_s, law.added, list(law.nodes))
+            return _fitted(_single(fleet.lives_s, fleet.ended, origin), stated.family)
+        case _:
+            raise AssertionError(law)
+
+
+def _single(lives_s: object, revoked: object, origin: Provenance) -> Observed:
+    lives, ended = np.asarray(lives_s, dtype=np.float64), np.asarray(revoked, dtype=np.bool_)
+    if not ended.any():
+        text = "no revocation was observed: a law cannot be told from these lifetimes, state one"
+        raise NodewiseError.refused(Refusal.missing(text, "lifetime"))
+    return single(np.maximum(lives, 1e-3), ended, provenance=origin)
+
+
+def _binned_stated(law: EmpiricalLifetimes, origin: Provenance) -> Observed:
+    """Shares of a table; of so many machines as were told, else of as many as make no difference to a fit."""
+    ages, shares = np.array(law.ages_s), np.array(law.revoked)
+    machines = origin.machines or 1
+    left = 1.0 - np.append(0.0, shares)
+    exposure = float(np.sum(0.5 * (left[1:] + left[:-1]) * np.diff(np.append(0.0, ages)))) * machines
+    return Observed(
+        ages_s=ages,
+        revoked=shares,
+        machines=machines,
+        cap_s=math.inf,
+        events=float(shares[-1]) * machines,
+        exposure_s=exposure,
+        provenance=origin,
+    )
+
+
+def _fitted(seen: Observed, family: LifetimeFamily) -> Lifetime:
+    if family == LifetimeFamily.NEAREST:
+        return choose(seen)
+    if family in {LifetimeFamily.WEIBULL, LifetimeFamily.EXPONENTIAL}:
+        found = fit(seen, "weibull" if family == LifetimeFamily.WEIBULL else "exponential")
+        if found.degenerate:
+            # All that is lost is lost at once: no law of ageing says that.
+            law = empirical(seen)
+            note = "the fitted law was degenerate: lifetimes are taken as observed"
+            return replace(law, provenance=replace(law.provenance, notes=(*law.provenance.notes, note)))
+        return found.law
+    return empirical(seen)
+
+
+def _origin(stated: LifetimeLaw) -> Provenance:
+    origin = stated.origin
+    return Provenance(
+        data_set=origin.name or "stated in the request",
+        device=origin.device,
+        place=origin.region,
+        measured=today_of(origin.measured_time),
+        machines=origin.machines,
+    )
+
+
+def _infant(law: Lifetime) -> tuple[Notice, ...]:
+    """That the young are lost first, by how much of the hazard of all ages that are told lies in their first half."""
+    last = float(law.revoked[-1])
+    if last <= 0.0:
+        return ()
+    # Of a law that reaches everybody, ages up to which nine tenths are lost: beyond, single machines tell.
+    until_s = float(law.knots_s[-1] if last < EVERYBODY else np.interp(0.9, law.revoked, law.knots_s))
+    early, whole = (-math.log1p(-float(np.interp(age, law.knots_s, law.revoked))) for age in (0.5 * until_s, until_s))
+    if not 0.0 < early <= whole:
+        return ()
+    shape = abs(math.log2(early / whole))
+    if shape >= INFANT_SHAPE or not _is_told(law, until_s, whole):
+        return ()
+    text = (
+        f"nodes are lost young (as of a Weibull shape of {shape:.2f}): no even interval between saves is the best one"
+    )
+    return (Notice("YOUNG_ARE_LOST_FIRST", text),)
+
+
+def _is_told(law: Lifetime, until_s: float, hazard: float) -> bool:
+    """Whether observations differ from a constant rate by more than the uncertainty of their shares."""
+    origin = law.provenance
+    if origin.law != "empirical" or not origin.machines:
+        return True
+    ages = law.knots_s[law.knots_s <= until_s]
+    distance = float(np.max(np.abs(law.revoked[: len(ages)] + np.expm1(-hazard * ages / until_s))))
+    return distance > 0.5 / math.sqrt(origin.machines)
+
+
+def _of_availability(record: AvailabilityRecord, nodes: int) -> Lives:
+    """The first nodes are there when few are: the k-th is there while more than k could be had."""
+    found = Availability(
+        since_s=np.array(record.since_s), instances=np.array(record.nodes, dtype=np.int64), length_s=record.length_s
+    )
+    changes = []
+    for node in range(nodes):
+        there = found.instances > node
+        turns = np.flatnonzero(there != np.append(True, there[:-1]))
+        changes.append(tuple(found.since_s[turns].tolist()) or (math.inf,))
+    law = never(Provenance(data_set="recorded availability", law="trace"))
+    return Lives(law=law, changes_s=tuple(changes), ends_s=record.length_s)
+
+
+def _of_revocations(known: KnownRevocations, nodes: int) -> Lives:
+    """The last nodes are lost first, so that a chief is only where all are."""
+    times = sorted(known.times_s, reverse=True)[:nodes]
+    changes = [(math.inf,)] * (nodes - len(times)) + [(time,) for time in times]
+    law = never(Provenance(data_set="known revocations", law="trace"))
+    return Lives(law=law, changes_s=tuple(changes))

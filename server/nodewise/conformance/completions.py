@@ -1,0 +1,158 @@
+"""What estimators that tell completion instead of throughput must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from nodewise.completion.checks import checked_as, checked_completion
+from nodewise.completion.estimate import CAPABILITY
+from nodewise.conformance.evidence import Evidence
+from nodewise.conformance.findings import NonConformanceError, require, sound
+from nodewise.domain.completion_offers import (
+    CompletionCheckpoints,
+    CompletionGroup,
+    CompletionOffer,
+    LossReaction,
+    NodeReplacement,
+)
+from nodewise.domain.completions import Completion, CompletionCase, CompletionTerms
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError
+from nodewise.domain.lifetimes import AvailabilityLaw, ExponentialLifetimes, LifetimeLaw, NamedLifetimes
+from nodewise.domain.profile import Profile
+from nodewise.domain.transitions import HybridOutcome, HybridTimes, OnDemandOutcome, OnDemandQuestion
+from nodewise.hosting.calls import ImpossibleAnswerError
+from nodewise.hosting.registry import Loaded
+from nodewise.plugin import CompletionEstimator, EstimatorRecord, Query
+
+__all__ = ["COMPLETION_CHECKS"]
+
+HOUR_S: Final = 3600.0
+TERMS: Final = CompletionTerms(runs=400, deadline_s=9.0 * HOUR_S)
+
+
+def _case(**changes: object) -> CompletionCase:
+    """Eight hours of four nodes, each of which is lost after ten on average and replaced within minutes."""
+    group = CompletionGroup(
+        device="A",
+        nodes=4,
+        spot=True,
+        price_per_h=1.0,
+        lifetime=LifetimeLaw(law=ExponentialLifetimes(mean_s=10.0 * HOUR_S)),
+        replacement=NodeReplacement(delays_s=(120.0, 180.0)),
+    )
+    offer = CompletionOffer(
+        name="spot",
+        groups=(replace(group, **changes),),  # type: ignore[arg-type]  # fields of it
+        reaction=LossReaction.ELASTIC_FROM_CHECKPOINT,
+        restart_s=30.0,
+        checkpoints=CompletionCheckpoints(seconds=10.0, interval_s=900.0),
+    )
+    return CompletionCase(offer=offer, samples=4.0 * 8.0 * HOUR_S, speeds=np.arange(5.0))
+
+
+def _estimator(loaded: Loaded[EstimatorRecord]) -> CompletionEstimator:
+    record = loaded.record
+    require(
+        CAPABILITY in record.capabilities,
+        f"a record that does not predict lists the capability {CAPABILITY!r}: it is what else is asked",
+    )
+    estimator = record.estimator
+    if not isinstance(estimator, CompletionEstimator):
+        raise NonConformanceError(
+            f"{CAPABILITY!r} is among its capabilities, and the methods complete, play, switch not"
+        )
+    return estimator
+
+
+def _completed(estimator: CompletionEstimator, case: CompletionCase, terms: CompletionTerms = TERMS) -> Completion:
+    answer = sound("complete", lambda: estimator.complete(case, terms))
+    try:
+        return checked_completion(answer)
+    except ImpossibleAnswerError as error:
+        raise NonConformanceError(f"complete answers what cannot be true: {error}") from None
+
+
+def _throughput(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
+    query = Query(configurations=Configurations.of(1, nodes=1, workers=1))
+    profiles = [Profile(), *(job.profile for job in evidence.jobs)]
+    for profile in profiles:
+        refusal = loaded.record.estimator.assess(profile, query).refusal
+        require(
+            refusal is not None and bool(refusal.message),
+            "a record that does not predict refuses every question about throughput, in words",
+        )
+
+
+def _answers(loaded: Loaded[EstimatorRecord], _: Evidence) -> None:
+    estimator = _estimator(loaded)
+    found = _completed(estimator, _case())
+    mean = found.time_s.mean
+    require(mean is not None and mean >= found.ideal_s > 0.0, "complete is done sooner than without losses")
+    require(found.failure_probability is not None, "complete tells no failure_probability of simulated runs")
+    means = _completed(estimator, _case(), replace(TERMS, simulates=False))
+    require(means.time_s.p90 is None, "complete tells quantiles where it was not asked to simulate")
+
+
+def _purity(loaded: Loaded[EstimatorRecord], _: Evidence) -> None:
+    estimator, case = _estimator(loaded), _case()
+    first = _completed(estimator, case)
+    _completed(estimator, case, replace(TERMS, seed=1))
+    require(_completed(estimator, case) == first, "the same question and seed get another answer")
+
+
+def _deadlines(loaded: Loaded[EstimatorRecord], _: Evidence) -> None:
+    estimator, case = _estimator(loaded), _case()
+    shares = [
+        _completed(estimator, case, replace(TERMS, deadline_s=hours * HOUR_S)).deadline_probability or 0.0
+        for hours in (8.0, 8.5, 9.0, 12.0, 1000.0)
+    ]
+    require(shares == sorted(shares), f"a later deadline is less likely to be kept: {shares}")
+
+
+def _refuses(loaded: Loaded[EstimatorRecord], _: Evidence) -> None:
+    estimator = _estimator(loaded)
+    for lifetime in (LifetimeLaw(law=NamedLifetimes(name="of nobody")), LifetimeLaw()):
+        refused = False
+        try:
+            sound("complete", lambda lifetime=lifetime: estimator.complete(_case(lifetime=lifetime), TERMS))  # type: ignore[misc]  # a default
+        except NodewiseError:
+            refused = True
+        require(refused, "complete answers a group on spot whose lifetimes nobody knows")
+
+
+def _transitions(loaded: Loaded[EstimatorRecord], _: Evidence) -> None:
+    estimator = _estimator(loaded)
+    question = OnDemandQuestion(
+        work_s=8.0 * HOUR_S,
+        deadline_s=12.0 * HOUR_S,
+        switch_s=600.0,
+        spot_per_h=1.0,
+        on_demand_per_h=3.0,
+        availability=AvailabilityLaw(available_mean_s=2.0 * HOUR_S, unavailable_mean_s=HOUR_S),
+        starts=50,
+    )
+    times = HybridTimes(synchronous_s=10_000.0, asynchronous_s=1_000.0, fractions=(0.0, 0.5, 1.0))
+    try:
+        checked_as(OnDemandOutcome)(sound("play", lambda: estimator.play(question, TERMS)))
+        found = checked_as(HybridOutcome)(sound("switch", lambda: estimator.switch(times)))
+    except ImpossibleAnswerError as error:
+        raise NonConformanceError(f"play or switch answer what cannot be true: {error}") from None
+    require(len(found.points) == 3, "switch tells no time of some fractions that were asked about")
+
+
+COMPLETION_CHECKS: Final[Mapping[str, Callable[[Loaded[EstimatorRecord], Evidence], None]]] = MappingProxyType(
+    {
+        "throughput is refused": _throughput,
+        "answers": _answers,
+        "purity": _purity,
+        "deadlines": _deadlines,
+        "refusals": _refuses,
+        "transitions": _transitions,
+    }
+)

@@ -1,0 +1,163 @@
+"""Lifetimes of machines that can be taken away, as they are stated: observations, laws, records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+__all__ = [
+    "AvailabilityLaw",
+    "AvailabilityRecord",
+    "EmpiricalLifetimes",
+    "ExponentialLifetimes",
+    "FleetRecord",
+    "KnownRevocations",
+    "LifetimeBasis",
+    "LifetimeFamily",
+    "LifetimeLaw",
+    "LifetimeOrigin",
+    "NamedLifetimes",
+    "ObservedLifetimes",
+    "WeibullLifetimes",
+]
+
+
+class LifetimeFamily(IntEnum):
+    """What is made of observed lifetimes: as they are, a fitted law, or the nearer of both where it is near enough."""
+
+    UNSPECIFIED = 0
+    EMPIRICAL = 1
+    WEIBULL = 2
+    EXPONENTIAL = 3
+    NEAREST = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifetimeOrigin:
+    """Where lifetimes were observed; ``measured_time`` in seconds since 1970, 0 = not known; 0 machines = not known."""
+
+    name: str = ""
+    device: str = ""
+    region: str = ""
+    measured_time: float = 0.0
+    machines: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedLifetimes:
+    """Those that whoever estimates brings along under a name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmpiricalLifetimes:
+    """Share of the machines that was revoked by some ages, linear in between."""
+
+    ages_s: tuple[float, ...] = ()
+    revoked: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedLifetimes:
+    """Seconds that each machine was there, and whether it was revoked then; no flags = all were."""
+
+    lives_s: tuple[float, ...] = ()
+    revoked: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeibullLifetimes:
+    """Share alive at age t: exp(-(t / scale)^shape)."""
+
+    scale_s: float
+    shape: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExponentialLifetimes:
+    """Losses at a constant rate."""
+
+    mean_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetRecord:
+    """Nodes of a fleet that came and went, by event."""
+
+    times_s: tuple[float, ...] = ()
+    added: tuple[bool, ...] = ()
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvailabilityRecord:
+    """How many nodes could be had from each time on, up to the end of the record."""
+
+    since_s: tuple[float, ...] = ()
+    nodes: tuple[int, ...] = ()
+    length_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvailabilityLaw:
+    """Runs with and without nodes, of exponential length."""
+
+    available_mean_s: float
+    unavailable_mean_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownRevocations:
+    """When, from the start, as many nodes are lost; the others live."""
+
+    times_s: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifetimeLaw:
+    """How long nodes live; ``law`` None = for ever."""
+
+    law: (
+        NamedLifetimes
+        | EmpiricalLifetimes
+        | ObservedLifetimes
+        | WeibullLifetimes
+        | ExponentialLifetimes
+        | FleetRecord
+        | AvailabilityRecord
+        | KnownRevocations
+        | None
+    ) = None
+    family: LifetimeFamily = LifetimeFamily.UNSPECIFIED
+    origin: LifetimeOrigin = field(default_factory=LifetimeOrigin)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifetimeBasis:
+    """What the lives of a group rest on.
+
+    Attributes
+    ----------
+    group : int
+        Place of the group in its offer.
+    data_set, device, region : str
+        Observations, or what was stated in their place; ``""`` = not known.
+    measured_time : float
+        When observing ended, at the latest, in seconds since 1970; 0 = not known.
+    machines : int
+        Observed; 0 = a law that was stated.
+    law : str
+        ``empirical``, ``weibull``, ``exponential``, ``trace`` or ``stated``.
+    ks_distance : float or None
+        Largest distance between the law and what was observed; None = it is what was observed.
+    """
+
+    group: int
+    data_set: str
+    device: str = ""
+    region: str = ""
+    measured_time: float = 0.0
+    machines: int = 0
+    law: str = "stated"
+    ks_distance: float | None = None
