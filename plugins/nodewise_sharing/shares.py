@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Final
 
 import numpy as np
 from scipy.special import stdtrit
 
-from nodewise.plugin import Floats, freeze
+from nodewise.plugin import Floats, PairRun, ShareBasis, SoloJob, freeze
 from nodewise_laws import RandomEffects, fit_random_effects
-from nodewise_sharing.jobs import PairRun, SoloJob
+from nodewise_sharing.jobs import busy_of
 
-__all__ = ["Basis", "PairShares", "ShareModel", "fit_shares"]
+__all__ = ["PairShares", "ShareModel", "fit_shares"]
 
 FEATURES: Final = ("constant", "contention", "overload", "busy", "step_ratio")
 WEIGHTS: Final = np.array([1.0, -0.25, -0.25, 0.0, 0.06])
@@ -34,19 +33,6 @@ CALIBRATED_AT: Final = 0.9
 FEWEST_MODELS: Final = 3
 
 
-class Basis(StrEnum):
-    """What a share rests on."""
-
-    MEASURED = "measured"
-    """The pair ran."""
-    COMPLETED = "completed"
-    """Both jobs ran, with other partners."""
-    PARTNER = "partner"
-    """One of the two ran with others."""
-    SOLO = "solo"
-    """Neither was ever seen beside another."""
-
-
 @dataclass(frozen=True, slots=True)
 class PairShares:
     """Shares of solo speed, (pairs x 2): the middle of a range and its ends. Measured pairs have no range."""
@@ -54,7 +40,7 @@ class PairShares:
     low: Floats
     middle: Floats
     high: Floats
-    basis: tuple[Basis, ...]
+    basis: tuple[ShareBasis, ...]
     total_low: Floats
     """Ends of the range of both shares' sum, (pairs,)."""
     total_high: Floats
@@ -86,13 +72,13 @@ class ShareModel:
             if ran is not None:
                 low[index] = middle[index] = high[index] = ran
                 total[index], total_reach[index] = sum(ran), 0.0
-            basis.append(Basis.MEASURED if ran is not None else self._basis(one, other))
+            basis.append(ShareBasis.MEASURED if ran is not None else self._basis(one, other))
         ends = np.maximum(total - total_reach, 0.0), total + total_reach
         return PairShares(freeze(low), freeze(middle), freeze(high), tuple(basis), freeze(ends[0]), freeze(ends[1]))
 
-    def _basis(self, one: SoloJob, other: SoloJob) -> Basis:
+    def _basis(self, one: SoloJob, other: SoloJob) -> ShareBasis:
         known = sum((0, job.family) in self.columns for job in (one, other))
-        return (Basis.SOLO, Basis.PARTNER, Basis.COMPLETED)[known]
+        return (ShareBasis.SOLO, ShareBasis.PARTNER, ShareBasis.COMPLETED)[known]
 
 
 def fit_shares(runs: Sequence[PairRun]) -> ShareModel:
@@ -176,7 +162,7 @@ def _design(
 ) -> tuple[Floats, Floats]:
     """Columns of each row, and which of its effects have none."""
     x, unseen = np.zeros((len(rows), size)), np.zeros((len(rows), KINDS))
-    busy = {id(job): job.busy for row in rows for job in row}
+    busy = {id(job): busy_of(job) for row in rows for job in row}
     for index, (victim, aggressor) in enumerate(rows):
         x[index, : len(FEATURES)] = _features(victim, aggressor, busy[id(victim)], busy[id(aggressor)])
         for kind, level in _levels(victim, aggressor):

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from nodewise.conformance.evidence import Cluster, Evidence, Job, Recording
+from nodewise.conformance.made_up_sharing import made_up_sharings
 from nodewise.domain.columns import Ints, as_floats, as_ints, constant_floats, constant_ints, freeze
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.planning import PlanConstraints, PlanPool
@@ -38,6 +39,7 @@ def made_up() -> Evidence:
         jobs=(_timed(), _all_reduced(), _transformer(), _layered(), _counted(), _recorded(recorded)),
         clusters=(_busy_cluster(), _empty_cluster()),
         recordings=(Recording(name="two ranks", traces=recorded),),
+        sharings=made_up_sharings(),
     )
 
 

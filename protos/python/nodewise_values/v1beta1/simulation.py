@@ -29,6 +29,7 @@ __all__ = [
     "SimulationResult",
     "SimulationRun",
     "SimulationSettings",
+    "SimulationSharedPairs",
     "SimulationTimelineRows",
 ]
 
@@ -190,6 +191,30 @@ class SimulationProfileCurve(Value):
     """How the job runs, as in ScheduleJob. Absent = as in its evidence."""
     allowed_pools: tuple[str, ...] = ()
     """Names of the pools that it may run in. Empty = all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SimulationSharedPairs(Value):
+    """Which jobs may share a device, in columns, one row for a pair of curves.
+
+    Which jobs may share a device, in columns, one row for a pair of curves: jobs of these curves with one worker device
+    each and no servers. Columns of shares have one entry per row.
+    """
+
+    first_curve_indexes: tuple[int, ...] = ()
+    """Curves of the first job, as entries of SimulateRequest.curves."""
+    second_curve_indexes: tuple[int, ...] = ()
+    """Curves of the second job; may be the first's: two jobs of one curve."""
+    pool_indexes: tuple[int, ...] = ()
+    """Pools, as entries of the cluster. Empty = every pool; else one per row."""
+    first_shares: tuple[float, ...] = ()
+    """Shares of its solo speed that the first really keeps, above 0."""
+    second_shares: tuple[float, ...] = ()
+    """Shares that the second keeps."""
+    predicted_first_shares: tuple[float, ...] = ()
+    """Shares of the first as the policy sees them. Empty = the true ones."""
+    predicted_second_shares: tuple[float, ...] = ()
+    """Shares of the second as the policy sees them. Empty = the true ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
