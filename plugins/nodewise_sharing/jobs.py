@@ -15,8 +15,8 @@ __all__ = ["busy_of", "busy_share"]
 def busy_of(job: SoloJob) -> float:
     """Share of the step in which the device works: measured, else inferred from other devices, else all of it.
 
-    What other devices tell is a lower end (work need not follow peak FLOP/s: it may wait for memory), the whole step the
-    upper one; the middle of the two stands.
+    What other devices tell is a lower end (work need not follow peak FLOP/s: it may wait for memory), the whole step
+    the upper one; the middle of the two stands.
     """
     if job.device_utilisation is not None:
         return job.device_utilisation

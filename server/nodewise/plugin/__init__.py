@@ -39,6 +39,7 @@ from nodewise.domain.predictions import *
 from nodewise.domain.profile import *
 from nodewise.domain.replay import *
 from nodewise.domain.schedule import *
+from nodewise.domain.shared_pairs import *
 from nodewise.domain.sharing import *
 from nodewise.domain.trace import *
 from nodewise.domain.transitions import *
