@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -28,15 +29,17 @@ from nodewise_sharing.verdict import share_devices, verdict_of
 
 __all__ = ["FittedSharing"]
 
-NO_UTILISATION = "device utilisation of {} is not known: the device is taken to work for {}"
-NO_MEMORY = "memory of {} is not known: it is taken to fit"
-NO_DEVICE_MEMORY = "memory of the device is not known: whether the jobs fit is not checked"
-FROM_STRUCTURE = {
+NO_UTILISATION: Final = "device utilisation of {!r} is not known: it is taken to be {}"
+FROM_ELSEWHERE: Final = "what its steps on other devices tell"
+WHOLE_STEP: Final = "the whole step"
+NO_MEMORY: Final = "memory of {!r} is not known: it is taken to fit"
+NO_DEVICE_MEMORY: Final = "memory of the device is not known: whether the jobs fit is not checked"
+FROM_STRUCTURE: Final = {
     SharingMode.MPS: "MPS without measured pairs: ends are taking turns and full overlap, not validated on runs",
     SharingMode.MIG: "MIG without this set's own run: ends follow the slice's processors, not validated on runs",
 }
-ADDED = "more than two jobs: what each pair costs is added up, not learned from runs of as many"
-SLICE_SLACK = 1e-6
+ADDED: Final = "more than two jobs: what each pair costs is added up, not learned from runs of as many"
+SLICE_SLACK: Final = 1e-6
 """By how much slices may come to more than the device: shares such as 3/7 are rounded by whoever writes them."""
 
 
@@ -157,22 +160,12 @@ def _summed(needs: Sequence[float | None]) -> float | None:
 def _unknown(jobs: Sequence[SoloJob], found: DeviceShares, question: SharingQuestion) -> list[str]:
     """What is missing of the jobs of a set, unless it was measured."""
     told = []
-    if found.basis not in {None, ShareBasis.MEASURED}:
-        for known, what in ((False, "the whole step"), (True, "a part that steps on other devices tell")):
-            named = _named([job for job in jobs if job.device_utilisation is None and _elsewhere(job) is known])
-            if named:
-                told.append(NO_UTILISATION.format(named, what))
-    named = _named([job for job in jobs if job.memory_bytes is None])
-    if named:
-        told.append(NO_MEMORY.format(named))
+    for job in {job.name: job for job in jobs}.values():
+        inferred = job.step_seconds is not None and bool(job.elsewhere)
+        if job.device_utilisation is None and found.basis not in {None, ShareBasis.MEASURED}:
+            told.append(NO_UTILISATION.format(job.name, FROM_ELSEWHERE if inferred else WHOLE_STEP))
+        if job.memory_bytes is None:
+            told.append(NO_MEMORY.format(job.name))
     if question.memory_bytes is None:
         told.append(NO_DEVICE_MEMORY)
     return told
-
-
-def _elsewhere(job: SoloJob) -> bool:
-    return job.step_seconds is not None and bool(job.elsewhere)
-
-
-def _named(jobs: Sequence[SoloJob]) -> str:
-    return ", ".join(dict.fromkeys(repr(job.name) for job in jobs))

@@ -107,11 +107,13 @@ def _device(jobs: Sequence[SoloJob], pairs: Sequence[_Pair], device_bytes: float
     count = len(jobs)
     if not pairs:
         low = middle = high = np.ones(count)
+    elif count == 2:
+        low, middle, high = pairs[0].shares
     else:
         low, middle, high = (_together(np.array([pair.shares[end] for pair in pairs]), count) for end in range(3))
     ends = pairs[0].total if count == 2 else (float(low.sum()), float(high.sum()))
     summed = float(middle.sum())
-    total = min(ends[0], summed), summed, max(ends[1], summed)  # sums of a measured pair may differ by rounding
+    total = min(ends[0], summed), summed, max(ends[1], summed)  # sums may differ by rounding
     basis = min((pair.basis for pair in pairs), key=ORDER.index) if pairs else None
     verdict = verdict_of(total, count, memory, device_bytes)
     return DeviceShares(freeze(low), freeze(middle), freeze(high), total, verdict, basis, memory)

@@ -48,4 +48,4 @@ def _too_large(found: DeviceShares, jobs: Sequence[SoloJob], question: SharingQu
 
 def _range(total: tuple[float, float, float]) -> str:
     low, middle, high = total
-    return f"{middle:.2f}" if low == high else f"{middle:.2f} ({low:.2f} to {high:.2f})"
+    return f"{middle:.3f}" if low == high else f"{middle:.2f} ({low:.2f} to {high:.2f})"

@@ -12,6 +12,7 @@ from nodewise_client import PredictSharingResponse, SetShares, SharingBasis, Sha
 
 __all__ = ["document", "show"]
 
+MOST_WARNINGS: Final = 12
 _VERDICTS: Final = {
     SharingVerdict.CONCURRENT: "share",
     SharingVerdict.SERIALISED: "no gain known",
@@ -33,8 +34,11 @@ def show(result: PredictSharingResponse) -> None:
         (words("rests on", 5), [_basis(each) for each in sets]),
         (words("why", 8), [each.why if each.problem is None else each.problem.message for each in sets]),
     )
-    for warning in dict.fromkeys(warning for each in sets for warning in each.warnings):
+    warnings = [*dict.fromkeys(warning for each in sets for warning in each.warnings)]
+    for warning in warnings[:MOST_WARNINGS]:
         say(f"Warning: {warning}.")
+    if len(warnings) > MOST_WARNINGS:
+        say(f"{len(warnings) - MOST_WARNINGS} more warnings: --json has them all.")
     room = "" if result.device_memory_bytes is None else f"; the device has {gibibytes(result.device_memory_bytes)} GiB"
     say(
         f"By {result.sharing_model} {result.sharing_model_version}; a total of 1 is what one job alone does; "

@@ -57,7 +57,8 @@ class SimulateRequest(Value):
     shared_pairs: SimulationSharedPairs | None = None
     """Jobs that may share a device, by their curves.
 
-    Absent = every job has its own. With it, neither nodes fail nor are rounds drained.
+    Absent = every job has its own. With it, settings may hold neither failures nor checkpoints, and rounds are not
+    drained: what these do to a run whose speed changes is not modelled.
     """
 
 
