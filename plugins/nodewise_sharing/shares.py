@@ -131,8 +131,7 @@ def _fit(runs: Sequence[PairRun]) -> ShareModel:
     for run in runs:
         (one, other), (share, others) = run.jobs, run.shares
         measured.setdefault((one.name, other.name), []).append((share, others))
-        if one.name != other.name:
-            measured.setdefault((other.name, one.name), []).append((others, share))
+        measured.setdefault((other.name, one.name), []).append((others, share))  # two copies of a job share alike
     means = {pair: tuple(np.mean(values, axis=0).tolist()) for pair, values in measured.items()}
     effects = fit_random_effects(x, shares, kinds, WEIGHTS, WEIGHT_SDS, np.full(KINDS, EXPECTED_SD), EXPECTED_SD)
     return ShareModel(effects, columns, means)

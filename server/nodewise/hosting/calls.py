@@ -194,7 +194,7 @@ class _Door:
 
     def _named(self, did: str) -> str:
         record = self.loaded.record
-        plugin = f"{self._kind.name} {record.name!r} {record.version} of {self.loaded.distribution}"
+        plugin = f"{self._kind.name.replace('_', ' ')} {record.name!r} {record.version} of {self.loaded.distribution}"
         return f"{plugin} {did} {self.method}{self.about and f' on {self.about}'}"
 
 

@@ -127,7 +127,7 @@ def _job(
             reader.wrong(f"{place}.speed_ratio", text)
         else:
             elsewhere[name] = stated.get("step_s", stated.get("step_seconds", 0.0)), ratio
-    return SoloJob(**said, elsewhere=elsewhere, kernels=tuple(kernels))
+    return SoloJob(**{"name": "", **said}, elsewhere=elsewhere, kernels=tuple(kernels))
 
 
 def _runs(

@@ -64,7 +64,7 @@ def predicted_sharing(
 
 def _model_of(models: Mapping[str, Loaded[SharingModelRecord]], name: str) -> Loaded[SharingModelRecord]:
     """The sharing model of a name; without one the only one, else the only shipped one."""
-    available = ", ".join(models) or "none"
+    available = ", ".join(sorted(models)) or "none"
     if name in models:
         return models[name]
     if not name:
