@@ -109,7 +109,8 @@ def test_a_name_that_is_no_field_is_told(target: str, tmp_path: Path) -> None:
 def test_the_example_of_packing(target: str) -> None:
     found = ran(target, "simulate", EXAMPLES / "simulation" / "packing.json", "--json")
     assert found.exit_code == 0
-    alone, packed = json.loads(found.stdout)["policies"]
+    policies = json.loads(found.stdout)["policies"]
+    alone, packed = policies["alone"], policies["packing"]
     assert alone["finished"] == packed["finished"] == 300
     assert packed["average_jct_s"] < 0.9 * alone["average_jct_s"]
 
