@@ -12,7 +12,7 @@ from serving import Stubs, failure_of, registry_with
 from nodewise.plugin import Budget, DeviceShares, SharingModelRecord, SharingQuestion
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_client import AsyncClient, Client, NotFoundError, PredictSharingRequest, SharedDevice, SharingJob
-from nodewise_protos.v1 import configuration_pb2, profile_pb2
+from nodewise_protos.v1 import configuration_pb2, profile_pb2, sharing_pb2
 from nodewise_protos.v1.plugin_pb2 import PLUGIN_KIND_SHARING_MODEL
 from nodewise_protos.v1.prediction_service_pb2 import ListPluginsRequest
 from nodewise_protos.v1beta1 import sharing_service_pb2 as pb
@@ -139,14 +139,14 @@ def test_a_profile_that_is_missing_is_told_with_its_sets_alone(stubs: Stubs) -> 
 
 def test_modes_are_told_apart(stubs: Stubs) -> None:
     turns = predicted(stubs, BUSY, LIGHT).sets[0]
-    overlap = predicted(stubs, BUSY, LIGHT, mode=pb.SHARING_MODE_MPS).sets[0]
-    slices = predicted(stubs, BUSY, LIGHT, mode=pb.SHARING_MODE_MIG).sets[0]
+    overlap = predicted(stubs, BUSY, LIGHT, mode=sharing_pb2.SHARING_MODE_MPS).sets[0]
+    slices = predicted(stubs, BUSY, LIGHT, mode=sharing_pb2.SHARING_MODE_MIG).sets[0]
     assert turns.middle_shares != overlap.middle_shares
     assert any("MPS without measured pairs" in warning for warning in overlap.warnings)
     # Half a device each: a busy job keeps 1 / (0.1 + 0.9 / 0.5) at least, and all of it if its kernels fit the slice.
     assert slices.low_shares[0] == pytest.approx(1.0 / 1.9)
     assert slices.high_shares[0] == pytest.approx(1.0)
-    taught = predicted(stubs, BUSY, LIGHT, LARGE, mode=pb.SHARING_MODE_MPS, runs=[RAN])
+    taught = predicted(stubs, BUSY, LIGHT, LARGE, mode=sharing_pb2.SHARING_MODE_MPS, runs=[RAN])
     assert taught.sets[0].basis == pb.SHARING_BASIS_MEASURED
     assert taught.sets[2].basis == pb.SHARING_BASIS_PARTNER
 
@@ -159,7 +159,7 @@ def test_slices_have_to_fit_the_device_and_jobs_their_slices(stubs: Stubs) -> No
         one.slice_ratio, other.slice_ratio = first, second
         for name, value in stated.items():
             setattr(one, name, value)
-        return predicted(stubs, one, other, mode=pb.SHARING_MODE_MIG).sets[0].verdict
+        return predicted(stubs, one, other, mode=sharing_pb2.SHARING_MODE_MIG).sets[0].verdict
 
     assert verdict(4 / 7, 3 / 7) != pb.SHARING_VERDICT_DOES_NOT_FIT
     assert verdict(4 / 7, 4 / 7) == pb.SHARING_VERDICT_DOES_NOT_FIT
@@ -176,7 +176,7 @@ def test_kernels_that_fill_the_device_leave_no_room_beside_them(stubs: Stubs) ->
     def shares(blocks: int) -> pb.SetShares:
         job = pb.SharingJob(name="half", device_utilization_ratio=0.6)
         job.kernels.append(pb.KernelLaunch(blocks_count=blocks, threads_per_block=256))
-        return predicted(stubs, job, LIGHT, device=device, mode=pb.SHARING_MODE_MPS).sets[0]
+        return predicted(stubs, job, LIGHT, device=device, mode=sharing_pb2.SHARING_MODE_MPS).sets[0]
 
     full, small = shares(80 * 8), shares(80)
     assert list(full.low_shares) == list(full.high_shares)

@@ -133,6 +133,10 @@ if TYPE_CHECKING:
         ScheduleRequest,
         ScheduleResponse,
     )
+    from nodewise_values.v1.sharing import (
+        SharedDeviceRun,
+        SharingMode,
+    )
     from nodewise_values.v1.workload import (
         Architectures,
         Layer,
@@ -240,7 +244,6 @@ if TYPE_CHECKING:
         SharedRun,
         SharingBasis,
         SharingJob,
-        SharingMode,
         SharingSet,
         SharingVerdict,
         StepElsewhere,
@@ -444,6 +447,7 @@ __all__ = [
     "ScheduleResponse",
     "SetShares",
     "SharedDevice",
+    "SharedDeviceRun",
     "SharedPair",
     "SharedRun",
     "SharingBasis",
@@ -670,11 +674,12 @@ _HOMES: Final = {
     "ScheduleResponse": "nodewise_values.v1.schedule_service",
     "SetShares": "nodewise_values.v1beta1.sharing_service",
     "SharedDevice": "nodewise_values.v1beta1.sharing_service",
+    "SharedDeviceRun": "nodewise_values.v1.sharing",
     "SharedPair": "nodewise_values.v1.schedule",
     "SharedRun": "nodewise_values.v1beta1.sharing_service",
     "SharingBasis": "nodewise_values.v1beta1.sharing_service",
     "SharingJob": "nodewise_values.v1beta1.sharing_service",
-    "SharingMode": "nodewise_values.v1beta1.sharing_service",
+    "SharingMode": "nodewise_values.v1.sharing",
     "SharingSet": "nodewise_values.v1beta1.sharing_service",
     "SharingVerdict": "nodewise_values.v1beta1.sharing_service",
     "SimulateRequest": "nodewise_values.v1beta1.simulation_service",

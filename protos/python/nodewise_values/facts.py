@@ -72,6 +72,7 @@ __all__ = [
     "SAVED_BYTES",
     "SCHEDULE_JOB",
     "SHARED_DEVICE",
+    "SHARED_DEVICE_RUN",
     "SHARED_PAIR",
     "SHARED_RUN",
     "SHARING_JOB",
@@ -980,6 +981,48 @@ PREDICT_OPTIONS: Final[Mapping[str, Fact]] = by_field(
     ),
 )
 """Of PredictOptions, by field."""
+
+SHARED_DEVICE_RUN: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="device_name",
+        row="device",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=64,
+        meaning='Accelerator, e.g. "V100".',
+    ),
+    Fact(
+        field="partner_profile_id",
+        row="partner_profile_id",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=128,
+        meaning="Profile of the other job. It need not be stored.",
+    ),
+    Fact(
+        field="share",
+        row="share",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=10.0,
+        meaning="Share of its solo speed that this job kept, 1 = all of it.",
+    ),
+    Fact(
+        field="partner_share",
+        row="partner_share",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=10.0,
+        meaning="Share that the other one kept.",
+    ),
+)
+"""Of SharedDeviceRun, by field."""
 
 WORKLOAD: Final[Mapping[str, Fact]] = by_field(
     Fact(
@@ -3906,6 +3949,7 @@ BY_MESSAGE: Final[Mapping[str, Mapping[str, Fact]]] = MappingProxyType(
         "nodewise.v1.CurrentConfiguration": CURRENT_CONFIGURATION,
         "nodewise.v1.ModelOptions": MODEL_OPTIONS,
         "nodewise.v1.PredictOptions": PREDICT_OPTIONS,
+        "nodewise.v1.SharedDeviceRun": SHARED_DEVICE_RUN,
         "nodewise.v1.Workload": WORKLOAD,
         "nodewise.v1.Architectures": ARCHITECTURES,
         "nodewise.v1.Transformer": TRANSFORMER,

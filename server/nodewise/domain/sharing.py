@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from enum import StrEnum
 
 from nodewise.domain.columns import Floats
@@ -15,6 +16,7 @@ __all__ = [
     "Processors",
     "ShareBasis",
     "ShareVerdict",
+    "SharedDeviceRun",
     "SharingMode",
     "SharingQuestion",
     "SoloJob",
@@ -113,6 +115,33 @@ class PairRun:
 
     jobs: tuple[SoloJob, SoloJob]
     shares: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedDeviceRun:
+    """Evidence of a job: it ran with one worker beside another job on one device.
+
+    Attributes
+    ----------
+    partner_profile_id : str
+        Name of the other job's profile, which need not be stored.
+    share, partner_share : float
+        Of its solo speed that this job kept, and the other one.
+    measured_at_s : float
+        Seconds since 1970; 0 = not known.
+    """
+
+    device: str
+    mode: SharingMode
+    partner_profile_id: str
+    share: float
+    partner_share: float
+    measured_at_s: float = 0.0
+
+    @property
+    def content_sha256(self) -> str:
+        """What it is known by: the same run has the same."""
+        return hashlib.sha256(repr(astuple(self)).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -64,6 +64,8 @@ class Sharing:
 
 
 def _predicted(workshop: Workshop, asked: AskedShares, run: LongRun) -> Iterator[bytes]:
-    answers = workshop.answers
-    found = predicted_sharing(answers.registry.sharing_models, asked, answers.estimators.catalogue, run.budget)
+    answers, most_runs = workshop.answers, workshop.limits.sharing_runs_per_call
+    found = predicted_sharing(
+        answers.registry.sharing_models, asked, answers.estimators.catalogue, run.budget, most_runs
+    )
     yield write_sharing(found, asked).SerializeToString()

@@ -13,6 +13,7 @@ from nodewise.ports.limits import Limits
 from nodewise.rpc.caps import above_cap
 from nodewise.rpc.errors import write_problem
 from nodewise.rpc.reading import Reader, shown
+from nodewise.rpc.wire_profiles import SHARING_MODE_NAMES, SHARING_MODES
 from nodewise.rpc.wire_rows import read_row
 from nodewise.sharing.evidence import peak_ratio
 from nodewise.sharing.request import AskedJob, AskedShares, PredictedShares, PredictedSharing
@@ -24,10 +25,6 @@ MOST_JOBS: Final = 16
 """Of a set: contexts of more processes than that hardly fit a device."""
 MOST_PARTS: Final = 64
 """Steps elsewhere, or kernels, of a job."""
-_MODES: Final = {
-    pb.SHARING_MODE_UNSPECIFIED: SharingMode.TIME_SLICED,
-    **{getattr(pb, f"SHARING_MODE_{mode.name}"): mode for mode in SharingMode},
-}
 
 
 def check_sizes(request: pb.PredictSharingRequest, limits: Limits) -> None:
@@ -59,10 +56,9 @@ def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> Ask
     """
     reader = Reader()
     device = reader.stated(request.device, "device.")
-    mode = _MODES.get(request.mode)
+    mode = SHARING_MODES.get(request.mode)
     if mode is None:
-        names = ", ".join(name for name in pb.SharingMode.keys()[1:])
-        reader.wrong("mode", f"must be one of {names}; found {request.mode}")
+        reader.wrong("mode", f"must be one of {', '.join(SHARING_MODE_NAMES)}; found {request.mode}")
     processors = None
     if request.device.HasField("processors"):
         processors = read_row(Processors, request.device.processors, "device.processors.", reader)

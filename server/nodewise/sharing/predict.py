@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.profile import Profile
 from nodewise.domain.sharing import DeviceShares, PairRun, SharingQuestion, SoloJob
 from nodewise.hosting.calls import call, unless_wrong
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Catalogue, SharingModelRecord
+from nodewise.plugin.catalogue import catalogue_key
 from nodewise.sharing.checks import wrong_shares
 from nodewise.sharing.evidence import with_profile
 from nodewise.sharing.request import AskedJob, AskedShares, PredictedShares, PredictedSharing
@@ -19,14 +21,19 @@ __all__ = ["predicted_sharing"]
 
 
 def predicted_sharing(
-    models: Mapping[str, Loaded[SharingModelRecord]], asked: AskedShares, catalogue: Catalogue, budget: Budget
+    models: Mapping[str, Loaded[SharingModelRecord]],
+    asked: AskedShares,
+    catalogue: Catalogue,
+    budget: Budget,
+    most_runs: int,
 ) -> PredictedSharing:
     """Answers for all sets; a set that holds a job whose profile could not be loaded has that error.
 
     Raises
     ------
     NodewiseError
-        SHARING_MODEL_NOT_FOUND, SHARING_MODEL_FAILED, SHARING_MODEL_INVALID_RESULT; what the model refuses with.
+        LIMIT_EXCEEDED for more pairs, with those that profiles hold, than ``most_runs``; SHARING_MODEL_NOT_FOUND,
+        SHARING_MODEL_FAILED, SHARING_MODEL_INVALID_RESULT; what the model refuses with.
     """
     loaded = _model_of(models, asked.model)
     memory_bytes = asked.memory_bytes
@@ -42,7 +49,7 @@ def predicted_sharing(
     question = SharingQuestion(
         device=asked.device,
         mode=asked.mode,
-        runs=tuple(_runs(asked, jobs)),
+        runs=_runs(asked, jobs, most_runs),
         sets=tuple(each for each in sets if not isinstance(each, NodewiseError)),
         memory_bytes=memory_bytes,
         processors=asked.processors,
@@ -87,10 +94,28 @@ def _known(job: AskedJob, device: str, catalogue: Catalogue) -> SoloJob | Nodewi
     return with_profile(job.solo, job.profile, device, catalogue)
 
 
-def _runs(asked: AskedShares, jobs: list[SoloJob | NodewiseError]) -> list[PairRun]:
+def _runs(asked: AskedShares, jobs: list[SoloJob | NodewiseError], most: int) -> tuple[PairRun, ...]:
     """Measured pairs; a job whose profile could not be loaded brings what it states itself."""
     known = [asked.jobs[index].solo if isinstance(job, NodewiseError) else job for index, job in enumerate(jobs)]
-    return [PairRun((known[one], known[other]), (share, others)) for one, other, share, others in asked.runs]
+    pairs = (*asked.runs, *_kept(asked))
+    if len(pairs) > most:
+        text = f"{len(pairs)} runs with those that profiles hold, a call takes sharing_runs_per_call = {most}"
+        limit = {"limit": "sharing_runs_per_call", "value": str(most), "found": str(len(pairs))}
+        raise NodewiseError(Reason.LIMIT_EXCEEDED, text, limit)
+    return tuple(PairRun((known[one], known[other]), (share, others)) for one, other, share, others in pairs)
+
+
+def _kept(asked: AskedShares) -> Iterator[tuple[int, int, float, float]]:
+    """Runs of this device and mode that the jobs' profiles hold beside other jobs of the question."""
+    profiles = [each.profile for each in asked.jobs]
+    places = {
+        each.profile_id: index for index, each in enumerate(profiles) if isinstance(each, Profile) and each.profile_id
+    }
+    for index, each in enumerate(profiles):
+        for run in each.shared_runs if isinstance(each, Profile) else ():
+            here = run.mode is asked.mode and catalogue_key(run.device) == catalogue_key(asked.device)
+            if here and run.partner_profile_id in places:
+                yield index, places[run.partner_profile_id], run.share, run.partner_share
 
 
 def _told(shares: DeviceShares, jobs: tuple[SoloJob, ...], question: SharingQuestion) -> PredictedShares:

@@ -114,7 +114,8 @@ def test_every_protocol_is_documented_with_its_methods(protocol: type) -> None:
 
 
 @pytest.mark.parametrize(
-    "record", ["EstimatorRecord", "PolicyRecord", "TraceReaderRecord", "DiagnoserRecord", "SharingModelRecord", "Context"]
+    "record",
+    ["EstimatorRecord", "PolicyRecord", "TraceReaderRecord", "DiagnoserRecord", "SharingModelRecord", "Context"],
 )
 def test_what_plugins_meet_is_named(record: str) -> None:
     assert f"`{record}`" in plugin_pages()

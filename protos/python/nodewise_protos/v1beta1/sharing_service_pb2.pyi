@@ -2,6 +2,7 @@ from google.api import annotations_pb2 as _annotations_pb2
 from nodewise_protos.v1 import facts_pb2 as _facts_pb2
 from nodewise_protos.v1 import problem_pb2 as _problem_pb2
 from nodewise_protos.v1 import profile_pb2 as _profile_pb2
+from nodewise_protos.v1 import sharing_pb2 as _sharing_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -10,13 +11,6 @@ from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
-
-class SharingMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    SHARING_MODE_UNSPECIFIED: _ClassVar[SharingMode]
-    SHARING_MODE_TIME_SLICED: _ClassVar[SharingMode]
-    SHARING_MODE_MPS: _ClassVar[SharingMode]
-    SHARING_MODE_MIG: _ClassVar[SharingMode]
 
 class SharingVerdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -33,10 +27,6 @@ class SharingBasis(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SHARING_BASIS_PARTNER: _ClassVar[SharingBasis]
     SHARING_BASIS_COMPLETED: _ClassVar[SharingBasis]
     SHARING_BASIS_MEASURED: _ClassVar[SharingBasis]
-SHARING_MODE_UNSPECIFIED: SharingMode
-SHARING_MODE_TIME_SLICED: SharingMode
-SHARING_MODE_MPS: SharingMode
-SHARING_MODE_MIG: SharingMode
 SHARING_VERDICT_UNSPECIFIED: SharingVerdict
 SHARING_VERDICT_DOES_NOT_FIT: SharingVerdict
 SHARING_VERDICT_EXCLUSIVE: SharingVerdict
@@ -148,13 +138,13 @@ class PredictSharingRequest(_message.Message):
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
     SHARING_MODEL_FIELD_NUMBER: _ClassVar[int]
     device: SharedDevice
-    mode: SharingMode
+    mode: _sharing_pb2.SharingMode
     jobs: _containers.RepeatedCompositeFieldContainer[SharingJob]
     runs: _containers.RepeatedCompositeFieldContainer[SharedRun]
     sets: _containers.RepeatedCompositeFieldContainer[SharingSet]
     coverage: float
     sharing_model: str
-    def __init__(self, device: _Optional[_Union[SharedDevice, _Mapping]] = ..., mode: _Optional[_Union[SharingMode, str]] = ..., jobs: _Optional[_Iterable[_Union[SharingJob, _Mapping]]] = ..., runs: _Optional[_Iterable[_Union[SharedRun, _Mapping]]] = ..., sets: _Optional[_Iterable[_Union[SharingSet, _Mapping]]] = ..., coverage: _Optional[float] = ..., sharing_model: _Optional[str] = ...) -> None: ...
+    def __init__(self, device: _Optional[_Union[SharedDevice, _Mapping]] = ..., mode: _Optional[_Union[_sharing_pb2.SharingMode, str]] = ..., jobs: _Optional[_Iterable[_Union[SharingJob, _Mapping]]] = ..., runs: _Optional[_Iterable[_Union[SharedRun, _Mapping]]] = ..., sets: _Optional[_Iterable[_Union[SharingSet, _Mapping]]] = ..., coverage: _Optional[float] = ..., sharing_model: _Optional[str] = ...) -> None: ...
 
 class SetShares(_message.Message):
     __slots__ = ("job_names", "low_shares", "middle_shares", "high_shares", "low_total", "middle_total", "high_total", "verdict", "basis", "memory_bytes", "why", "warnings", "problem")

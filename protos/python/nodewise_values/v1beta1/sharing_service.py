@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from nodewise_values.v1.problem import Problem
 from nodewise_values.v1.profile import ProfileSource
+from nodewise_values.v1.sharing import SharingMode
 from nodewise_values.value import Value, Word
 
 __all__ = [
@@ -21,22 +22,10 @@ __all__ = [
     "SharedRun",
     "SharingBasis",
     "SharingJob",
-    "SharingMode",
     "SharingSet",
     "SharingVerdict",
     "StepElsewhere",
 ]
-
-
-class SharingMode(Word):
-    """How the driver lets processes share a device."""
-
-    TIME_SLICED = "time_sliced"
-    """Separate contexts take turns: kernels of two processes never overlap."""
-    MPS = "mps"
-    """One context for all processes (NVIDIA Multi-Process Service): kernels overlap where they leave room."""
-    MIG = "mig"
-    """Slices with processors, cache and memory of their own (Multi-Instance GPU)."""
 
 
 class SharingVerdict(Word):
@@ -148,7 +137,8 @@ class SharingJob(Value):
     """What is known of the job.
 
     What is known of the job: its runs with one worker tell steps on this and on other devices, where these are not
-    stated. Absent = nothing but what stands here.
+    stated, and its runs beside jobs of this request, by the names of their profiles, count as runs. Absent = nothing
+    but what stands here.
     """
 
 
@@ -200,6 +190,7 @@ class PredictSharingRequest(Value):
     """Pairs that ran, of these jobs, on this device and in this mode.
 
     Pairs that ran, of these jobs, on this device and in this mode: runs of another device or mode teach nothing here.
+    Those that the jobs' profiles hold are added.
     """
     sets: tuple[SharingSet, ...] = ()
     """Sets that are asked about. Empty = every pair of the jobs."""
