@@ -31,7 +31,7 @@ def shared(target: str, folder: Path, document: Any, *options: str | Path) -> tu
     file = folder / "spec.json"
     file.write_text(json.dumps(document))
     found = ran(target, "share", file, "--json", *options)
-    return found.exit_code, json.loads(found.stdout) if found.stdout else {}, found.stderr
+    return found.exit_code, json.loads(found.stdout) if found.exit_code == 0 else {}, found.stderr
 
 
 def test_the_example_as_json(target: str) -> None:
