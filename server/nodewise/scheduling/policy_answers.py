@@ -48,14 +48,16 @@ def _require_grants(answer: Allocation, state: ClusterState) -> None:
     if not isinstance(grants, tuple | list) or len(grants) != len(state.jobs):
         raise ImpossibleAnswerError(f"it must grant once per job, {len(state.jobs)} times")
     # Sets of types: as fast as counting, for a simulation asks thousands of times about thousands of jobs.
-    whole = set(map(type, grants)) <= {Grant} and all(
+    are_grants = set(map(type, grants)) <= {Grant}
+    beside: set[object] = set(map(_shares_with, grants)) if are_grants else set()
+    whole = are_grants and all(
         issubclass(kind, int | np.integer)
-        for kind in {kind for read in (_devices, _pool, _shares_with) for kind in map(type, map(read, grants))}
+        for kind in {*map(type, beside), *map(type, map(_devices, grants)), *map(type, map(_pool, grants))}
     )
     if not whole:
         job = next((job for job, grant in zip(state.jobs, grants) if not _is_whole(grant)), state.jobs[0])
         raise ImpossibleAnswerError(f"it granted {job.job_id!r} something that is no Grant of whole devices")
-    if state.sharing is None and set(map(_shares_with, grants)) - {-1}:
+    if state.sharing is None and beside - {-1}:
         raise ImpossibleAnswerError("it put jobs on one device where none may share")
 
 

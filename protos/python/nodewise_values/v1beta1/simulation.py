@@ -343,7 +343,10 @@ class SimulationJobRows(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SimulationTimelineRows(Value):
-    """Who held what when: some of the stretches, in columns, by their end."""
+    """Who held what when: some of the stretches, in columns, by their end.
+
+    Of two jobs that share a device, both hold it.
+    """
 
     seed: int = 0
     """The repetition's seed."""
