@@ -60,7 +60,7 @@ class FittedSharing:
         else:
             found = share_devices(
                 question.sets,
-                fit_shares(question.runs),
+                fit_shares(question.runs, budget),
                 device_bytes=question.memory_bytes,
                 coverage=question.coverage,
                 budget=budget,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from scipy.special import stdtrit
 
-from nodewise.plugin import Floats, PairRun, ShareBasis, SoloJob, freeze
+from nodewise.plugin import Budget, Floats, NodewiseError, PairRun, Reason, ShareBasis, SoloJob, freeze
 from nodewise_laws import RandomEffects, fit_random_effects
 from nodewise_sharing.jobs import busy_of
 
@@ -81,7 +81,7 @@ class ShareModel:
         return (ShareBasis.SOLO, ShareBasis.PARTNER, ShareBasis.COMPLETED)[known]
 
 
-def fit_shares(runs: Sequence[PairRun]) -> ShareModel:
+def fit_shares(runs: Sequence[PairRun], budget: Budget | None = None) -> ShareModel:
     """Learn from pairs that ran on one device in one mode of sharing; none at all leaves what holds before data.
 
     The share of a victim beside an aggressor is a sum: contention of two independent jobs (the product of their busy
@@ -93,12 +93,20 @@ def fit_shares(runs: Sequence[PairRun]) -> ShareModel:
     Normal ranges do not fit where a driver is unfair. So each model is left out in turn, and all ranges are scaled
     until those of the pairs left out hold 90 % of them, each model counting alike (cross-conformal prediction: Vovk,
     "Cross-conformal predictors", Annals of Mathematics and Artificial Intelligence 74, 2015).
+
+    Raises NodewiseError DEADLINE_EXCEEDED when the budget has nothing left.
     """
-    model = _fit(runs)
-    return replace(model, widening=_widening(runs))
+
+    def looked() -> None:
+        if budget is not None and budget.remaining_s() <= 0:
+            text = "the time was over before the pairs that ran were learned from; send fewer, or wait longer"
+            raise NodewiseError(Reason.DEADLINE_EXCEEDED, text)
+
+    model = _fit(runs, looked)
+    return replace(model, widening=_widening(runs, looked))
 
 
-def _widening(runs: Sequence[PairRun]) -> float:
+def _widening(runs: Sequence[PairRun], looked: Callable[[], None]) -> float:
     models = sorted({job.family for run in runs for job in run.jobs})
     if len(models) < FEWEST_MODELS:
         return 1.0
@@ -108,7 +116,7 @@ def _widening(runs: Sequence[PairRun]) -> float:
         out = frozenset(models[fold::FOLDS])
         left = [run for run in runs if out & {job.family for job in run.jobs}]
         kept = [run for run in runs if not out & {job.family for job in run.jobs}]
-        shares = _fit(kept).predict([run.jobs for run in left], CALIBRATED_AT)
+        shares = _fit(kept, looked).predict([run.jobs for run in left], CALIBRATED_AT)
         error = np.abs(shares.middle - [run.shares for run in left])
         reaches.append((error / (shares.high - shares.middle)).ravel())
         counts.append(np.full(error.size, 1.0 / error.size))
@@ -118,7 +126,7 @@ def _widening(runs: Sequence[PairRun]) -> float:
     return float(reach[order][np.searchsorted(weight, CALIBRATED_AT * weight[-1])])
 
 
-def _fit(runs: Sequence[PairRun]) -> ShareModel:
+def _fit(runs: Sequence[PairRun], looked: Callable[[], None]) -> ShareModel:
     rows = [row for run in runs for row in (run.jobs, run.jobs[::-1])]
     shares = np.array([share for run in runs for share in run.shares], dtype=np.float64)
     columns = _columns(rows)
@@ -133,7 +141,9 @@ def _fit(runs: Sequence[PairRun]) -> ShareModel:
         measured.setdefault((one.name, other.name), []).append((share, others))
         measured.setdefault((other.name, one.name), []).append((others, share))  # two copies of a job share alike
     means = {pair: tuple(np.mean(values, axis=0).tolist()) for pair, values in measured.items()}
-    effects = fit_random_effects(x, shares, kinds, WEIGHTS, WEIGHT_SDS, np.full(KINDS, EXPECTED_SD), EXPECTED_SD)
+    effects = fit_random_effects(
+        x, shares, kinds, WEIGHTS, WEIGHT_SDS, np.full(KINDS, EXPECTED_SD), EXPECTED_SD, looked
+    )
     return ShareModel(effects, columns, means)
 
 
