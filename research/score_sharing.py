@@ -18,8 +18,8 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Floats
-from nodewise_sharing import PairRun, SoloJob, fit_shares, turn_shares
+from nodewise.plugin import Floats, PairRun, SoloJob
+from nodewise_sharing import fit_shares, turn_shares
 from nodewise_sharing.shares import FEATURES
 
 PEAK_TFLOPS: Final = {"k80": 4.113, "p100": 9.526, "v100": 15.7}

@@ -13,6 +13,7 @@ from nodewise_policies.equal_share import EqualShare
 from nodewise_policies.fifo import Fifo
 from nodewise_policies.goodput import Goodput
 from nodewise_policies.marginal_gain import MarginalGain
+from nodewise_policies.packing import Packing
 from nodewise_policies.shortest import Srpt
 from nodewise_policies.time_sharing import MaxMinFairness, MinMakespan
 
@@ -152,6 +153,16 @@ def nodewise_policies() -> list[PolicyRecord]:
             "goodput",
             "Greatest power mean of speed-ups in goodput: throughput times statistical efficiency.",
             Goodput(),
+        ),
+        _record(
+            "packing",
+            "By submission with backfill, nobody stopped; who finds no device shares one where that pays.",
+            Packing(),
+            _switch("pack", "1 = jobs may share a device; 0 = none does, to compare with", 1.0),
+            _parameter("least_total", "total of shares that a pair must exceed (dimensionless)", 1.0, 2.0),
+            _parameter(
+                "least_share", "share of solo speed that each of a pair keeps at least (dimensionless)", 0.0, 1.0
+            ),
         ),
         _record(
             "deadline-aware",

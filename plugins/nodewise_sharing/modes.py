@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nodewise.plugin import Floats
+from nodewise.plugin import Floats, SoloJob
 from nodewise_laws import multiclass
-from nodewise_sharing.jobs import SoloJob
+from nodewise_sharing.jobs import busy_of
 
 __all__ = ["mps_range", "overlap_shares", "slice_range", "turn_shares"]
 
@@ -22,7 +22,7 @@ def turn_shares(jobs: Sequence[SoloJob]) -> Floats:
     One customer per class, device demand u_i and think time 1 - u_i: for two jobs 1 / (1 + u_1 u_2) (Reiser and
     Lavenberg, "Mean-value analysis of closed multichain queuing networks", JACM 27, 1980).
     """
-    busy = np.array([job.busy for job in jobs])
+    busy = np.array([busy_of(job) for job in jobs])
     return multiclass(busy[:, None], 1.0 - busy, np.ones(busy.size, dtype=np.int64)).throughput_per_s
 
 
@@ -31,7 +31,7 @@ def overlap_shares(jobs: Sequence[SoloJob]) -> Floats:
 
     The resources are processors and device memory; an optimistic end, for cache and order of kernels stand aside.
     """
-    busy = sum(job.busy for job in jobs)
+    busy = sum(busy_of(job) for job in jobs)
     memory = sum(job.memory_utilisation or 0.0 for job in jobs)
     excess = max(0.0, busy - 1.0) + max(0.0, memory - 1.0)
     return np.full(len(jobs), 1.0 / (1.0 + excess))
@@ -58,7 +58,7 @@ def slice_range(job: SoloJob, fraction: float, filled: float | None = None) -> t
     """
     if not 0.0 < fraction <= 1.0:
         raise ValueError(f"fraction is {fraction}: a slice has more than nothing and at most all of the processors")
-    busy = job.busy
+    busy = busy_of(job)
     slowest = max(1.0, min(1.0, 1.0 if filled is None else filled) / fraction)
     quickest = 1.0 if filled is None else slowest
     return 1.0 / (1.0 - busy + busy * slowest), 1.0 / (1.0 - busy + busy * quickest)

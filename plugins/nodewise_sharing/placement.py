@@ -8,33 +8,13 @@ placed when it fits, the next kernel's only after all of the one in front ("left
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["KernelShape", "Processors", "blocks_per_processor", "processors_filled"]
+from nodewise.plugin import KernelShape, Processors
+
+__all__ = ["blocks_per_processor", "processors_filled"]
 
 WARP: Final = 32
-
-
-@dataclass(frozen=True, slots=True)
-class KernelShape:
-    """Launch of a kernel: what one block needs, and how many blocks there are."""
-
-    blocks: int
-    threads_per_block: int
-    registers_per_thread: int = 0
-    shared_bytes_per_block: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Processors:
-    """Streaming multiprocessors of a device, and what one of them holds at once."""
-
-    processors: int
-    threads: int
-    blocks: int
-    registers: int
-    shared_bytes: int
 
 
 def blocks_per_processor(kernel: KernelShape, device: Processors) -> int:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Final
 
 import numpy as np
 from scipy.special import stdtrit
 
-from nodewise.plugin import Floats, freeze
+from nodewise.plugin import Budget, Floats, NodewiseError, PairRun, Reason, ShareBasis, SoloJob, freeze
 from nodewise_laws import RandomEffects, fit_random_effects
-from nodewise_sharing.jobs import PairRun, SoloJob
+from nodewise_sharing.jobs import busy_of
 
-__all__ = ["Basis", "PairShares", "ShareModel", "fit_shares"]
+__all__ = ["PairShares", "ShareModel", "fit_shares"]
 
 FEATURES: Final = ("constant", "contention", "overload", "busy", "step_ratio")
 WEIGHTS: Final = np.array([1.0, -0.25, -0.25, 0.0, 0.06])
@@ -34,19 +33,6 @@ CALIBRATED_AT: Final = 0.9
 FEWEST_MODELS: Final = 3
 
 
-class Basis(StrEnum):
-    """What a share rests on."""
-
-    MEASURED = "measured"
-    """The pair ran."""
-    COMPLETED = "completed"
-    """Both jobs ran, with other partners."""
-    PARTNER = "partner"
-    """One of the two ran with others."""
-    SOLO = "solo"
-    """Neither was ever seen beside another."""
-
-
 @dataclass(frozen=True, slots=True)
 class PairShares:
     """Shares of solo speed, (pairs x 2): the middle of a range and its ends. Measured pairs have no range."""
@@ -54,7 +40,7 @@ class PairShares:
     low: Floats
     middle: Floats
     high: Floats
-    basis: tuple[Basis, ...]
+    basis: tuple[ShareBasis, ...]
     total_low: Floats
     """Ends of the range of both shares' sum, (pairs,)."""
     total_high: Floats
@@ -86,16 +72,16 @@ class ShareModel:
             if ran is not None:
                 low[index] = middle[index] = high[index] = ran
                 total[index], total_reach[index] = sum(ran), 0.0
-            basis.append(Basis.MEASURED if ran is not None else self._basis(one, other))
+            basis.append(ShareBasis.MEASURED if ran is not None else self._basis(one, other))
         ends = np.maximum(total - total_reach, 0.0), total + total_reach
         return PairShares(freeze(low), freeze(middle), freeze(high), tuple(basis), freeze(ends[0]), freeze(ends[1]))
 
-    def _basis(self, one: SoloJob, other: SoloJob) -> Basis:
+    def _basis(self, one: SoloJob, other: SoloJob) -> ShareBasis:
         known = sum((0, job.family) in self.columns for job in (one, other))
-        return (Basis.SOLO, Basis.PARTNER, Basis.COMPLETED)[known]
+        return (ShareBasis.SOLO, ShareBasis.PARTNER, ShareBasis.COMPLETED)[known]
 
 
-def fit_shares(runs: Sequence[PairRun]) -> ShareModel:
+def fit_shares(runs: Sequence[PairRun], budget: Budget | None = None) -> ShareModel:
     """Learn from pairs that ran on one device in one mode of sharing; none at all leaves what holds before data.
 
     The share of a victim beside an aggressor is a sum: contention of two independent jobs (the product of their busy
@@ -107,12 +93,20 @@ def fit_shares(runs: Sequence[PairRun]) -> ShareModel:
     Normal ranges do not fit where a driver is unfair. So each model is left out in turn, and all ranges are scaled
     until those of the pairs left out hold 90 % of them, each model counting alike (cross-conformal prediction: Vovk,
     "Cross-conformal predictors", Annals of Mathematics and Artificial Intelligence 74, 2015).
+
+    Raises NodewiseError DEADLINE_EXCEEDED when the budget has nothing left.
     """
-    model = _fit(runs)
-    return replace(model, widening=_widening(runs))
+
+    def looked() -> None:
+        if budget is not None and budget.remaining_s() <= 0:
+            text = "the time was over before the pairs that ran were learned from; send fewer, or wait longer"
+            raise NodewiseError(Reason.DEADLINE_EXCEEDED, text)
+
+    model = _fit(runs, looked)
+    return replace(model, widening=_widening(runs, looked))
 
 
-def _widening(runs: Sequence[PairRun]) -> float:
+def _widening(runs: Sequence[PairRun], looked: Callable[[], None]) -> float:
     models = sorted({job.family for run in runs for job in run.jobs})
     if len(models) < FEWEST_MODELS:
         return 1.0
@@ -122,7 +116,7 @@ def _widening(runs: Sequence[PairRun]) -> float:
         out = frozenset(models[fold::FOLDS])
         left = [run for run in runs if out & {job.family for job in run.jobs}]
         kept = [run for run in runs if not out & {job.family for job in run.jobs}]
-        shares = _fit(kept).predict([run.jobs for run in left], CALIBRATED_AT)
+        shares = _fit(kept, looked).predict([run.jobs for run in left], CALIBRATED_AT)
         error = np.abs(shares.middle - [run.shares for run in left])
         reaches.append((error / (shares.high - shares.middle)).ravel())
         counts.append(np.full(error.size, 1.0 / error.size))
@@ -132,7 +126,7 @@ def _widening(runs: Sequence[PairRun]) -> float:
     return float(reach[order][np.searchsorted(weight, CALIBRATED_AT * weight[-1])])
 
 
-def _fit(runs: Sequence[PairRun]) -> ShareModel:
+def _fit(runs: Sequence[PairRun], looked: Callable[[], None]) -> ShareModel:
     rows = [row for run in runs for row in (run.jobs, run.jobs[::-1])]
     shares = np.array([share for run in runs for share in run.shares], dtype=np.float64)
     columns = _columns(rows)
@@ -145,10 +139,11 @@ def _fit(runs: Sequence[PairRun]) -> ShareModel:
     for run in runs:
         (one, other), (share, others) = run.jobs, run.shares
         measured.setdefault((one.name, other.name), []).append((share, others))
-        if one.name != other.name:
-            measured.setdefault((other.name, one.name), []).append((others, share))
+        measured.setdefault((other.name, one.name), []).append((others, share))  # two copies of a job share alike
     means = {pair: tuple(np.mean(values, axis=0).tolist()) for pair, values in measured.items()}
-    effects = fit_random_effects(x, shares, kinds, WEIGHTS, WEIGHT_SDS, np.full(KINDS, EXPECTED_SD), EXPECTED_SD)
+    effects = fit_random_effects(
+        x, shares, kinds, WEIGHTS, WEIGHT_SDS, np.full(KINDS, EXPECTED_SD), EXPECTED_SD, looked
+    )
     return ShareModel(effects, columns, means)
 
 
@@ -176,7 +171,7 @@ def _design(
 ) -> tuple[Floats, Floats]:
     """Columns of each row, and which of its effects have none."""
     x, unseen = np.zeros((len(rows), size)), np.zeros((len(rows), KINDS))
-    busy = {id(job): job.busy for row in rows for job in row}
+    busy = {id(job): busy_of(job) for row in rows for job in row}
     for index, (victim, aggressor) in enumerate(rows):
         x[index, : len(FEATURES)] = _features(victim, aggressor, busy[id(victim)], busy[id(aggressor)])
         for kind, level in _levels(victim, aggressor):

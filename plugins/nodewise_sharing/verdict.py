@@ -4,77 +4,119 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from itertools import combinations
 from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Floats, freeze
-from nodewise_sharing.jobs import SoloJob
-from nodewise_sharing.shares import Basis, PairShares, ShareModel
+from nodewise.plugin import (
+    Budget,
+    DeviceShares,
+    Floats,
+    NodewiseError,
+    Reason,
+    ShareBasis,
+    ShareVerdict,
+    SoloJob,
+    freeze,
+)
+from nodewise_sharing.shares import PairShares, ShareModel
 
-__all__ = ["DeviceShares", "Verdict", "share_device"]
+__all__ = ["share_device", "share_devices", "verdict_of"]
 
-ORDER: Final = (Basis.SOLO, Basis.PARTNER, Basis.COMPLETED, Basis.MEASURED)
-
-
-class Verdict(StrEnum):
-    """What sharing comes to. The total of all shares is the work done per second, 1 = one job alone."""
-
-    DOES_NOT_FIT = "does not fit"
-    """Together they need more memory than the device has."""
-    EXCLUSIVE = "exclusive"
-    """The total is below 1 all over its range: one after the other is faster."""
-    SERIALISED = "serialised"
-    """The range of the total holds 1: they take turns, and nothing is known to be gained."""
-    CONCURRENT = "concurrent"
-    """The total is above 1 all over its range."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceShares:
-    """Jobs on one device: the range of each one's share of its solo speed, its middle, and the verdict."""
-
-    low: Floats
-    middle: Floats
-    high: Floats
-    total: tuple[float, float, float]
-    """Low end, middle and high end of the sum of shares."""
-    verdict: Verdict
-    basis: Basis | None
-    """The weakest of what the pairs rest on; None for a job alone."""
-    memory_bytes: float | None
-    """What the jobs need together; None = unknown for one of them."""
+ORDER: Final = (ShareBasis.SOLO, ShareBasis.PARTNER, ShareBasis.COMPLETED, ShareBasis.MEASURED)
+CHUNK: Final = 1024
+"""Pairs predicted at a time: their columns take some MB, and a budget is looked at in between."""
 
 
 def share_device(
     jobs: Sequence[SoloJob], model: ShareModel, *, device_bytes: float | None = None, coverage: float = 0.9
 ) -> DeviceShares:
-    """Shares of one or more jobs on one device, in the mode whose pairs `model` was learned from.
+    """Shares of one set of jobs; see `share_devices`."""
+    (found,) = share_devices([jobs], model, device_bytes=device_bytes, coverage=coverage)
+    return found
+
+
+def share_devices(
+    sets: Sequence[Sequence[SoloJob]],
+    model: ShareModel,
+    *,
+    device_bytes: float | None = None,
+    coverage: float = 0.9,
+    budget: Budget | None = None,
+) -> list[DeviceShares]:
+    """Shares of each of several sets of jobs on one device, in the mode whose pairs `model` was learned from.
 
     Of more than two, what each partner costs adds up: 1/s_i - 1 = sum_j (1/s_ij - 1). That is the first order of the
     arrival theorem, and exact where all are saturated (n equal jobs keep 1/n). Ends of ranges add up alike, the widest
     that partners can make it together.
 
-    Memory: needs add up (each process has its context in its own figure). Unknown needs pass.
+    Memory: needs add up (each process has its context in its own figure). Unknown needs pass. Jobs are told apart by
+    their names. Raises NodewiseError DEADLINE_EXCEEDED when the budget has nothing left.
     """
+    places: dict[tuple[str, str], int] = {}
+    asked: list[tuple[SoloJob, SoloJob]] = []
+    of_sets = [[_place(pair, places, asked) for pair in combinations(jobs, 2)] for jobs in sets]
+    parts = []
+    for start in range(0, len(asked), CHUNK):
+        if budget is not None and budget.remaining_s() <= 0:
+            raise NodewiseError(Reason.DEADLINE_EXCEEDED, "the time was over before all pairs were predicted")
+        parts.append(model.predict(asked[start : start + CHUNK], coverage))
+    return [
+        _device(jobs, [_one(parts, place) for place in of_set], device_bytes)
+        for jobs, of_set in zip(sets, of_sets, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """What is predicted of one pair: rows of low ends, middles and high ends, and ends of the total."""
+
+    shares: Floats
+    total: tuple[float, float]
+    basis: ShareBasis
+
+    @property
+    def turned(self) -> _Pair:
+        return _Pair(self.shares[:, ::-1], self.total, self.basis)
+
+
+def _place(
+    pair: tuple[SoloJob, SoloJob], places: dict[tuple[str, str], int], asked: list[tuple[SoloJob, SoloJob]]
+) -> tuple[int, bool]:
+    """Where the answer about a pair will be, asked in one order alone, and whether it is the other way round."""
+    turned = pair[0].name > pair[1].name
+    pair = (pair[1], pair[0]) if turned else pair
+    key = pair[0].name, pair[1].name
+    if key not in places:
+        places[key] = len(asked)
+        asked.append(pair)
+    return places[key], turned
+
+
+def _one(parts: Sequence[PairShares], place: tuple[int, bool]) -> _Pair:
+    part, row = parts[place[0] // CHUNK], place[0] % CHUNK
+    shares = np.array([part.low[row], part.middle[row], part.high[row]])
+    pair = _Pair(shares, (float(part.total_low[row]), float(part.total_high[row])), part.basis[row])
+    return pair.turned if place[1] else pair
+
+
+def _device(jobs: Sequence[SoloJob], pairs: Sequence[_Pair], device_bytes: float | None) -> DeviceShares:
     needs = [job.memory_bytes for job in jobs]
     memory = None if None in needs else float(sum(need for need in needs if need is not None))
     count = len(jobs)
-    pairs = [(jobs[i], jobs[j]) for i in range(count) for j in range(i + 1, count)]
     if not pairs:
-        one = np.ones(count)
-        shares = PairShares(one, one, one, (), one, one)
-        low = middle = high = freeze(one)
+        low = middle = high = np.ones(count)
+    elif count == 2:
+        low, middle, high = pairs[0].shares
     else:
-        shares = model.predict(pairs, coverage)
-        low, middle, high = (freeze(_together(part, count)) for part in (shares.low, shares.middle, shares.high))
-    if count == 2:
-        total = float(shares.total_low[0]), float(middle.sum()), float(shares.total_high[0])
-    else:
-        total = float(low.sum()), float(middle.sum()), float(high.sum())
-    basis = min(shares.basis, key=ORDER.index) if pairs else None
-    return DeviceShares(low, middle, high, total, _verdict(total, count, memory, device_bytes), basis, memory)
+        low, middle, high = (_together(np.array([pair.shares[end] for pair in pairs]), count) for end in range(3))
+    ends = pairs[0].total if count == 2 else (float(low.sum()), float(high.sum()))
+    summed = float(middle.sum())
+    total = min(ends[0], summed), summed, max(ends[1], summed)  # sums may differ by rounding
+    basis = min((pair.basis for pair in pairs), key=ORDER.index) if pairs else None
+    verdict = verdict_of(total, count, memory, device_bytes)
+    return DeviceShares(freeze(low), freeze(middle), freeze(high), total, verdict, basis, memory)
 
 
 def _together(shares: Floats, count: int) -> Floats:
@@ -89,9 +131,12 @@ def _together(shares: Floats, count: int) -> Floats:
     return 1.0 / np.maximum(cost, 0.5)
 
 
-def _verdict(total: tuple[float, float, float], jobs: int, memory: float | None, device: float | None) -> Verdict:
+def verdict_of(
+    total: tuple[float, float, float], jobs: int, memory: float | None, device: float | None
+) -> ShareVerdict:
+    """What a total of shares comes to, of so many jobs that need so much of a device's memory (None = not known)."""
     if memory is not None and device is not None and memory > device:
-        return Verdict.DOES_NOT_FIT
+        return ShareVerdict.DOES_NOT_FIT
     if jobs < 2 or total[2] < 1.0:
-        return Verdict.EXCLUSIVE
-    return Verdict.CONCURRENT if total[0] > 1.0 else Verdict.SERIALISED
+        return ShareVerdict.EXCLUSIVE
+    return ShareVerdict.CONCURRENT if total[0] > 1.0 else ShareVerdict.SERIALISED

@@ -26,6 +26,7 @@ from nodewise.plugin import (
 )
 from nodewise_partitioning.plugin import nodewise_estimators as partitioning
 from nodewise_scaling.plugin import nodewise_estimators as scaling
+from nodewise_sharing.plugin import nodewise_sharing_models as fitted_sharing
 from nodewise_unseen.plugin import nodewise_estimators as unseen
 
 
@@ -53,6 +54,10 @@ class Plugin:
     @hookimpl
     def nodewise_diagnosers(self) -> list[Any]:
         return self._of("DiagnoserRecord")
+
+    @hookimpl
+    def nodewise_sharing_models(self) -> list[Any]:
+        return self._of("SharingModelRecord")
 
 
 class Spoilt:
@@ -373,4 +378,79 @@ DIAGNOSERS = (
     diagnoser("no time left", "raised TimeoutError", diagnose=late),
 )
 
-PLANTED = (*ESTIMATORS, *POLICIES, *READERS, *DIAGNOSERS)
+# --- sharing models
+
+
+def sharing(check: str, told: str, wrong: Callable[..., Any]) -> Planted:
+    """The shipped model with another way to answer."""
+    (record,) = fitted_sharing()
+    wrongly = replace(record, model=Spoilt(record.model, predict_shares=wrong))
+    return Planted("sharing_model", check, told, Plugin(wrongly))
+
+
+def certain(right: Any, question: Any, budget: Any) -> Any:
+    """No range, not even of jobs that were never seen."""
+    return [replace(each, low=each.high, middle=each.low) for each in right(question, budget)]
+
+
+def first_wins(right: Any, question: Any, budget: Any) -> Any:
+    """Whoever stands first keeps less."""
+    found = []
+    for each in right(question, budget):
+        middle = each.middle.copy()
+        middle[0] = each.low[0]
+        total = each.total[0], float(middle.sum()), each.total[2]
+        found.append(replace(each, middle=middle, total=total))
+    return found
+
+
+def in_company(right: Any, question: Any, budget: Any) -> Any:
+    """The more sets are asked about, the less is kept."""
+    part = 1.0 / len(question.sets)
+    return [
+        replace(
+            each,
+            low=each.low * part,
+            middle=each.middle * part,
+            high=each.high * part,
+            total=tuple(t * part for t in each.total),
+        )
+        for each in right(question, budget)
+    ]
+
+
+def untaught(right: Any, question: Any, budget: Any) -> Any:
+    return right(replace(question, runs=()), budget)
+
+
+class Tiring:
+    """Keeps less with every call."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, right: Any, question: Any, budget: Any) -> Any:
+        self.calls += 1
+        return [replace(each, warnings=(str(self.calls),)) for each in right(question, budget)]
+
+
+def impatient(right: Any, question: Any, budget: Any) -> Any:
+    if budget.remaining_s() <= 0:
+        raise TimeoutError
+    return right(question, budget)
+
+
+def refusing_modes(right: Any, question: Any, budget: Any) -> Any:
+    raise NodewiseError(Reason.NOT_IMPLEMENTED, "no mode is known")
+
+
+SHARING = (
+    sharing("answers", "refuses every mode", refusing_modes),
+    sharing("answers", "are no low end, middle and high end", certain),
+    sharing("order of jobs", "depend on the order", first_wins),
+    sharing("company of sets", "depend on which other sets", in_company),
+    sharing("measured pairs", "ran with shares", untaught),
+    sharing("purity", "warnings", Tiring()),
+    sharing("no time left", "raised TimeoutError", impatient),
+)
+PLANTED = (*ESTIMATORS, *POLICIES, *READERS, *DIAGNOSERS, *SHARING)

@@ -13,6 +13,7 @@ from nodewise.conformance.diagnosers import DIAGNOSER_CHECKS
 from nodewise.conformance.estimators import ESTIMATOR_CHECKS
 from nodewise.conformance.policies import POLICY_CHECKS
 from nodewise.conformance.readers import READER_CHECKS
+from nodewise.conformance.sharing import SHARING_CHECKS
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=str)
@@ -29,6 +30,7 @@ def test_every_check_finds_some_fault() -> None:
         "policy": POLICY_CHECKS,
         "trace_reader": READER_CHECKS,
         "diagnoser": DIAGNOSER_CHECKS,
+        "sharing_model": SHARING_CHECKS,
     }
     known = {(kind, check) for kind, found in checks.items() for check in found}
     assert {(planted.kind, planted.check) for planted in PLANTED} == known

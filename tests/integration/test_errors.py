@@ -9,7 +9,7 @@ import grpc
 import numpy as np
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
-from misbehaving import Constant, answered, nothing, policy, record
+from misbehaving import Constant, answered, nothing, policy, record, sharing_model
 from patience import PATIENCE_S
 from serving import Failure, Stubs, failure_of, inline, observed, one_worker_phases, registry_with, stored, workers
 from tiny_traces import TinyDiagnoser, TinyReader, diagnoser, reader, tiny
@@ -26,6 +26,7 @@ from nodewise_protos.v1 import profile_service_pb2 as profiles
 from nodewise_protos.v1 import schedule_service_pb2 as schedules
 from nodewise_protos.v1beta1 import diagnosis_service_pb2 as diagnoses
 from nodewise_protos.v1beta1 import evaluation_service_pb2 as evaluation
+from nodewise_protos.v1beta1 import sharing_service_pb2 as sharing
 
 pytestmark = pytest.mark.wheel
 
@@ -50,6 +51,7 @@ def stubs() -> Iterator[Stubs]:
             reader(TinyReader(lambda trace: trace), "alone"),
         ),
         diagnosers=(diagnoser(TinyDiagnoser(raises=ValueError(SECRET)), "fails"), diagnoser(TinyDiagnoser(steps=()))),
+        sharing_models=(sharing_model("fails", _raise), sharing_model("none", lambda *_: [])),
     )
     settings = Settings(store="memory:", limits=LimitSettings(rows_per_call=64, jobs_per_call=4, rows_per_batch=8))
     with EmbeddedServer(settings, registry) as server, Stubs(server.target) as found:
@@ -100,6 +102,11 @@ def replay(stubs: Stubs, diagnoser_name: str = "tiny", trace_format: str = "tiny
     sent = profiles.ProfileBatch(sequence_number=1, trace_chunks=[chunk], commit=True)
     list(stubs.profile.IngestProfile(iter([opened(name), profiles.IngestProfileRequest(batch=sent)])))
     return failure_of(stubs.diagnosis.Replay, diagnoses.ReplayRequest(profile=stored(name), diagnoser=diagnoser_name))
+
+
+def share(stubs: Stubs, model: str) -> Failure:
+    jobs = [sharing.SharingJob(name=name) for name in "ab"]
+    return failure_of(stubs.sharing.PredictSharing, sharing.PredictSharingRequest(jobs=jobs, sharing_model=model))
 
 
 def append(stubs: Stubs, profile_id: str, request_id: str = "first") -> None:
@@ -178,6 +185,12 @@ def reach(stubs: Stubs, reason: Reason) -> Failure:  # noqa: C901, PLR0912  # on
             return replay(stubs, trace_format="raising")
         case Reason.READER_INVALID_RESULT:
             return replay(stubs, trace_format="alone")
+        case Reason.SHARING_MODEL_NOT_FOUND:
+            return share(stubs, "nobody")
+        case Reason.SHARING_MODEL_FAILED:
+            return share(stubs, "fails")
+        case Reason.SHARING_MODEL_INVALID_RESULT:
+            return share(stubs, "none")
         case Reason.POLICY_FAILED:
             return schedule(stubs, "raises")
         case Reason.POLICY_INVALID_RESULT:

@@ -305,6 +305,7 @@ def test_all_plugins_come_in_pages_by_kind_name_and_version(crowd: Stubs) -> Non
         plugin_pb2.PLUGIN_KIND_POLICY,
         plugin_pb2.PLUGIN_KIND_TRACE_READER,
         plugin_pb2.PLUGIN_KIND_DIAGNOSER,
+        plugin_pb2.PLUGIN_KIND_SHARING_MODEL,
     }
     assert {"well", *LIARS} <= {found.name for found in whole.plugins}
     pages, token = [], ""

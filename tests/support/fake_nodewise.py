@@ -25,6 +25,7 @@ from nodewise_protos.v1beta1 import (
     diagnosis_service_pb2,
     evaluation_service_pb2,
     plan_service_pb2,
+    sharing_service_pb2,
     simulation_service_pb2,
 )
 
@@ -38,6 +39,7 @@ SERVICES = tuple(
         diagnosis_service_pb2,
         evaluation_service_pb2,
         plan_service_pb2,
+        sharing_service_pb2,
         simulation_service_pb2,
     )
     for service in module.DESCRIPTOR.services_by_name.values()

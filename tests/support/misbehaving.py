@@ -22,6 +22,7 @@ from nodewise.plugin import (
     Query,
     Reason,
     RowStatus,
+    SharingModelRecord,
     constant_ints,
     freeze,
 )
@@ -85,6 +86,20 @@ class Decides:
 
 def policy(name: str, decide: Callable[..., Any]) -> PolicyRecord:
     return PolicyRecord(name=name, version="1.0", description="for tests", policy=Decides(decide))
+
+
+class Shares:
+    """A sharing model that answers what it is told."""
+
+    def __init__(self, predict_shares: Callable[..., Any]) -> None:
+        self._predict_shares = predict_shares
+
+    def predict_shares(self, question: Any, budget: Any) -> Any:
+        return self._predict_shares(question, budget)
+
+
+def sharing_model(name: str, predict_shares: Callable[..., Any]) -> SharingModelRecord:
+    return SharingModelRecord(name=name, version="1.0", description="for tests", model=Shares(predict_shares))
 
 
 def nothing(state: Any, curves: Any, budget: Any) -> Allocation:

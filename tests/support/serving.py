@@ -16,7 +16,7 @@ from google.rpc import error_details_pb2, status_pb2
 from patience import PATIENCE_S
 
 from nodewise.hosting.registry import Loaded, PluginProblem, Registry, load_registry
-from nodewise.plugin import DiagnoserRecord, EstimatorRecord, PolicyRecord, TraceReaderRecord
+from nodewise.plugin import DiagnoserRecord, EstimatorRecord, PolicyRecord, SharingModelRecord, TraceReaderRecord
 from nodewise_protos.v1 import (
     configuration_pb2,
     prediction_service_pb2_grpc,
@@ -29,6 +29,7 @@ from nodewise_protos.v1beta1 import (
     diagnosis_service_pb2_grpc,
     evaluation_service_pb2_grpc,
     plan_service_pb2_grpc,
+    sharing_service_pb2_grpc,
     simulation_service_pb2_grpc,
 )
 
@@ -41,6 +42,7 @@ def registry_with(
     *,
     readers: tuple[TraceReaderRecord, ...] = (),
     diagnosers: tuple[DiagnoserRecord, ...] = (),
+    sharing_models: tuple[SharingModelRecord, ...] = (),
     mode: str = "inline",
     problems: tuple[PluginProblem, ...] = (),
 ) -> Registry:
@@ -52,6 +54,7 @@ def registry_with(
         trace_readers=MappingProxyType({**shipped.trace_readers, **_loaded(readers, mode)}),
         diagnosers=MappingProxyType({**shipped.diagnosers, **_loaded(diagnosers, mode)}),
         problems=problems,
+        sharing_models=MappingProxyType({**shipped.sharing_models, **_loaded(sharing_models, mode)}),
     )
 
 
@@ -71,6 +74,7 @@ class Stubs:
         self.completion = completion_service_pb2_grpc.CompletionServiceStub(self.channel)
         self.plan = plan_service_pb2_grpc.PlanServiceStub(self.channel)
         self.diagnosis = diagnosis_service_pb2_grpc.DiagnosisServiceStub(self.channel)
+        self.sharing = sharing_service_pb2_grpc.SharingServiceStub(self.channel)
         self.evaluation = evaluation_service_pb2_grpc.EvaluationServiceStub(self.channel)
 
     def __enter__(self) -> Stubs:

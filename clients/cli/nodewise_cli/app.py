@@ -22,6 +22,7 @@ from nodewise_cli.commands.rank import rank
 from nodewise_cli.commands.replay import replay
 from nodewise_cli.commands.schedule import schedule
 from nodewise_cli.commands.serve import serve
+from nodewise_cli.commands.share import share
 from nodewise_cli.commands.simulate import simulate
 from nodewise_cli.commands.spot import spot
 from nodewise_cli.commands.suggest import suggest
@@ -88,6 +89,7 @@ for _command, _summary in (
     (plan, "Find the best partition of a model before it is built."),
     (spot, "Tell time, cost and risk on machines that may be taken away."),
     (schedule, "Share a cluster among jobs by predicted throughput."),
+    (share, "Say what jobs keep that share a device."),
     (simulate, "Tell what policies would have done to jobs over time."),
     (sweep, "Compare policies over loads, seeds and prediction errors."),
     (backtest, "Score estimators on measurements they have not seen."),

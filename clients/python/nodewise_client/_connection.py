@@ -20,6 +20,7 @@ from nodewise_protos.v1beta1 import (
     diagnosis_service_pb2_grpc,
     evaluation_service_pb2_grpc,
     plan_service_pb2_grpc,
+    sharing_service_pb2_grpc,
     simulation_service_pb2_grpc,
 )
 
@@ -37,6 +38,7 @@ _STUBS: Final[tuple[Any, ...]] = (
     plan_service_pb2_grpc.PlanServiceStub,
     diagnosis_service_pb2_grpc.DiagnosisServiceStub,
     evaluation_service_pb2_grpc.EvaluationServiceStub,
+    sharing_service_pb2_grpc.SharingServiceStub,
 )
 HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
 

@@ -25,6 +25,7 @@ __all__ = [
     "COUNT_RANGE",
     "CURRENT_CONFIGURATION",
     "DELETE_PROFILE_REQUEST",
+    "DEVICE_PROCESSORS",
     "DIAGNOSE_REQUEST",
     "DIAGNOSIS_BASIS",
     "EMPIRICAL_LIFETIMES",
@@ -35,6 +36,7 @@ __all__ = [
     "GET_PROFILE_REQUEST",
     "HYBRID_QUESTION",
     "HYBRID_RUN",
+    "KERNEL_LAUNCH",
     "KNEE",
     "KNOWN_REVOCATIONS",
     "LAYER",
@@ -58,6 +60,7 @@ __all__ = [
     "PLAN_POOL",
     "PLAN_REQUEST",
     "PREDICT_OPTIONS",
+    "PREDICT_SHARING_REQUEST",
     "PROFILE",
     "PROFILE_BATCH",
     "PROFILE_SOURCE",
@@ -68,6 +71,11 @@ __all__ = [
     "RETRACT_EVIDENCE_REQUEST",
     "SAVED_BYTES",
     "SCHEDULE_JOB",
+    "SHARED_DEVICE",
+    "SHARED_DEVICE_RUN",
+    "SHARED_PAIR",
+    "SHARED_RUN",
+    "SHARING_JOB",
     "SIMULATION_CHECKPOINTS",
     "SIMULATION_EARLY_STOPS",
     "SIMULATION_JOBS",
@@ -75,6 +83,7 @@ __all__ = [
     "SIMULATION_PREDICTION_ERROR",
     "SIMULATION_SETTINGS",
     "STATISTICAL_EFFICIENCY",
+    "STEP_ELSEWHERE",
     "STRATEGY",
     "SUGGEST_MEASUREMENTS_REQUEST",
     "TRACE_CHUNK",
@@ -972,6 +981,48 @@ PREDICT_OPTIONS: Final[Mapping[str, Fact]] = by_field(
     ),
 )
 """Of PredictOptions, by field."""
+
+SHARED_DEVICE_RUN: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="device_name",
+        row="device",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=64,
+        meaning='Accelerator, e.g. "V100".',
+    ),
+    Fact(
+        field="partner_profile_id",
+        row="partner_profile_id",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=128,
+        meaning="Profile of the other job. It need not be stored.",
+    ),
+    Fact(
+        field="share",
+        row="share",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=10.0,
+        meaning="Share of its solo speed that this job kept, 1 = all of it.",
+    ),
+    Fact(
+        field="partner_share",
+        row="partner_share",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=10.0,
+        meaning="Share that the other one kept.",
+    ),
+)
+"""Of SharedDeviceRun, by field."""
 
 WORKLOAD: Final[Mapping[str, Fact]] = by_field(
     Fact(
@@ -1987,6 +2038,32 @@ SCHEDULE_JOB: Final[Mapping[str, Fact]] = by_field(
     ),
 )
 """Of ScheduleJob, by field."""
+
+SHARED_PAIR: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="first_share",
+        row="first_share",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=10.0,
+        exclusive_minimum=True,
+        meaning="Share that the first keeps, 1 = all of its solo speed.",
+    ),
+    Fact(
+        field="second_share",
+        row="second_share",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=10.0,
+        exclusive_minimum=True,
+        meaning="Share that the second keeps.",
+    ),
+)
+"""Of SharedPair, by field."""
 
 COMPLETION_OFFER: Final[Mapping[str, Fact]] = by_field(
     Fact(
@@ -3235,6 +3312,318 @@ PLAN_REQUEST: Final[Mapping[str, Fact]] = by_field(
 )
 """Of PlanRequest, by field."""
 
+SHARED_DEVICE: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="device_name",
+        row="device",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=64,
+        meaning='Accelerator, e.g. "V100". Empty = not known; nothing is then looked up.',
+    ),
+    Fact(
+        field="memory_bytes",
+        row="memory_bytes",
+        csv=None,
+        kind="float",
+        unit="bytes",
+        minimum=0.0,
+        maximum=1000000000000000.0,
+        exclusive_minimum=True,
+        meaning=(
+            "Memory that jobs may use, bytes. Absent = as the catalog has it; not known there either = memory is not "
+            "checked."
+        ),
+    ),
+)
+"""Of SharedDevice, by field."""
+
+DEVICE_PROCESSORS: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="processors_count",
+        row="processors",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=1,
+        maximum=65536,
+        meaning="How many there are.",
+    ),
+    Fact(
+        field="threads_count",
+        row="threads",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=32,
+        maximum=65536,
+        meaning="Threads that one holds.",
+    ),
+    Fact(
+        field="blocks_count",
+        row="blocks",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=1,
+        maximum=65536,
+        meaning="Blocks that one holds.",
+    ),
+    Fact(
+        field="registers_count",
+        row="registers",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=1,
+        maximum=16777216,
+        meaning="Registers of one.",
+    ),
+    Fact(
+        field="shared_bytes",
+        row="shared_bytes",
+        csv=None,
+        kind="int",
+        unit="bytes",
+        minimum=1,
+        maximum=1073741824,
+        meaning="Shared memory of one, bytes.",
+    ),
+)
+"""Of DeviceProcessors, by field."""
+
+KERNEL_LAUNCH: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="blocks_count",
+        row="blocks",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=1,
+        maximum=2147483647,
+        meaning="Blocks of the grid.",
+    ),
+    Fact(
+        field="threads_per_block",
+        row="threads_per_block",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=1,
+        maximum=1024,
+        meaning="Threads of a block.",
+    ),
+    Fact(
+        field="registers_per_thread",
+        row="registers_per_thread",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=0,
+        maximum=255,
+        meaning="Registers of a thread. 0 = not known: they limit nothing.",
+    ),
+    Fact(
+        field="shared_bytes_per_block",
+        row="shared_bytes_per_block",
+        csv=None,
+        kind="int",
+        unit="bytes",
+        minimum=0,
+        maximum=1073741824,
+        meaning="Shared memory of a block, bytes. 0 = none.",
+    ),
+)
+"""Of KernelLaunch, by field."""
+
+SHARING_JOB: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="name",
+        row="name",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=128,
+        meaning="Name, unique in the request; sets and measured pairs name it.",
+    ),
+    Fact(
+        field="model_name",
+        row="model",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=128,
+        meaning=(
+            'What jobs of other batch sizes and precisions share, e.g. "resnet50": what is learned of one counts for '
+            "all of its model. Empty = the job's name."
+        ),
+    ),
+    Fact(
+        field="device_utilization_ratio",
+        row="device_utilisation",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=1.0,
+        meaning=(
+            'Share of the time in which some kernel ran, 0 to 1 ("GPU-Util"). Absent = inferred from steps on other '
+            "devices, else the whole step is taken."
+        ),
+    ),
+    Fact(
+        field="memory_utilization_ratio",
+        row="memory_utilisation",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=1.0,
+        meaning="Share of the time in which device memory was read or written, 0 to 1. Absent = not known.",
+    ),
+    Fact(
+        field="memory_bytes",
+        row="memory_bytes",
+        csv=None,
+        kind="float",
+        unit="bytes",
+        minimum=0.0,
+        maximum=1000000000000000.0,
+        meaning="Device memory that it holds, bytes. Absent = not known; it is then taken to fit.",
+    ),
+    Fact(
+        field="step_seconds",
+        row="step_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=1000000000.0,
+        exclusive_minimum=True,
+        meaning="Seconds of a step alone on this device. Absent = from the profile, else not known.",
+    ),
+    Fact(
+        field="slice_ratio",
+        row="slice_share",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=1.0,
+        exclusive_minimum=True,
+        meaning=(
+            "MIG alone: share of the device's processors that its slice has, e.g. 0.428571 of a 3g slice of 7. Absent "
+            "in this mode = equal slices for the jobs of a set."
+        ),
+    ),
+    Fact(
+        field="slice_memory_bytes",
+        row="slice_memory_bytes",
+        csv=None,
+        kind="float",
+        unit="bytes",
+        minimum=0.0,
+        maximum=1000000000000000.0,
+        exclusive_minimum=True,
+        meaning="MIG alone: memory of its slice, bytes. Absent = slice_ratio of the device's.",
+    ),
+)
+"""Of SharingJob, by field."""
+
+STEP_ELSEWHERE: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="device_name",
+        row="device",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=64,
+        meaning="The other device.",
+    ),
+    Fact(
+        field="step_seconds",
+        row="step_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=1000000000.0,
+        exclusive_minimum=True,
+        meaning="Seconds of the step there.",
+    ),
+    Fact(
+        field="speed_ratio",
+        row="speed_ratio",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=1000000.0,
+        exclusive_minimum=True,
+        meaning="Its peak FLOP/s over this device's. Absent = as the catalog has both.",
+    ),
+)
+"""Of StepElsewhere, by field."""
+
+SHARED_RUN: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="first_job",
+        row="first_job",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=128,
+        meaning="One job.",
+    ),
+    Fact(
+        field="second_job",
+        row="second_job",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=128,
+        meaning="The other; may be the same name: two copies of one job.",
+    ),
+    Fact(
+        field="first_share",
+        row="first_share",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=10.0,
+        meaning="Share of its solo speed that the first kept, 1 = all of it.",
+    ),
+    Fact(
+        field="second_share",
+        row="second_share",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=10.0,
+        meaning="The same of the second.",
+    ),
+)
+"""Of SharedRun, by field."""
+
+PREDICT_SHARING_REQUEST: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="coverage",
+        row="coverage",
+        csv=None,
+        kind="float",
+        unit="",
+        default=0.9,
+        minimum=0.0,
+        maximum=0.999,
+        exclusive_minimum=True,
+        meaning="What share of the ranges shall hold the truth. Absent = 0.9.",
+    ),
+)
+"""Of PredictSharingRequest, by field."""
+
 SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
     Fact(
         field="arrival_seconds",
@@ -3560,6 +3949,7 @@ BY_MESSAGE: Final[Mapping[str, Mapping[str, Fact]]] = MappingProxyType(
         "nodewise.v1.CurrentConfiguration": CURRENT_CONFIGURATION,
         "nodewise.v1.ModelOptions": MODEL_OPTIONS,
         "nodewise.v1.PredictOptions": PREDICT_OPTIONS,
+        "nodewise.v1.SharedDeviceRun": SHARED_DEVICE_RUN,
         "nodewise.v1.Workload": WORKLOAD,
         "nodewise.v1.Architectures": ARCHITECTURES,
         "nodewise.v1.Transformer": TRANSFORMER,
@@ -3578,6 +3968,7 @@ BY_MESSAGE: Final[Mapping[str, Mapping[str, Fact]]] = MappingProxyType(
         "nodewise.v1.DeleteProfileRequest": DELETE_PROFILE_REQUEST,
         "nodewise.v1.NodePool": NODE_POOL,
         "nodewise.v1.ScheduleJob": SCHEDULE_JOB,
+        "nodewise.v1.SharedPair": SHARED_PAIR,
         "nodewise.v1beta1.CompletionOffer": COMPLETION_OFFER,
         "nodewise.v1beta1.CompletionGroup": COMPLETION_GROUP,
         "nodewise.v1beta1.NodePrices": NODE_PRICES,
@@ -3611,6 +4002,13 @@ BY_MESSAGE: Final[Mapping[str, Mapping[str, Fact]]] = MappingProxyType(
         "nodewise.v1beta1.PlanPool": PLAN_POOL,
         "nodewise.v1beta1.PlanConstraints": PLAN_CONSTRAINTS,
         "nodewise.v1beta1.PlanRequest": PLAN_REQUEST,
+        "nodewise.v1beta1.SharedDevice": SHARED_DEVICE,
+        "nodewise.v1beta1.DeviceProcessors": DEVICE_PROCESSORS,
+        "nodewise.v1beta1.KernelLaunch": KERNEL_LAUNCH,
+        "nodewise.v1beta1.SharingJob": SHARING_JOB,
+        "nodewise.v1beta1.StepElsewhere": STEP_ELSEWHERE,
+        "nodewise.v1beta1.SharedRun": SHARED_RUN,
+        "nodewise.v1beta1.PredictSharingRequest": PREDICT_SHARING_REQUEST,
         "nodewise.v1beta1.SimulationJobs": SIMULATION_JOBS,
         "nodewise.v1beta1.SimulationSettings": SIMULATION_SETTINGS,
         "nodewise.v1beta1.SimulationCheckpoints": SIMULATION_CHECKPOINTS,

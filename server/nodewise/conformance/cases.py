@@ -17,6 +17,7 @@ from nodewise.conformance.findings import NonConformanceError
 from nodewise.conformance.made_up import made_up
 from nodewise.conformance.policies import POLICY_CHECKS
 from nodewise.conformance.readers import READER_CHECKS
+from nodewise.conformance.sharing import SHARING_CHECKS
 from nodewise.hosting.registry import Registry, load_registry
 from nodewise.plugin import ENTRY_POINT_GROUP
 
@@ -103,6 +104,7 @@ _CHECKS: Final[Mapping[str, tuple[str, Checks]]] = MappingProxyType(
         "policy": ("policies", POLICY_CHECKS),
         "trace_reader": ("trace_readers", READER_CHECKS),
         "diagnoser": ("diagnosers", DIAGNOSER_CHECKS),
+        "sharing_model": ("sharing_models", SHARING_CHECKS),
     }
 )
 

@@ -10,6 +10,7 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.planning import PlanConstraints
 from nodewise.domain.profile import Profile
 from nodewise.domain.schedule import ClusterState, Curves
+from nodewise.domain.sharing import SharingQuestion
 from nodewise.domain.trace import Trace, TraceSource
 
 __all__ = ["Cluster", "Evidence", "File", "Job", "Recording"]
@@ -83,6 +84,7 @@ class Evidence:
     clusters: tuple[Cluster, ...] = ()
     files: tuple[File, ...] = ()
     recordings: tuple[Recording, ...] = ()
+    sharings: tuple[SharingQuestion, ...] = ()
 
     @staticmethod
     def joined(parts: Iterable[Evidence]) -> Evidence:

@@ -8,11 +8,13 @@ from typing import Any, Final
 import numpy as np
 
 from nodewise.conformance.evidence import Cluster, Evidence, Job, Recording
+from nodewise.conformance.made_up_sharing import made_up_sharings
 from nodewise.domain.columns import Ints, as_floats, as_ints, constant_floats, constant_ints, freeze
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.planning import PlanConstraints, PlanPool
 from nodewise.domain.profile import Observations, PhaseTimings, Profile, TraceReference
 from nodewise.domain.schedule import ClusterState, CurrentAllocation, Curves, JobState, NodePool
+from nodewise.domain.shared_pairs import SharedPairs
 from nodewise.domain.trace import (
     CollectiveKind,
     Collectives,
@@ -36,8 +38,9 @@ def made_up() -> Evidence:
     recorded = recorded_ranks()
     return Evidence(
         jobs=(_timed(), _all_reduced(), _transformer(), _layered(), _counted(), _recorded(recorded)),
-        clusters=(_busy_cluster(), _empty_cluster()),
+        clusters=(_busy_cluster(), _empty_cluster(), _shared_cluster()),
         recordings=(Recording(name="two ranks", traces=recorded),),
+        sharings=made_up_sharings(),
     )
 
 
@@ -198,6 +201,26 @@ def _busy_cluster() -> Cluster:
 def _empty_cluster() -> Cluster:
     state = ClusterState(now_s=0.0, pools=(NodePool(name="p", device=DEVICE, available_devices=as_ints([8])),), jobs=())
     return Cluster(name="no job", state=state, curves=_curves([]))
+
+
+def _shared_cluster() -> Cluster:
+    """Two devices, two jobs that share one of them, one that is alone and one that waits."""
+    beside = {name: CurrentAllocation(pool=0, placement=((0, 1),), age_s=60.0, shares_with=name) for name in "ab"}
+    alone = CurrentAllocation(pool=0, placement=((1, 1),), age_s=30.0)
+    jobs = (
+        _wanting("a", 4e5, 0.0, current=beside["b"]),
+        _wanting("b", 4e5, 10.0, current=beside["a"], restart_cost_s=30.0),
+        _wanting("c", 4e5, 20.0, current=alone),
+        _wanting("d", 4e5, 30.0),
+    )
+    shares = freeze(np.array([[0.0, 0.7, 0.9, 0.0], [0.6, 0.0, 0.6, 0.8], [0.4, 0.6, 0.0, 0.7], [0.0, 0.5, 0.9, 0.0]]))
+    state = ClusterState(
+        now_s=600.0,
+        pools=(NodePool(name="p", device=DEVICE, available_devices=as_ints([1, 1])),),
+        jobs=jobs,
+        sharing=SharedPairs(kinds=as_ints(range(4)), shares=(shares,)),
+    )
+    return Cluster(name="shared devices", state=state, curves=_curves([{0: (100.0, 180.0)}] * 4))
 
 
 def _wanting(job_id: str, samples: float, submitted_s: float, **more: object) -> JobState:

@@ -60,7 +60,7 @@ def _feasible(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
         given = sum(
             grant.devices + job.server_devices
             for grant, job in zip(grants, state.jobs, strict=True)
-            if grant.devices and grant.pool == index
+            if grant.devices and grant.pool == index and grant.shares_with < 0
         )
         require(given <= pool.total_devices, f"gives {given} of {pool.total_devices} devices of pool {pool.name!r}")
 

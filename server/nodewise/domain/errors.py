@@ -44,6 +44,7 @@ class Reason(StrEnum):
     ESTIMATOR_NOT_FOUND = "ESTIMATOR_NOT_FOUND"
     POLICY_NOT_FOUND = "POLICY_NOT_FOUND"
     DIAGNOSER_NOT_FOUND = "DIAGNOSER_NOT_FOUND"
+    SHARING_MODEL_NOT_FOUND = "SHARING_MODEL_NOT_FOUND"
     REVISION_NOT_REACHED = "REVISION_NOT_REACHED"
     REVISION_NOT_FOUND = "REVISION_NOT_FOUND"
     MODEL_NOT_CACHED = "MODEL_NOT_CACHED"
@@ -65,6 +66,8 @@ class Reason(StrEnum):
     READER_INVALID_RESULT = "READER_INVALID_RESULT"
     DIAGNOSER_FAILED = "DIAGNOSER_FAILED"
     DIAGNOSER_INVALID_RESULT = "DIAGNOSER_INVALID_RESULT"
+    SHARING_MODEL_FAILED = "SHARING_MODEL_FAILED"
+    SHARING_MODEL_INVALID_RESULT = "SHARING_MODEL_INVALID_RESULT"
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
     COMPUTE_LOST = "COMPUTE_LOST"
     OVERLOADED = "OVERLOADED"
@@ -100,6 +103,7 @@ _ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
     Reason.ESTIMATOR_NOT_FOUND: (Kind.NOT_FOUND, "No estimator of that name is loaded, or not in that version."),
     Reason.POLICY_NOT_FOUND: (Kind.NOT_FOUND, "No policy of that name is loaded."),
     Reason.DIAGNOSER_NOT_FOUND: (Kind.NOT_FOUND, "No diagnoser of that name is loaded."),
+    Reason.SHARING_MODEL_NOT_FOUND: (Kind.NOT_FOUND, "No sharing model of that name is loaded."),
     Reason.REVISION_NOT_REACHED: (Kind.UNAVAILABLE, "The profile has not reached the revision asked for; retry."),
     Reason.REVISION_NOT_FOUND: (Kind.NOT_FOUND, "The profile never had that exact revision, or has it no longer."),
     Reason.MODEL_NOT_CACHED: (
@@ -124,6 +128,11 @@ _ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
     Reason.READER_INVALID_RESULT: (Kind.INTERNAL, "The columns that the reader made do not fit together; discarded."),
     Reason.DIAGNOSER_FAILED: (Kind.INTERNAL, "The diagnoser raised; the server's log has the details."),
     Reason.DIAGNOSER_INVALID_RESULT: (Kind.INTERNAL, "The diagnoser's answer cannot be true; it was discarded."),
+    Reason.SHARING_MODEL_FAILED: (Kind.INTERNAL, "The sharing model raised; the server's log has the details."),
+    Reason.SHARING_MODEL_INVALID_RESULT: (
+        Kind.INTERNAL,
+        "The sharing model's answer cannot be true; it was discarded.",
+    ),
     Reason.STORE_UNAVAILABLE: (Kind.UNAVAILABLE, "The store cannot be read or written now; retry."),
     Reason.COMPUTE_LOST: (Kind.UNAVAILABLE, "The process at work died; another has taken its place: retry."),
     Reason.OVERLOADED: (Kind.EXHAUSTED, "Too many such calls wait already; retry after the delay that is named."),

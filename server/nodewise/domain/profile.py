@@ -11,6 +11,7 @@ import numpy as np
 from nodewise.domain.columns import Floats, Ints, constant, constant_ints, freeze
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.facts import OBSERVATION_DEFAULTS, PHASE_DEFAULTS
+from nodewise.domain.sharing import SharedDeviceRun
 from nodewise.domain.workload import Network, Workload
 
 __all__ = ["UNKNOWN", "Observations", "PhaseTimings", "Profile", "TraceReference"]
@@ -176,6 +177,7 @@ class Profile:
     observations: Observations = field(default_factory=Observations.none)
     memory_runs: Observations = field(default_factory=Observations.none)
     traces: tuple[TraceReference, ...] = ()
+    shared_runs: tuple[SharedDeviceRun, ...] = ()
     create_time_s: float = 0.0
     update_time_s: float = 0.0
     display_name: str = ""
@@ -193,6 +195,7 @@ class Profile:
             not len(self.phase_timings)
             and not len(self.observations)
             and not len(self.memory_runs)
+            and not self.shared_runs
             and not self.traces
             and self.workload == Workload()
             and self.network == Network()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, freeze
 from nodewise.domain.configurations import Configurations
+from nodewise.domain.shared_pairs import SharedPairs
 
 __all__ = [
     "CURVE_COLUMNS",
@@ -78,11 +79,15 @@ class NodePool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentAllocation:
-    """What a job runs on: pool, (node index, devices) pairs with those of servers included, and since when."""
+    """What a job runs on: pool, (node index, devices) pairs with those of servers included, and since when.
+
+    ``shares_with`` is the id of the job that runs on the same devices; empty = none.
+    """
 
     pool: int
     placement: tuple[tuple[int, int], ...]
     age_s: float = 0.0
+    shares_with: str = ""
 
     @property
     def devices(self) -> int:
@@ -204,7 +209,10 @@ def submission_order(jobs: Sequence[JobState]) -> Ints:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ClusterState:
-    """All that a policy may know besides the curves. ``memory`` is what it returned last time."""
+    """All that a policy may know besides the curves. ``memory`` is what it returned last time.
+
+    ``sharing`` None = every job has its devices to itself.
+    """
 
     now_s: float
     pools: tuple[NodePool, ...]
@@ -212,6 +220,7 @@ class ClusterState:
     quotas: Mapping[str, int] = field(default_factory=dict)
     parameters: Mapping[str, float] = field(default_factory=dict)
     memory: bytes = b""
+    sharing: SharedPairs | None = None
     _columns: JobColumns | None = field(init=False, default=None, repr=False)
 
     @property
@@ -299,11 +308,17 @@ class Curves:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Worker devices for one job in one pool; ``devices`` 0 = nothing. ``why`` is for people."""
+    """Worker devices for one job in one pool; ``devices`` 0 = nothing. ``why`` is for people.
+
+    ``shares_with`` is the job (its index) on whose device this one runs beside it; -1 = on devices of its own. Both
+    have one worker device in the same pool and no servers, and are a pair of ``ClusterState.sharing``; of two that
+    share, one alone says so.
+    """
 
     devices: int
     pool: int = -1
     why: str = ""
+    shares_with: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.hosting.interrupts import is_interrupt
 from nodewise.hosting.registry import Loaded
 from nodewise.hosting.soundness import MOST_TEXT, as_text, is_sound_error
-from nodewise.plugin import DiagnoserRecord, EstimatorRecord, PolicyRecord, TraceReaderRecord
+from nodewise.plugin import DiagnoserRecord, EstimatorRecord, PolicyRecord, SharingModelRecord, TraceReaderRecord
 
 __all__ = ["ImpossibleAnswerError", "PluginError", "call", "has", "impossible", "read", "unless_wrong"]
 
@@ -45,6 +45,7 @@ _KINDS: Final[tuple[tuple[type, _Kind], ...]] = (
     (PolicyRecord, _Kind("policy", Reason.POLICY_FAILED, Reason.POLICY_INVALID_RESULT, refuses=False)),
     (TraceReaderRecord, _Kind("reader", Reason.READER_FAILED, Reason.READER_INVALID_RESULT)),
     (DiagnoserRecord, _Kind("diagnoser", Reason.DIAGNOSER_FAILED, Reason.DIAGNOSER_INVALID_RESULT)),
+    (SharingModelRecord, _Kind("sharing_model", Reason.SHARING_MODEL_FAILED, Reason.SHARING_MODEL_INVALID_RESULT)),
 )
 
 
@@ -193,7 +194,7 @@ class _Door:
 
     def _named(self, did: str) -> str:
         record = self.loaded.record
-        plugin = f"{self._kind.name} {record.name!r} {record.version} of {self.loaded.distribution}"
+        plugin = f"{self._kind.name.replace('_', ' ')} {record.name!r} {record.version} of {self.loaded.distribution}"
         return f"{plugin} {did} {self.method}{self.about and f' on {self.about}'}"
 
 

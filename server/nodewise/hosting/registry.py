@@ -29,6 +29,8 @@ from nodewise.plugin import (
     Policy,
     PolicyParameter,
     PolicyRecord,
+    SharingModel,
+    SharingModelRecord,
     TraceReader,
     TraceReaderRecord,
     new_plugin_manager,
@@ -38,7 +40,7 @@ __all__ = ["Loaded", "PluginConflictError", "PluginProblem", "Registry", "load_r
 
 _log = structlog.get_logger(__name__)
 
-RecordT = TypeVar("RecordT", EstimatorRecord, PolicyRecord, TraceReaderRecord, DiagnoserRecord)
+RecordT = TypeVar("RecordT", EstimatorRecord, PolicyRecord, TraceReaderRecord, DiagnoserRecord, SharingModelRecord)
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,62}")
 RESERVED_NAMES: Final = frozenset({"auto", "all"})
@@ -66,6 +68,7 @@ _HOOKS: Final[Mapping[str, _Hook]] = MappingProxyType(
     {
         "nodewise_estimators": _Hook("estimator", EstimatorRecord, "estimator", Estimator, "estimators"),
         "nodewise_policies": _Hook("policy", PolicyRecord, "policy", Policy, "policies"),
+        "nodewise_sharing_models": _Hook("sharing_model", SharingModelRecord, "model", SharingModel, "sharing_models"),
         "nodewise_trace_readers": _Hook("trace_reader", TraceReaderRecord, "reader", TraceReader, "trace_readers"),
         "nodewise_diagnosers": _Hook("diagnoser", DiagnoserRecord, "diagnoser", Diagnoser, "diagnosers"),
     }
@@ -109,6 +112,7 @@ class Registry:
     trace_readers: Mapping[str, Loaded[TraceReaderRecord]]
     diagnosers: Mapping[str, Loaded[DiagnoserRecord]]
     problems: tuple[PluginProblem, ...] = ()
+    sharing_models: Mapping[str, Loaded[SharingModelRecord]] = field(default_factory=dict)
 
     @property
     def predicting(self) -> Mapping[str, Loaded[EstimatorRecord]]:
@@ -123,6 +127,7 @@ class Registry:
             "policy": self.policies,
             "trace_reader": self.trace_readers,
             "diagnoser": self.diagnosers,
+            "sharing_model": self.sharing_models,
         }
 
     @property

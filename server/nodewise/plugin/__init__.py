@@ -9,6 +9,7 @@ Whatever is here is imported from here: all that the modules below list in their
 - estimators: ``EstimatorRecord``, ``Assessment``, ``Refusal``, ``Profile``, ``Query``, ``Context``, ``Configurations``,
   ``Options``, ``Predictions``, ``SyncMode``;
 - policies: ``PolicyRecord``, ``ClusterState``, ``Curves``, ``Budget``, ``Allocation``, ``Grant``, ``Shares``;
+- sharing models: ``SharingModelRecord``, ``SharingQuestion``, ``SoloJob``, ``PairRun``, ``DeviceShares``;
 - trace readers: ``TraceReaderRecord``, ``TraceSource``, ``Trace``, ``Lane``, ``EventKind``, ``TraceReport``;
 - diagnosers: ``DiagnoserRecord``, ``DiagnoserContext``, ``ReplayQuestion``, ``Replay``, ``DiagnosisQuestion``,
   ``Diagnosis``.
@@ -38,6 +39,8 @@ from nodewise.domain.predictions import *
 from nodewise.domain.profile import *
 from nodewise.domain.replay import *
 from nodewise.domain.schedule import *
+from nodewise.domain.shared_pairs import *
+from nodewise.domain.sharing import *
 from nodewise.domain.trace import *
 from nodewise.domain.transitions import *
 from nodewise.domain.workload import *
@@ -51,3 +54,4 @@ from nodewise.plugin.plans import *
 from nodewise.plugin.policies import *
 from nodewise.plugin.readers import *
 from nodewise.plugin.records import *
+from nodewise.plugin.sharing import *

@@ -7,7 +7,13 @@ from typing import Final
 
 import pluggy
 
-from nodewise.plugin.records import DiagnoserRecord, EstimatorRecord, PolicyRecord, TraceReaderRecord
+from nodewise.plugin.records import (
+    DiagnoserRecord,
+    EstimatorRecord,
+    PolicyRecord,
+    SharingModelRecord,
+    TraceReaderRecord,
+)
 
 __all__ = ["ENTRY_POINT_GROUP", "HookSpecifications", "hookimpl", "new_plugin_manager"]
 
@@ -30,6 +36,11 @@ class HookSpecifications:
     @_hookspec
     def nodewise_policies(self) -> Iterable[PolicyRecord]:
         """Policies that this plugin brings."""
+        raise NotImplementedError
+
+    @_hookspec
+    def nodewise_sharing_models(self) -> Iterable[SharingModelRecord]:
+        """Sharing models that this plugin brings."""
         raise NotImplementedError
 
     @_hookspec

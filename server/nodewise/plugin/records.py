@@ -10,6 +10,7 @@ from nodewise.plugin.diagnosers import Diagnoser
 from nodewise.plugin.estimators import Estimator
 from nodewise.plugin.policies import Policy
 from nodewise.plugin.readers import TraceReader
+from nodewise.plugin.sharing import SharingModel
 
 __all__ = [
     "BASIC_COLUMNS",
@@ -17,6 +18,7 @@ __all__ = [
     "DiagnoserRecord",
     "EstimatorRecord",
     "PolicyRecord",
+    "SharingModelRecord",
     "TraceReaderRecord",
 ]
 
@@ -75,6 +77,13 @@ class PolicyRecord(_Record):
 
     policy: Policy
     parameters: tuple[PolicyParameter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharingModelRecord(_Record):
+    """A sharing model as registered."""
+
+    model: SharingModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

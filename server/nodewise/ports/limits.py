@@ -36,6 +36,9 @@ class Limits:
         Rows of all curves that are given to a Simulate, or predicted for it, together: 8 bytes a number, four of them.
     simulation_repetitions_per_call : int
         Repetitions of a Simulate.
+    sharing_jobs_per_call, sharing_runs_per_call, sharing_sets_per_call : int
+        Jobs, measured pairs and sets of a PredictSharing: every pair of 180 jobs. Learning inverts matrices of some
+        columns for each job that ran, again and again: seconds for a hundred jobs, a minute for a few hundred.
     reply_bytes : int
         Largest reply: gRPC's default for what a client takes.
     """
@@ -51,4 +54,7 @@ class Limits:
     simulated_jobs_per_call: int = 250_000
     simulation_rows_per_call: int = 1_000_000
     simulation_repetitions_per_call: int = 1_000
+    sharing_jobs_per_call: int = 512
+    sharing_runs_per_call: int = 4_096
+    sharing_sets_per_call: int = 16_384
     reply_bytes: int = 4 * 1024 * 1024

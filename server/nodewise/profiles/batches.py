@@ -10,8 +10,9 @@ import orjson
 
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.profile import Observations, PhaseTimings
+from nodewise.domain.sharing import SharedDeviceRun
 from nodewise.domain.workload import Network, Workload
-from nodewise.profiles.codec import FORMAT_VERSION, facts_to_json, runs_to_json
+from nodewise.profiles.codec import FORMAT_VERSION, facts_to_json, runs_to_json, shared_run_to_json
 from nodewise.profiles.naming import UNNAMED, Naming
 from nodewise.profiles.stated import NO_NETWORK, NO_WORKLOAD, Stated
 
@@ -60,6 +61,8 @@ class Batch:
         Facts; must agree with those already known.
     phase_timings, observations : PhaseTimings, Observations
         Rows; the observations' own ``number`` is ignored, the store assigns it at the commit.
+    shared_runs : tuple of SharedDeviceRun
+        Runs beside another job on one device.
     trace_chunks : tuple of TraceChunk
         Pieces of traces.
     naming : Naming
@@ -78,6 +81,7 @@ class Batch:
     network: Network = NO_NETWORK
     phase_timings: PhaseTimings = field(default_factory=PhaseTimings.none)
     observations: Observations = field(default_factory=Observations.none)
+    shared_runs: tuple[SharedDeviceRun, ...] = ()
     trace_chunks: tuple[TraceChunk, ...] = ()
     naming: Naming = UNNAMED
     commit: bool = False
@@ -99,13 +103,13 @@ class Batch:
     @property
     def has_content(self) -> bool:
         """Whether there is anything to store besides the wish to commit."""
-        rows = len(self.observations) + len(self.phase_timings)
+        rows = len(self.observations) + len(self.phase_timings) + len(self.shared_runs)
         return bool(rows or self.trace_chunks or self.has_facts or self.naming)
 
     @property
     def estimated_bytes(self) -> int:
         """Roughly what it takes in memory, for bounding queues."""
-        rows = len(self.observations) + len(self.phase_timings)
+        rows = len(self.observations) + len(self.phase_timings) + len(self.shared_runs)
         return _BATCH_BYTES + _ROW_BYTES * rows + sum(len(chunk.data) for chunk in self.trace_chunks)
 
 
@@ -144,6 +148,8 @@ def encode_batch(batch: Batch) -> EncodedBatch:
     for name in ("phase_timings", "observations"):
         if len(runs := getattr(batch, name)):
             content[name] = runs_to_json(runs, name)
+    if batch.shared_runs:
+        content["shared_runs"] = [shared_run_to_json(run) for run in batch.shared_runs]
     if batch.trace_chunks:
         content["trace_chunks"] = [_chunk_to_json(chunk) for chunk in batch.trace_chunks]
     if batch.naming.display_name is not None:

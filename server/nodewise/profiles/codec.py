@@ -22,6 +22,7 @@ from nodewise.domain.configurations import Configurations, Placement, WorkerGrou
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.facts import CONFIGURATION_DEFAULTS, OBSERVATION_DEFAULTS, PHASE_DEFAULTS
 from nodewise.domain.profile import Observations, PhaseTimings
+from nodewise.domain.sharing import SharedDeviceRun, SharingMode
 from nodewise.domain.workload import Layer, Network, Transformer, Workload
 from nodewise.profiles.naming import Naming
 from nodewise.profiles.stated import NOTHING, Stated
@@ -33,6 +34,8 @@ __all__ = [
     "facts_to_json",
     "runs_from_payloads",
     "runs_to_json",
+    "shared_run_to_json",
+    "shared_runs_from_payload",
     "stated_from_payload",
 ]
 
@@ -289,6 +292,28 @@ def stated_from_payload(payload: bytes) -> Stated:
             network=facts_from_json(Network, content.get("network", {})),
             naming=Naming(display_name=content.get("display_name"), labels=content.get("labels", {})),
         )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise PayloadError("bytes that are no batch") from error
+
+
+def shared_run_to_json(run: SharedDeviceRun) -> dict[str, Any]:
+    """A run beside another job. Raises NodewiseError INVALID_FIELD for a number that is not finite."""
+    return {each.name: _value_to_json(getattr(run, each.name), f"shared_runs.{each.name}") for each in fields(run)}
+
+
+def shared_runs_from_payload(payload: bytes) -> list[SharedDeviceRun]:
+    """Runs beside other jobs that a batch states.
+
+    Raises
+    ------
+    PayloadError
+        For bytes that are no batch of this format.
+    """
+    if b'"shared_runs"' not in payload:  # most batches
+        return []
+    try:
+        found = _content(payload).get("shared_runs", [])
+        return [SharedDeviceRun(**{**run, "mode": SharingMode(run["mode"])}) for run in found]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise PayloadError("bytes that are no batch") from error
 

@@ -50,6 +50,8 @@ def content_digest(profile: Profile) -> str:
     if len(profile.memory_runs):
         parts.append(b"|memory runs|")
         _add(parts, profile.memory_runs, (*_OBSERVATIONS, _LATER))
+    if profile.shared_runs:
+        parts.append(repr([run.content_sha256 for run in profile.shared_runs]).encode())
     try:
         content = b"".join(parts)
     except TypeError:  # strided columns are no buffer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
@@ -12,12 +12,14 @@ import orjson
 
 from nodewise.domain.columns import Ints, freeze
 from nodewise.domain.profile import Observations, PhaseTimings, Profile, TraceReference
+from nodewise.domain.sharing import SharedDeviceRun
 from nodewise.domain.workload import Network, Workload
 from nodewise.profiles.codec import (
     PayloadError,
     facts_from_json,
     facts_to_json,
     runs_from_payloads,
+    shared_runs_from_payload,
     stated_from_payload,
 )
 from nodewise.profiles.digest import DIGEST_VERSION, content_digest
@@ -258,7 +260,14 @@ def replayed(connection: sqlite3.Connection, row: ProfileRow | None, profile_id:
     elif known.revision == row.revision:
         return known
     since = (row.key, known.revision, row.revision)
-    timings, observations = runs_from_payloads(payload for payload, _ in connection.execute(_PAYLOADS, since))
+    beside: list[tuple[SharedDeviceRun, int]] = []
+
+    def payloads() -> Iterator[bytes]:
+        for payload, at in connection.execute(_PAYLOADS, since):
+            beside.extend((run, at) for run in shared_runs_from_payload(payload))
+            yield payload
+
+    timings, observations = runs_from_payloads(payloads())
     if len(observations):
         first = row.last_number - len(observations) + 1
         numbers: Ints = freeze(np.arange(first, row.last_number + 1, dtype=np.int64))
@@ -281,6 +290,9 @@ def replayed(connection: sqlite3.Connection, row: ProfileRow | None, profile_id:
         for sha256, form, rank, world_size, size, at in connection.execute(_REFERENCES, since)
         if at > gone_traces.get(sha256, 0)
     ]
+    gone_runs = _retracted(connection, "shared_run", since)
+    shared_runs = [run for run in known.shared_runs if run.content_sha256 not in gone_runs]
+    shared_runs += [run for run, at in beside if at > gone_runs.get(run.content_sha256, 0)]
     kept_traces = (trace for trace in known.traces if trace.content_sha256 not in gone_traces)
     stated = row.state.stated
     profile = Profile(
@@ -293,6 +305,7 @@ def replayed(connection: sqlite3.Connection, row: ProfileRow | None, profile_id:
         phase_timing_numbers=freeze(timing_numbers),
         observations=observations,
         traces=tuple(dict.fromkeys((*kept_traces, *references))),
+        shared_runs=tuple(dict.fromkeys(shared_runs)),
         create_time_s=row.create_time_s,
         update_time_s=row.update_time_s,
         display_name=row.display_name,

@@ -55,6 +55,8 @@ def _hash_of(evidence: Evidence) -> bytes:
     names: Any = list(evidence.observations)
     if evidence.phase_timings or evidence.facts or evidence.traces:
         names = [names, evidence.phase_timings, evidence.facts, evidence.traces]
+    if evidence.shared_runs:
+        names = [names, evidence.shared_runs]
     return hashlib.sha256(repr(names).encode()).digest()
 
 
@@ -76,7 +78,12 @@ def _put_retraction(
     connection.executemany(
         "INSERT INTO retracted VALUES (?, ?, ?)", [(row.key, number, revision) for number in evidence.observations]
     )
-    others = (("phase_timing", evidence.phase_timings), ("fact", evidence.facts), ("trace", evidence.traces))
+    others = (
+        ("phase_timing", evidence.phase_timings),
+        ("fact", evidence.facts),
+        ("trace", evidence.traces),
+        ("shared_run", evidence.shared_runs),
+    )
     connection.executemany(
         "INSERT INTO retracted_evidence VALUES (?, ?, ?, ?)",
         [(row.key, kind, name, revision) for kind, names in others for name in names],
@@ -114,6 +121,10 @@ def _check(connection: sqlite3.Connection, row: ProfileRow, evidence: Evidence) 
     if evidence.traces:
         held = {trace.content_sha256 for trace in reads.replayed(connection, row, row.profile_id, None).traces}
         missing["trace_sha256s"] = [sha256 for sha256 in evidence.traces if sha256 not in held]
+    if evidence.shared_runs:
+        runs = reads.replayed(connection, row, row.profile_id, None).shared_runs
+        known_runs = {run.content_sha256 for run in runs}
+        missing["shared_run_sha256s"] = [sha256 for sha256 in evidence.shared_runs if sha256 not in known_runs]
     found = {kind: names for kind, names in missing.items() if names}
     if found:
         named = {kind: ",".join(str(name) for name in names[:_NAMED]) for kind, names in found.items()}

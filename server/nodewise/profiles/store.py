@@ -101,12 +101,15 @@ class Evidence:
         By path, e.g. ``workload.parameter_bytes``, with the names of :class:`Workload` and :class:`Network`.
     traces : tuple of str
         By the SHA-256 of their bytes.
+    shared_runs : tuple of str
+        By their ``content_sha256``.
     """
 
     observations: tuple[int, ...] = ()
     phase_timings: tuple[int, ...] = ()
     facts: tuple[str, ...] = ()
     traces: tuple[str, ...] = ()
+    shared_runs: tuple[str, ...] = ()
 
     @staticmethod
     def of(
@@ -114,6 +117,7 @@ class Evidence:
         phase_timings: Iterable[int] = (),
         facts: Iterable[str] = (),
         traces: Iterable[str] = (),
+        shared_runs: Iterable[str] = (),
     ) -> Evidence:
         """Named in any order, and as often as you like."""
         return Evidence(
@@ -121,10 +125,11 @@ class Evidence:
             phase_timings=tuple(sorted({int(number) for number in phase_timings})),
             facts=tuple(sorted(set(facts))),
             traces=tuple(sorted(set(traces))),
+            shared_runs=tuple(sorted(set(shared_runs))),
         )
 
     def __bool__(self) -> bool:
-        return bool(self.observations or self.phase_timings or self.facts or self.traces)
+        return bool(self.observations or self.phase_timings or self.facts or self.traces or self.shared_runs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,8 @@ from nodewise_protos.v1 import profile_service_pb2 as pb
 
 __all__ = ["Profiles"]
 
+_PARTS: Final = ("workload", "network", "phase_timings", "observations", "shared_runs")
+"""What a batch takes over from a content."""
 PIPELINE: Final = 64
 """Batches of one stream that may wait for the disk together: enough to fill a group commit, and a bound on memory."""
 LOOK_EVERY_S: Final = 0.25
@@ -145,8 +147,8 @@ class Profiles:
         naming = read_naming(request, "", reader)
         reader.finish()
         if content.is_empty and not naming:
-            raise invalid_field("content", "must hold facts, phase timings or observations")
-        parts = {name: getattr(content, name) for name in ("workload", "network", "phase_timings", "observations")}
+            raise invalid_field("content", "must hold facts, phase timings, observations or runs beside other jobs")
+        parts = {name: getattr(content, name) for name in _PARTS}
         batch = Batch(sequence_number=1, **parts, naming=naming, commit=True)
         try:
             await asyncio.wrap_future(self.writer.append(profile_id, request_id, (batch,)))

@@ -23,7 +23,7 @@ from nodewise.rpc.reading import Reader
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.wire_plugins import write_plugin
 from nodewise.rpc.wire_rows import read_time
-from nodewise.rpc.wire_schedules import read_job, read_pools, read_quotas, write_decision
+from nodewise.rpc.wire_schedules import read_job, read_pools, read_quotas, read_shared_pairs, write_decision
 from nodewise.scheduling.decide import decide
 from nodewise.scheduling.decision import Decision
 from nodewise.scheduling.request import JobQuestion, ScheduleLimits, ScheduleQuestion
@@ -86,6 +86,7 @@ class Schedules:
             parameters=dict(request.policy_parameters),
             memory=request.policy_state,
             quotas=read_quotas(request.quotas),
+            shared_pairs=read_shared_pairs(request.shared_pairs),
             terms=options.terms.within(budget),
         )
         caps = ScheduleLimits(jobs=self.limits.jobs_per_call)

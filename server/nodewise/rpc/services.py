@@ -18,6 +18,7 @@ from nodewise_protos.v1beta1 import (
     diagnosis_service_pb2,
     evaluation_service_pb2,
     plan_service_pb2,
+    sharing_service_pb2,
     simulation_service_pb2,
 )
 
@@ -37,6 +38,7 @@ _DESCRIPTORS: Final = {
         completion_service_pb2,
         diagnosis_service_pb2,
         evaluation_service_pb2,
+        sharing_service_pb2,
     )
     for service in file.DESCRIPTOR.services_by_name.values()
 }

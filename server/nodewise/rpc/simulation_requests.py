@@ -13,6 +13,7 @@ from nodewise.ports.limits import Limits
 from nodewise.rpc.options import ReadOptions
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_schedules import read_pools, read_quotas
+from nodewise.rpc.wire_shared_pairs import read_simulated_pairs
 from nodewise.rpc.wire_simulated_jobs import read_curve, read_jobs, read_profile_curve
 from nodewise.rpc.wire_simulations import read_repetitions, read_settings
 from nodewise.scheduling.curves import Predict
@@ -87,7 +88,11 @@ def read_simulation(
     question = SimulateQuestion(
         jobs=jobs,
         pools=found.state.pools,
-        settings=replace(settings, keep_timeline=request.include_timeline),
+        settings=replace(
+            settings,
+            keep_timeline=request.include_timeline,
+            sharing=read_simulated_pairs(request, len(curves), len(found.state.pools)),
+        ),
         repetitions=read_repetitions(request, limits),
         keep_jobs=request.include_jobs,
     )

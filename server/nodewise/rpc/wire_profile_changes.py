@@ -113,7 +113,15 @@ def read_retracted(message: pb.RetractEvidenceRequest) -> Evidence:
     for index, sha256 in enumerate(message.trace_sha256s):
         read_hash(sha256, f"trace_sha256s[{index}]", reader)
     reader.text(message.reason, "reason", RETRACT_EVIDENCE_REQUEST["reason"].maximum_length or 0)
-    found = Evidence.of(message.observation_numbers, message.phase_timing_numbers, facts, message.trace_sha256s)
+    for index, sha256 in enumerate(message.shared_run_sha256s):
+        read_hash(sha256, f"shared_run_sha256s[{index}]", reader)
+    found = Evidence.of(
+        message.observation_numbers,
+        message.phase_timing_numbers,
+        facts,
+        message.trace_sha256s,
+        message.shared_run_sha256s,
+    )
     if not (found or message.fact_paths):
         reader.wrong("observation_numbers", "must name an observation, or another list other evidence")
     reader.finish()

@@ -13,6 +13,7 @@ import numpy as np
 from nodewise.domain.columns import constant_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.profile import Observations, PhaseTimings, Profile, TraceReference
+from nodewise.domain.sharing import SharedDeviceRun, SharingMode
 from nodewise.domain.workload import Network, Workload
 from nodewise.ports.limits import Limits
 from nodewise.profiles.digest import content_digest
@@ -20,13 +21,15 @@ from nodewise.profiles.store import ProfileSummary
 from nodewise.rpc.caps import too_much
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_configurations import read_evidence, write_configurations
-from nodewise.rpc.wire_rows import read_row, written
+from nodewise.rpc.wire_rows import read_row, read_time, timestamp, written
 from nodewise_protos.v1 import profile_pb2 as pb
-from nodewise_protos.v1 import profile_service_pb2, workload_pb2
+from nodewise_protos.v1 import profile_service_pb2, sharing_pb2, workload_pb2
 from nodewise_values.fact import Fact
 from nodewise_values.facts import OBSERVATIONS, PHASE_TIMINGS
 
 __all__ = [
+    "SHARING_MODES",
+    "SHARING_MODE_NAMES",
     "known_rows",
     "read_content",
     "read_content_parts",
@@ -48,6 +51,11 @@ _KNOWN: Final = MappingProxyType(
     }
 )
 """Columns in which 0 is a value, and those beside them that say which rows are known."""
+SHARING_MODE_NAMES: Final = tuple(f"SHARING_MODE_{mode.name}" for mode in SharingMode)
+SHARING_MODES: Final = MappingProxyType(
+    {0: SharingMode.TIME_SLICED, **{sharing_pb2.SharingMode.Value(f"SHARING_MODE_{m.name}"): m for m in SharingMode}}
+)
+"""Modes by their numbers on the wire."""
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 MOST_SERVERS: Final = 1 << 16
 """Shards of a model: one per parameter server."""
@@ -81,7 +89,34 @@ def read_content_parts(
         "network": read_network(message.network, f"{path}.network", reader),
         "phase_timings": _phase_timings(message.phase_timings, f"{path}.phase_timings", reader, limits),
         "observations": _observations(message.observations, f"{path}.observations", reader, limits),
+        "shared_runs": _shared_runs(message.shared_runs, f"{path}.shared_runs", reader, limits),
     }
+
+
+def _shared_runs(
+    messages: Sequence[sharing_pb2.SharedDeviceRun], path: str, reader: Reader, limits: Limits
+) -> tuple[SharedDeviceRun, ...]:
+    """Runs beside other jobs."""
+    _capped(len(messages), path, limits)
+    return tuple(_shared_run(message, f"{path}[{index}]", reader) for index, message in enumerate(messages))
+
+
+def _shared_run(message: sharing_pb2.SharedDeviceRun, path: str, reader: Reader) -> SharedDeviceRun:
+    mode = SHARING_MODES.get(message.mode)
+    if mode is None:
+        reader.wrong(f"{path}.mode", f"must be one of {', '.join(SHARING_MODE_NAMES)}; found {message.mode}")
+    if not message.device_name:
+        reader.wrong(f"{path}.device_name", "must name an accelerator")
+    reader.identifier(message.partner_profile_id, f"{path}.partner_profile_id")
+    said = reader.stated(message, f"{path}.", but=("device_name", "partner_profile_id", "content_sha256"))
+    return SharedDeviceRun(
+        device=reader.text(message.device_name, f"{path}.device_name", 64),
+        mode=mode or SharingMode.TIME_SLICED,
+        partner_profile_id=message.partner_profile_id,
+        share=said["share"],
+        partner_share=said["partner_share"],
+        measured_at_s=read_time(message.measured_time) if message.HasField("measured_time") else 0.0,
+    )
 
 
 def read_hash(value: str, path: str, reader: Reader) -> str:
@@ -201,6 +236,15 @@ def write_facts(profile: Profile) -> pb.ProfileContent:
         network=None if profile.network == Network() else written(workload_pb2.Network, profile.network),
         phase_timings=_write_phases(phases, profile.phase_timing_numbers.tolist()) if len(phases) else None,
         traces=[written(pb.TraceReference, trace) for trace in profile.traces],
+        shared_runs=[
+            written(
+                sharing_pb2.SharedDeviceRun,
+                run,
+                mode=f"SHARING_MODE_{run.mode.name}",
+                measured_time=timestamp(run.measured_at_s),
+            )
+            for run in profile.shared_runs
+        ],
     )
 
 

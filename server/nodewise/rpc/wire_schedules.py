@@ -16,12 +16,12 @@ from nodewise.rpc.wire_configurations import read_settings
 from nodewise.rpc.wire_predictions import write_basis
 from nodewise.rpc.wire_rows import read_row, read_time, written
 from nodewise.scheduling.decision import Decision, JobDecision
-from nodewise.scheduling.request import HeldDevices, JobQuestion, QueueQuota, ScheduleQuestion
+from nodewise.scheduling.request import AskedPair, HeldDevices, JobQuestion, QueueQuota, ScheduleQuestion
 from nodewise_protos.v1 import problem_pb2, schedule_pb2
 from nodewise_protos.v1 import schedule_service_pb2 as pb
 from nodewise_protos.v1beta1 import simulation_pb2
 
-__all__ = ["read_job", "read_pools", "read_quotas", "read_unscaled", "write_decision"]
+__all__ = ["read_job", "read_pools", "read_quotas", "read_shared_pairs", "read_unscaled", "write_decision"]
 
 _UNKNOWN_NODE: Final = -1
 """Where what a placement says of its node is wrong, which is told at once."""
@@ -38,6 +38,20 @@ def read_pools(messages: Sequence[schedule_pb2.NodePool], reader: Reader) -> tup
 def read_quotas(messages: Sequence[schedule_pb2.QueueQuota]) -> tuple[QueueQuota, ...]:
     """Quotas as given."""
     return tuple(QueueQuota(queue=quota.queue, max_devices=quota.max_devices) for quota in messages)
+
+
+def read_shared_pairs(messages: Sequence[schedule_pb2.SharedPair]) -> tuple[AskedPair, ...]:
+    """Pairs as given; ``scheduling.pair_checks`` judges them."""
+    return tuple(
+        AskedPair(
+            first_job_id=pair.first_job_id,
+            second_job_id=pair.second_job_id,
+            pool=pair.pool,
+            first_share=pair.first_share,
+            second_share=pair.second_share,
+        )
+        for pair in messages
+    )
 
 
 def read_unscaled(
@@ -104,7 +118,9 @@ def _held(
         (_node(node, f"{path}.placement[{number}]", pool, reader), node.devices_count)
         for number, node in enumerate(message.placement)
     )
-    return HeldDevices(pool=message.pool, placement=placement, age_s=message.age_seconds)
+    return HeldDevices(
+        pool=message.pool, placement=placement, age_s=message.age_seconds, shares_with=message.shares_with_job_id
+    )
 
 
 def _node(message: schedule_pb2.NodeDevices, path: str, pool: NodePool | None, reader: Reader) -> int:
@@ -164,6 +180,8 @@ def write_decision(decision: Decision, question: ScheduleQuestion, seconds: floa
             why=job.why,
             basis_index=place,
             problem=_problem(job, asked),
+            shares_with_job_id=job.shares_with,
+            solo_speed_ratio=job.solo_speed,
         )
     return response
 

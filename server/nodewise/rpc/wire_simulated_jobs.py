@@ -180,6 +180,7 @@ def read_jobs(
                 deadline_s=said["deadline_s"][row] or None,
                 minimum_run_s=said["minimum_run_s"][row],
                 server_devices=said["server_devices"][row],
+                kind=true,
             )
         )
     return jobs

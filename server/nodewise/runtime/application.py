@@ -34,6 +34,7 @@ from nodewise.rpc.predictions import Predictions
 from nodewise.rpc.profiles import Profiles
 from nodewise.rpc.schedules import Schedules
 from nodewise.rpc.services import RECEIVED_BYTES, SERVICES, handlers
+from nodewise.rpc.sharing import Sharing
 from nodewise.rpc.simulations import Simulations
 from nodewise.rpc.sources import ProfileSources
 from nodewise.runtime.compute.pool import ComputePool, Hand
@@ -214,6 +215,7 @@ class Application:
             Plans(self._answers, sources, self._limits, self._compute),
             Diagnoses(sources, self._compute),
             Evaluations(self._compute),
+            Sharing(self._answers, sources, self._limits, self._compute),
         )
         return handlers(behaviours, self._settings.default_deadline_s, self._limits.reply_bytes)
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nodewise.domain.columns import as_ints
 from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.schedule import ClusterState, NodePool, PolicyParameter
 from nodewise.scheduling.findings import Findings
 from nodewise.scheduling.job_checks import JobReader
+from nodewise.scheduling.pair_checks import held_pairs, pairs_table
 from nodewise.scheduling.request import ScheduleLimits, ScheduleQuestion
 
 __all__ = ["Checked", "checked"]
@@ -48,6 +50,8 @@ def checked(
         found.finish()
     reader = JobReader(question, found)
     jobs = [reader.read(place, job) for place, job in enumerate(question.jobs)]
+    jobs = held_pairs(jobs, found)
+    table = pairs_table(question, found, (limits or ScheduleLimits()).sharing_jobs)
     found.finish()
     order = sorted(range(len(jobs)), key=lambda place: (jobs[place].submit_time_s, jobs[place].job_id))
     state = ClusterState(
@@ -57,6 +61,7 @@ def checked(
         quotas=quotas,
         parameters=values,
         memory=question.memory,
+        sharing=None if table is None else replace(table, kinds=as_ints(table.kinds[order])),
     )
     return Checked(state, tuple(order))
 

@@ -6,6 +6,7 @@ preemptible, or within their minimum run) have no rows there; what they hold is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from nodewise.domain.columns import as_ints
@@ -18,6 +19,7 @@ from nodewise.scheduling.decision import Decision, JobDecision
 from nodewise.scheduling.demand import demanded
 from nodewise.scheduling.explain import Explainer
 from nodewise.scheduling.nodes import NodeDevices
+from nodewise.scheduling.packing import both_ways, hosts_of, running_pairs
 from nodewise.scheduling.placement import Wanted, placed
 from nodewise.scheduling.request import ScheduleLimits, ScheduleQuestion
 from nodewise.scheduling.verdict import verdict_of
@@ -58,10 +60,19 @@ def decide(
     verdict = verdict_of(policy, offered, without(curves.curves, kept), budget)
     complete = verdict.complete and curves.complete
     free, quotas = _left_over(offered, verdict.grants)
+    hosts = hosts_of(verdict.grants, offered.jobs, offered.sharing)
+    placements, stays = _placements(offered, verdict.grants, hosts)
     explainer = Explainer(
-        state=known.state, curves=curves, policy=record.name, free=free, quotas=quotas, complete=complete
+        state=known.state,
+        curves=curves,
+        policy=record.name,
+        free=free,
+        quotas=quotas,
+        complete=complete,
+        partners=both_ways(hosts),
+        stays=stays,
     )
-    decided = _explained(explainer, kept, verdict.grants, _placements(offered, verdict.grants))
+    decided = _explained(explainer, kept, verdict.grants, placements)
     in_request = dict(zip(known.order, decided))
     return Decision(
         jobs=tuple(in_request[place] for place in range(len(decided))),
@@ -76,13 +87,18 @@ def decide(
 
 
 def _settled(state: ClusterState, curves: JobCurves) -> tuple[set[int], set[int]]:
-    """Jobs that are not the policy's to change: those without an answer, and those that keep what they have."""
+    """Jobs that are not the policy's to change: those without an answer, and those that keep what they have.
+
+    Whoever shares a device with such a job keeps it too: what the other keeps depends on it.
+    """
     unanswered = {index for index, refusal in enumerate(curves.refusals) if refusal is not None}
     kept = {
         index
         for index, job in enumerate(state.jobs)
         if job.current is not None and not (job.preemptible and job.minimum_run_s <= job.current.age_s)
     }
+    pairs = running_pairs(state.jobs)
+    kept |= {pairs[index] for index in unanswered | kept if index in pairs}
     return unanswered, kept - unanswered
 
 
@@ -92,11 +108,13 @@ def _offered(state: ClusterState, settled: set[int]) -> ClusterState:
         return state
     available = [pool.available_devices.copy() for pool in state.pools]
     quotas = dict(state.quotas)
+    pairs = running_pairs(state.jobs)
     for index in settled:
         job = state.jobs[index]
         if job.current is None:
             continue
-        for node, count in job.current.placement:
+        # Both of a pair are settled, and hold one device together.
+        for node, count in job.current.placement if pairs.get(index, index) >= index else ():
             available[job.current.pool][node] -= count
         if job.queue in quotas:
             quotas[job.queue] = max(quotas[job.queue] - job.current.devices, 0)
@@ -109,22 +127,38 @@ def _left_over(offered: ClusterState, grants: tuple[Grant, ...]) -> tuple[list[i
     quotas = dict(offered.quotas)
     for job, grant in zip(offered.jobs, grants):
         if grant.devices:
-            free[grant.pool] -= grant.devices + job.server_devices
+            if grant.shares_with < 0:
+                free[grant.pool] -= grant.devices + job.server_devices
             if job.queue in quotas:
                 quotas[job.queue] -= grant.devices + job.server_devices
     return free, quotas
 
 
-def _placements(offered: ClusterState, grants: tuple[Grant, ...]) -> dict[int, NodeDevices]:
-    """Nodes of every grant, by job; a job whose count is unchanged stays where it is."""
-    wanted = {}
+def _placements(
+    offered: ClusterState, grants: tuple[Grant, ...], hosts: Mapping[int, int]
+) -> tuple[dict[int, NodeDevices], set[int]]:
+    """Nodes of every grant, by job, and who stays where it is: jobs whose count is unchanged.
+
+    Of two that shared and part, the first stays. A job beside another is where that one is, which is where either was,
+    if one of them stays at all.
+    """
+    wanted: dict[int, Wanted] = {}
+    stays: set[int] = set()
+    pairs, guests = running_pairs(offered.jobs), {host: guest for guest, host in hosts.items()}
     for index, (job, grant) in enumerate(zip(offered.jobs, grants)):
-        if grant.devices:
-            devices, current = grant.devices + job.server_devices, job.current
+        if not grant.devices or index in hosts:
+            continue
+        devices, keep = grant.devices + job.server_devices, None
+        for each in (index, guests.get(index, index)):
+            current = offered.jobs[each].current
             unchanged = current is not None and (current.pool, current.devices) == (grant.pool, devices)
-            keep = current.placement if current is not None and unchanged else None
-            wanted[index] = Wanted(pool=grant.pool, devices=devices, keep=keep)
-    return dict(zip(wanted, placed(offered.pools, list(wanted.values()))))
+            if current is not None and unchanged and pairs.get(each) not in stays:
+                keep = current.placement
+                stays |= {each} | ({index, guests[index]} if pairs.get(index) == guests.get(index, -1) else set())
+                break
+        wanted[index] = Wanted(pool=grant.pool, devices=devices, keep=keep)
+    found = dict(zip(wanted, placed(offered.pools, list(wanted.values()))))
+    return {**found, **{guest: found[host] for guest, host in hosts.items()}}, stays
 
 
 def _explained(

@@ -25,6 +25,8 @@ class Action(IntEnum):
 class DecisionReason(StrEnum):
     """Why; stable names that callers may switch on."""
 
+    SHARING_CHANGED = "SHARING_CHANGED"
+    """KEEP, CHANGE: it runs beside another job than before, or beside none; CHANGE where it has to move for that."""
     UNCHANGED = "UNCHANGED"
     """KEEP: the policy gives it what it has."""
     MINIMUM_RUN = "MINIMUM_RUN"
@@ -66,6 +68,11 @@ class JobDecision:
         Seconds until it is done if that stays; None = as above.
     marginal_samples_per_s : float or None
         What the next larger allowed count in the pool would add per device; None = there is none, or it is not known.
+    shares_with : str
+        The job that runs on the same devices; empty = none.
+    solo_speed : float or None
+        Share of its solo speed that it keeps there; the numbers above are with it. None = it shares with nobody, or
+        what it keeps is not known.
     basis, refusal
         What the curve rests on; why there is none.
     """
@@ -81,6 +88,8 @@ class JobDecision:
     samples_per_s: float = 0.0
     finish_s: float | None = None
     marginal_samples_per_s: float | None = None
+    shares_with: str = ""
+    solo_speed: float | None = None
     basis: Basis | None = None
     refusal: Refusal | None = None
 

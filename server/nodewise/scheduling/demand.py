@@ -44,7 +44,11 @@ def demanded(
                 left[job.queue] -= devices
     held: list[dict[int, int]] = [{} for _ in state.pools]
     places = {pool.name: index for index, pool in enumerate(state.pools)}
+    counted: set[str] = set()
     for decision in decided:
+        if decision.shares_with in counted:
+            continue  # on devices that are counted with the other job
+        counted.add(decision.job_id)
         for node, count in decision.placement:
             here = held[places[decision.pool]]
             here[node] = here.get(node, 0) + count

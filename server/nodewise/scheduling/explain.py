@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from nodewise.domain.words import number
 from nodewise.scheduling.curves import JobCurves
 from nodewise.scheduling.decision import Action, DecisionReason, JobDecision
 from nodewise.scheduling.nodes import NodeDevices
+from nodewise.scheduling.packing import running_pairs
 from nodewise.scheduling.placement import worker_nodes
 
 __all__ = ["Explainer"]
@@ -32,6 +34,10 @@ class Explainer:
         Devices per pool and per queue that nobody took.
     complete : bool
         Whether the policy came to its end.
+    partners : mapping of int to int
+        The job that each one shares a device with, of those that the policy decided about.
+    stays : set of int
+        Jobs that keep the very devices that they hold.
     """
 
     state: ClusterState
@@ -40,6 +46,8 @@ class Explainer:
     free: Sequence[int]
     quotas: Mapping[str, int]
     complete: bool
+    partners: Mapping[int, int] = field(default_factory=dict)
+    stays: AbstractSet[int] = frozenset()
 
     def unanswered(self, index: int, refusal: Refusal) -> JobDecision:
         """A job that could not be predicted stays as it is."""
@@ -74,12 +82,20 @@ class Explainer:
         elif current.devices != grant.devices + job.server_devices:
             before = str(max(current.devices - job.server_devices, 0))
             action, reason, what = Action.CHANGE, DecisionReason.RESIZED, f"goes from {before} to {where}"
+        elif index not in self.stays:
+            action, reason, what = Action.CHANGE, DecisionReason.SHARING_CHANGED, f"moves to another of {pool!r}"
+        elif self._partner(index) != current.shares_with:
+            action, reason, what = Action.KEEP, DecisionReason.SHARING_CHANGED, f"keeps its {where}"
         else:
             action, reason, what = Action.KEEP, DecisionReason.UNCHANGED, f"keeps its {where}"
         resumed = action == Action.START and job.attained_service_device_s > 0
         restart_s = job.restart_cost_s if resumed or action == Action.CHANGE else 0.0
-        on, packed = self._on(index, grant.pool, grant.devices, placement, restart_s)
+        on, packed = self._on(index, grant.pool, grant.devices, placement, restart_s, partner=self.partners.get(index))
         parts = [what]
+        if on.solo_speed is not None:
+            parts.append(f"shares it with {on.shares_with!r} and keeps {on.solo_speed:.3g} of its speed alone")
+        elif current is not None and current.shares_with:
+            parts.append(f"no longer shares with {current.shares_with!r}")
         if job.server_devices:
             parts.append(f"{job.server_devices} more for servers")
         parts.append(f"{self._rate_text(index, on)}{_restart_text(restart_s)}")
@@ -150,14 +166,34 @@ class Explainer:
             return JobDecision(
                 job_id=job.job_id, action=Action.KEEP, reason=DecisionReason.UNCHANGED, why="", basis=basis
             )
-        return self._on(index, current.pool, current.devices - job.server_devices, current.placement)[0]
+        partner = running_pairs(self.state.jobs).get(index) if current.shares_with else None
+        workers = current.devices - job.server_devices
+        return self._on(index, current.pool, workers, current.placement, partner=partner)[0]
+
+    def _partner(self, index: int) -> str:
+        """Name of the job that shares the device from now; empty = none."""
+        return self.state.jobs[self.partners[index]].job_id if index in self.partners else ""
 
     def _on(
-        self, index: int, pool: int, workers: int, placement: NodeDevices, restart_s: float = 0.0
+        self,
+        index: int,
+        pool: int,
+        workers: int,
+        placement: NodeDevices,
+        restart_s: float = 0.0,
+        *,
+        partner: int | None = None,
     ) -> tuple[JobDecision, int]:
         """A job that runs on so many devices, for a reason yet to be told; nodes that they would be packed on."""
         job = self.state.jobs[index]
         rate, marginal, packed = self._predicted(index, pool, workers)
+        shared, kept = "", None
+        if partner is not None:
+            sharing = self.state.sharing
+            pair = None if sharing is None else sharing.of(pool, index, partner)
+            shared, kept = self.state.jobs[partner].job_id, None if pair is None else pair[0]
+            # What it keeps is not known: neither is its rate.
+            rate = 0.0 if kept is None else rate * kept
         decision = JobDecision(
             job_id=job.job_id,
             action=Action.KEEP,
@@ -170,6 +206,8 @@ class Explainer:
             samples_per_s=rate,
             finish_s=job.remaining_samples / rate + restart_s if rate > 0 else None,
             marginal_samples_per_s=marginal,
+            shares_with=shared,
+            solo_speed=kept,
             basis=self.curves.bases[index],
         )
         return decision, packed

@@ -37,6 +37,9 @@ class JobReader:
         self._available = [pool.available_devices.tolist() for pool in question.pools]
         self._everywhere = tuple(range(len(question.pools)))
         self._held: dict[tuple[int, int], int] = {}
+        self._counted: set[str] = set()
+        said = [(job.job_id, job.current.shares_with) for job in question.jobs if job.current is not None]
+        self._beside = {name: other for one, two in said if two for name, other in ((one, two), (two, one))}
         self._ids: dict[str, int] = {}
         self._ranges: dict[tuple[int, int], tuple[int, ...]] = {}
 
@@ -123,8 +126,11 @@ class JobReader:
         if not held.placement:
             found.wrong(f"{path}.placement", "must hold a node; leave current_allocation out when the job does not run")
             return None
-        self._check_placement(path, held.placement, pool)
-        current = CurrentAllocation(pool=pool, placement=held.placement, age_s=held.age_s)
+        # Devices that two jobs share are counted with the first of them.
+        self._counted.add(job.job_id)
+        if self._beside.get(job.job_id) not in self._counted:
+            self._check_placement(path, held.placement, pool)
+        current = CurrentAllocation(pool=pool, placement=held.placement, age_s=held.age_s, shares_with=held.shares_with)
         if current.devices <= job.server_devices:
             found.contradicts(
                 f"{path}.placement",

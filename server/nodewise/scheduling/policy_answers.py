@@ -17,7 +17,7 @@ MAX_MEMORY_BYTES: Final = 1024 * 1024
 SHARE_SLACK: Final = 1e-6
 """By how much a job's shares may exceed 1: solvers of linear programs stop at about 1e-8."""
 
-_devices, _pool = attrgetter("devices"), attrgetter("pool")
+_devices, _pool, _shares_with = attrgetter("devices"), attrgetter("pool"), attrgetter("shares_with")
 
 
 def sound_answer(answer: Any, state: ClusterState) -> Allocation | Shares:
@@ -48,17 +48,23 @@ def _require_grants(answer: Allocation, state: ClusterState) -> None:
     if not isinstance(grants, tuple | list) or len(grants) != len(state.jobs):
         raise ImpossibleAnswerError(f"it must grant once per job, {len(state.jobs)} times")
     # Sets of types: as fast as counting, for a simulation asks thousands of times about thousands of jobs.
-    whole = set(map(type, grants)) <= {Grant} and all(
+    are_grants = set(map(type, grants)) <= {Grant}
+    beside: set[object] = set(map(_shares_with, grants)) if are_grants else set()
+    whole = are_grants and all(
         issubclass(kind, int | np.integer)
-        for kind in {*map(type, map(_devices, grants)), *map(type, map(_pool, grants))}
+        for kind in {*map(type, beside), *map(type, map(_devices, grants)), *map(type, map(_pool, grants))}
     )
     if not whole:
         job = next((job for job, grant in zip(state.jobs, grants) if not _is_whole(grant)), state.jobs[0])
         raise ImpossibleAnswerError(f"it granted {job.job_id!r} something that is no Grant of whole devices")
+    if state.sharing is None and beside - {-1}:
+        raise ImpossibleAnswerError("it put jobs on one device where none may share")
 
 
 def _is_whole(grant: object) -> bool:
-    return isinstance(grant, Grant) and all(isinstance(each, int | np.integer) for each in (grant.devices, grant.pool))
+    return isinstance(grant, Grant) and all(
+        isinstance(each, int | np.integer) for each in (grant.devices, grant.pool, grant.shares_with)
+    )
 
 
 def _require_shares(answer: Shares, state: ClusterState) -> None:

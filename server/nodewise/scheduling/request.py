@@ -15,16 +15,31 @@ from nodewise.domain.profile import Profile
 from nodewise.domain.schedule import JobFacts, NodePool
 from nodewise.estimation.question import Terms
 
-__all__ = ["HeldDevices", "JobQuestion", "QueueQuota", "ScheduleLimits", "ScheduleQuestion"]
+__all__ = ["AskedPair", "HeldDevices", "JobQuestion", "QueueQuota", "ScheduleLimits", "ScheduleQuestion"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldDevices:
-    """What a job runs on now: the pool's name, (node index, devices) with servers' included, and its age (s)."""
+    """What a job runs on now: the pool's name, (node index, devices) with servers' included, and its age (s).
+
+    ``shares_with`` is the id of the job that runs on the same devices.
+    """
 
     pool: str
     placement: tuple[tuple[int, int], ...]
     age_s: float = 0.0
+    shares_with: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedPair:
+    """Two jobs, by their ids, that may share a device of a pool (empty = of any), and what each keeps there."""
+
+    first_job_id: str
+    second_job_id: str
+    pool: str = ""
+    first_share: float
+    second_share: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +104,7 @@ class ScheduleQuestion:
     parameters: Mapping[str, float] = field(default_factory=dict)
     memory: bytes = b""
     quotas: tuple[QueueQuota, ...] = ()
+    shared_pairs: tuple[AskedPair, ...] = ()
     terms: Terms = field(default_factory=Terms)
 
 
@@ -100,6 +116,8 @@ class ScheduleLimits:
     ----------
     jobs, pools, nodes : int
         Jobs; pools; nodes of all pools together.
+    sharing_jobs : int
+        Jobs that pairs name: tables of that many squared.
     candidate_rows : int
         Configurations to predict for all jobs together: 512 jobs on each of 384 counts stay below it, and the columns
         of that many rows take about 50 MB.
@@ -108,4 +126,5 @@ class ScheduleLimits:
     jobs: int = 4_096
     pools: int = 256
     nodes: int = 65_536
+    sharing_jobs: int = 1_024
     candidate_rows: int = 262_144

@@ -14,6 +14,7 @@ from nodewise.hosting.registry import Loaded
 from nodewise.hosting.soundness import as_text
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.memory import Memory
+from nodewise.scheduling.packing import hosts_of
 from nodewise.scheduling.policy_answers import MAX_MEMORY_BYTES, sound_answer
 from nodewise.scheduling.rounding import first_round, held_round, offered
 
@@ -91,14 +92,16 @@ def _feasible(grants: tuple[Grant, ...], state: ClusterState, curves: Curves) ->
             raise ImpossibleAnswerError(
                 f"it granted {job.job_id!r} {devices} devices in pool {pool}, which is not on its curve"
             )
-        free[pool] -= devices + job.server_devices
+        if grant.shares_with < 0:
+            free[pool] -= devices + job.server_devices
         if free[pool] < 0:
             raise ImpossibleAnswerError(f"it granted more devices of pool {pools[pool].name!r} than it has free")
         if job.queue in quotas:
             quotas[job.queue] -= devices + job.server_devices
             if quotas[job.queue] < 0:
                 raise ImpossibleAnswerError(f"it granted queue {job.queue!r} more devices than its quota")
-        result.append(Grant(devices, pool, why))
+        result.append(Grant(devices, pool, why, int(grant.shares_with)))
+    hosts_of(result, state.jobs, state.sharing)
     return tuple(result)
 
 

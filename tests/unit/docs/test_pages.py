@@ -77,7 +77,7 @@ def test_the_settings_and_the_catalogue_of_the_page_are_such(tmp_path: Path) -> 
 def test_every_hook_is_documented_with_its_arguments() -> None:
     manager, page = plugin.new_plugin_manager(), plugin_pages()
     hooks = [name for name in dir(manager.hook) if name.startswith("nodewise_")]
-    assert len(hooks) == 4
+    assert len(hooks) == 5
     for name in hooks:
         spec = getattr(manager.hook, name).spec
         assert f"`{name}({', '.join(spec.argnames)})`" in page
@@ -94,6 +94,7 @@ PROTOCOLS = [
     plugin.Policy,
     plugin.TraceReader,
     plugin.Diagnoser,
+    plugin.SharingModel,
 ]
 
 
@@ -113,7 +114,8 @@ def test_every_protocol_is_documented_with_its_methods(protocol: type) -> None:
 
 
 @pytest.mark.parametrize(
-    "record", ["EstimatorRecord", "PolicyRecord", "TraceReaderRecord", "DiagnoserRecord", "Context"]
+    "record",
+    ["EstimatorRecord", "PolicyRecord", "TraceReaderRecord", "DiagnoserRecord", "SharingModelRecord", "Context"],
 )
 def test_what_plugins_meet_is_named(record: str) -> None:
     assert f"`{record}`" in plugin_pages()

@@ -21,6 +21,7 @@ NAMES = [
     *SHARING_TIME,
     "las",
     "goodput",
+    "packing",
     "deadline-aware",
 ]
 GRANTING = [name for name in NAMES if name not in SHARING_TIME]

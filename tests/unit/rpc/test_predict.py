@@ -428,7 +428,7 @@ def test_plugins_of_every_kind_are_listed_by_kind(asked: Asked) -> None:
     everything = asked.listed("list_plugins", pb.ListPluginsRequest()).plugins
     kinds = [each.kind for each in everything]
     assert kinds == sorted(kinds)
-    assert set(kinds) == {1, 2, 3, 4}
+    assert set(kinds) == {1, 2, 3, 4, 5}
     policies = asked.listed("list_plugins", pb.ListPluginsRequest(kind=2)).plugins
     assert list(policies) == [each for each in everything if each.kind == 2]
     with_bounds = [parameter for each in policies for parameter in each.parameters]

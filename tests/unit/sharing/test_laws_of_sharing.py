@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodewise.plugin import KernelShape, Processors, SoloJob
 from nodewise_sharing import (
-    KernelShape,
-    Processors,
-    SoloJob,
     blocks_per_processor,
+    busy_of,
     busy_share,
     fit_shares,
     mps_range,
@@ -100,6 +99,6 @@ def test_host_time_shows_where_a_faster_device_gains_little(host: float, work: f
 
 
 def test_busy_is_measured_or_between_what_devices_tell_and_all() -> None:
-    assert SoloJob("a").busy == 1.0
-    assert SoloJob("a", device_utilisation=0.3, step_seconds=1.0, elsewhere={"b": (1.0, 2.0)}).busy == 0.3
-    assert SoloJob("a", step_seconds=1.0, elsewhere={"b": (1.0, 2.0)}).busy == pytest.approx(0.5)
+    assert busy_of(SoloJob("a")) == 1.0
+    assert busy_of(SoloJob("a", device_utilisation=0.3, step_seconds=1.0, elsewhere={"b": (1.0, 2.0)})) == 0.3
+    assert busy_of(SoloJob("a", step_seconds=1.0, elsewhere={"b": (1.0, 2.0)})) == pytest.approx(0.5)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodewise_sharing import Basis, PairRun, SoloJob, Verdict, fit_shares, share_device
+from nodewise.plugin import PairRun, ShareBasis, ShareVerdict, SoloJob
+from nodewise_sharing import busy_of, fit_shares, share_device
 
 GIB = 2**30
 
@@ -24,7 +25,7 @@ def planted(models: int = 6, jobs_each: int = 2) -> list[PairRun]:
         weak[each.name], strong[each.name] = generator.normal(0.0, 0.05, 2)
 
     def share(victim: SoloJob, aggressor: SoloJob) -> float:
-        loss = 0.45 * victim.busy * aggressor.busy
+        loss = 0.45 * busy_of(victim) * busy_of(aggressor)
         return float(1.0 - loss + weak[victim.name] - strong[aggressor.name] + generator.normal(0.0, 0.01))
 
     return [PairRun((a, b), (share(a, b), share(b, a))) for a, b in itertools.combinations(jobs, 2)]
@@ -36,7 +37,7 @@ def test_a_pair_that_ran_is_told_as_measured_in_either_order() -> None:
     told = fit_shares(runs).predict([(one, other), (other, one)])
     np.testing.assert_array_equal(told.middle, [shares, shares[::-1]])
     np.testing.assert_array_equal(told.low, told.high)
-    assert told.basis == (Basis.MEASURED, Basis.MEASURED)
+    assert told.basis == (ShareBasis.MEASURED, ShareBasis.MEASURED)
 
 
 def test_a_missing_pair_of_known_jobs_is_completed() -> None:
@@ -44,7 +45,7 @@ def test_a_missing_pair_of_known_jobs_is_completed() -> None:
     left, kept = runs[::6], [run for index, run in enumerate(runs) if index % 6]
     told = fit_shares(kept).predict([run.jobs for run in left])
     shares = np.array([run.shares for run in left])
-    assert set(told.basis) == {Basis.COMPLETED}
+    assert set(told.basis) == {ShareBasis.COMPLETED}
     # Noise of 1 point, and effects known from some ten pairs each.
     assert np.abs(told.middle - shares).mean() < 0.02
     assert np.mean((shares >= told.low) & (shares <= told.high)) > 0.8
@@ -56,7 +57,7 @@ def test_the_less_is_known_the_wider_the_range() -> None:
     new, newer = SoloJob("new", "new", 0.6), SoloJob("newer", "newer", 0.6)
     told = model.predict([(known, partner), (known, new), (new, newer)])
     width = (told.high - told.low).sum(axis=1)
-    assert told.basis == (Basis.COMPLETED, Basis.PARTNER, Basis.SOLO)
+    assert told.basis == (ShareBasis.COMPLETED, ShareBasis.PARTNER, ShareBasis.SOLO)
     assert width[0] < width[1] < width[2]
 
 
@@ -92,7 +93,7 @@ def test_the_order_of_runs_changes_nothing_that_counts() -> None:
 def test_saturated_jobs_of_one_kind_share_alike(count: int) -> None:
     told = share_device([SoloJob(str(index), str(index), 1.0) for index in range(count)], fit_shares([]))
     np.testing.assert_allclose(told.middle, 1.0 / count)
-    assert told.verdict is Verdict.SERIALISED
+    assert told.verdict is ShareVerdict.SERIALISED
     assert told.total[0] < 1.0 < told.total[2]
 
 
@@ -102,15 +103,15 @@ def test_verdicts() -> None:
     one, other = runs[0].jobs
     slow = fit_shares([PairRun((one, other), (0.3, 0.4))])
     both = [SoloJob("a", "a", 0.05, memory_bytes=9.0 * GIB), SoloJob("b", "b", 0.05, memory_bytes=8.0 * GIB)]
-    assert share_device([one, other], slow).verdict is Verdict.EXCLUSIVE
-    assert share_device([one, other], slow).basis is Basis.MEASURED
-    assert share_device(both, model, device_bytes=24.0 * GIB).verdict is Verdict.CONCURRENT
-    assert share_device(both, model, device_bytes=16.0 * GIB).verdict is Verdict.DOES_NOT_FIT
+    assert share_device([one, other], slow).verdict is ShareVerdict.EXCLUSIVE
+    assert share_device([one, other], slow).basis is ShareBasis.MEASURED
+    assert share_device(both, model, device_bytes=24.0 * GIB).verdict is ShareVerdict.CONCURRENT
+    assert share_device(both, model, device_bytes=16.0 * GIB).verdict is ShareVerdict.DOES_NOT_FIT
     assert share_device(both, model, device_bytes=16.0 * GIB).memory_bytes == 17.0 * GIB
-    assert share_device([one, other], model, device_bytes=1.0).verdict is not Verdict.DOES_NOT_FIT
+    assert share_device([one, other], model, device_bytes=1.0).verdict is not ShareVerdict.DOES_NOT_FIT
 
 
 def test_a_job_alone_keeps_all() -> None:
     told = share_device([SoloJob("a")], fit_shares([]))
     assert told.middle.tolist() == [1.0]
-    assert (told.verdict, told.basis) == (Verdict.EXCLUSIVE, None)
+    assert (told.verdict, told.basis) == (ShareVerdict.EXCLUSIVE, None)

@@ -72,21 +72,26 @@ def retract(
     trace: Annotated[
         list[str] | None, Option(metavar="SHA256", help="A trace, as `profiles show` names it; repeatable.")
     ] = None,
+    shared_run: Annotated[
+        list[str] | None,
+        Option(metavar="SHA256", help="A run beside another job, as `profiles show` names it; repeatable."),
+    ] = None,
     reason: Annotated[str, Option(help="Why, for the history.")] = "",
     call: StoreCall = STORE,
 ) -> None:
     """Take evidence out of a profile.
 
-    Observations, timed phases, facts and traces stay in its history.
+    Observations, timed phases, facts, traces and runs beside other jobs stay in its history.
     """
-    if not (observations or phases or fact or trace):
-        raise InputError("--observations: must say what to take out, or --phases, --fact or --trace must")
+    if not (observations or phases or fact or trace or shared_run):
+        raise InputError("--observations: must say what to take out, or --phases, --fact, --trace or --shared-run must")
     request = RetractEvidenceRequest(
         profile_id=profile,
         observation_numbers=listed_counts(observations, "--observations", "observations"),
         phase_timing_numbers=listed_counts(phases, "--phases", "timed runs"),
         fact_paths=tuple(fact or ()),
         trace_sha256s=tuple(trace or ()),
+        shared_run_sha256s=tuple(shared_run or ()),
         reason=reason,
     )
     with call.connected() as client:

@@ -40,11 +40,14 @@ class PreparedJobs:
         Of the file they came from; empty = no file.
     predicted : dict
         By identity of the curve that stands in its place, which the jobs hold.
+    curves : dict
+        The true ones by name, where they have names.
     """
 
     jobs: list[Job]
     format: str = ""
     predicted: dict[int, SimulationCurve] = field(default_factory=dict)
+    curves: dict[str, Curve] = field(default_factory=dict)
 
 
 def prepared_jobs(spec: SimulationSpec, place: Path, seed: int | None = None) -> PreparedJobs:
@@ -77,13 +80,18 @@ class _Preparation:
         self._seed = seed
         self._pools = [pool.name for pool in spec.cluster]
         self._predicted: dict[int, SimulationCurve] = {}
+        self._named: dict[str, Curve] = {}
         self._documents = DocumentReader(place)
 
     def prepared(self) -> PreparedJobs:
         jobs, form = self._jobs()
         if not jobs:
             raise self._wrong("jobs: must hold a job, found none")
-        return PreparedJobs(jobs=jobs, format=form, predicted=self._predicted)
+        for number, pair in enumerate(self._spec.shared_pairs):
+            for name in pair.curves:
+                if name not in self._named:
+                    raise self._wrong(f"shared_pairs.{number}.curves: {_unknown(name, self._named)}")
+        return PreparedJobs(jobs=jobs, format=form, predicted=self._predicted, curves=self._named)
 
     def _wrong(self, text: str) -> InputError:
         return InputError(f"{self._place}: {text}")
@@ -189,6 +197,7 @@ class _Preparation:
             found[name] = self._curve(f"curves.{name}", given)
         if not found and not optional:
             raise self._wrong("curves: must hold a curve, or throughputs name a table of curves")
+        self._named = {name: true for name, (true, _) in found.items()}
         return found
 
     def _curve(self, path: str, given: CurveSpec) -> TableCurve:

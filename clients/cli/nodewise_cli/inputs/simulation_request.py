@@ -16,6 +16,7 @@ from nodewise_client import (
     SimulationCurveRows,
     SimulationJobs,
     SimulationSettings,
+    SimulationSharedPairs,
     node_pool,
     simulation_jobs,
 )
@@ -53,6 +54,7 @@ def simulate_request(spec: SimulationSpec, prepared: PreparedJobs) -> SimulateRe
 
     true = [place(job.curve) for job in prepared.jobs]
     predicted = [place(job.curve if job.predicted is None else job.predicted) for job in prepared.jobs]
+    shared = _shared_pairs(spec, [[place(prepared.curves[name]) for name in pair.curves] for pair in spec.shared_pairs])
     settings = _settings(spec, prepared.format)
     return SimulateRequest(
         cluster=Cluster(pools=pools_of(spec)),
@@ -60,6 +62,29 @@ def simulate_request(spec: SimulationSpec, prepared: PreparedJobs) -> SimulateRe
         curves=tuple(curves),
         quotas=tuple(QueueQuota(queue=queue, max_devices=most) for queue, most in spec.quotas.items()),
         settings=settings,
+        shared_pairs=shared,
+    )
+
+
+def _shared_pairs(spec: SimulationSpec, places: Sequence[Sequence[int]]) -> SimulationSharedPairs | None:
+    """Jobs that may share a device, by the places of their curves. Without a pool a pair is one of every pool."""
+    pools = [pool.name for pool in spec.cluster]
+    rows = [
+        (pair, one, other, pool)
+        for pair, (one, other) in zip(spec.shared_pairs, places, strict=True)
+        for pool in ([pools.index(pair.pool)] if pair.pool else range(len(pools)))
+    ]
+    if not rows:
+        return None
+    seen = [pair.predicted_shares or pair.shares for pair, *_ in rows]
+    return SimulationSharedPairs(
+        first_curve_indexes=tuple(one for _, one, _, _ in rows),
+        second_curve_indexes=tuple(other for _, _, other, _ in rows),
+        pool_indexes=tuple(pool for *_, pool in rows),
+        first_shares=tuple(pair.shares[0] for pair, *_ in rows),
+        second_shares=tuple(pair.shares[1] for pair, *_ in rows),
+        predicted_first_shares=tuple(first for first, _ in seen),
+        predicted_second_shares=tuple(second for _, second in seen),
     )
 
 

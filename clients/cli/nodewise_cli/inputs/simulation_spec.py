@@ -20,6 +20,7 @@ __all__ = [
     "LawSpec",
     "PolicySpec",
     "Rates",
+    "SharedPairSpec",
     "SimulationSpec",
     "SpecT",
     "SweepSpec",
@@ -145,6 +146,15 @@ class CurveSpec(_Model):
         return self
 
 
+class SharedPairSpec(_Model):
+    """Jobs of two curves on one device: what each keeps of its speed alone, and what the policy believes."""
+
+    curves: tuple[str, str]
+    shares: tuple[Positive, Positive]
+    predicted_shares: tuple[Positive, Positive] | None = None
+    pool: str = ""
+
+
 class PolicySpec(_Model):
     """A policy and its parameters."""
 
@@ -225,6 +235,7 @@ class SimulationSpec(_Model):
     curves: Mapping[str, CurveSpec] = Field(default_factory=dict)
     cluster: Annotated[tuple[PoolSpec, ...], BeforeValidator(parsed_cluster), Field(min_length=1)]
     policy: Annotated[tuple[PolicySpec, ...], BeforeValidator(_as_policies), Field(min_length=1)] = (PolicySpec(),)
+    shared_pairs: tuple[SharedPairSpec, ...] = ()
     quotas: Mapping[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     clock: Literal["events", "fixed-rounds", "drained-rounds"] | None = None
     round_s: Positive | None = None
@@ -244,6 +255,9 @@ class SimulationSpec(_Model):
     def _distinct(self) -> SimulationSpec:
         for pool in _twins([pool.name for pool in self.cluster]):
             raise ValueError(f"cluster: names of pools must be unique, {pool!r} is there twice")
+        for number, pair in enumerate(self.shared_pairs):
+            if pair.pool and pair.pool not in [pool.name for pool in self.cluster]:
+                raise ValueError(f"shared_pairs.{number}.pool: must name a pool of the cluster, found {pair.pool!r}")
         for policy in _twins([policy.shown for policy in self.policy]):
             raise ValueError(f"policy: {policy!r} is there twice; give each a label of its own")
         return self

@@ -40,6 +40,8 @@ def content_document(profile: Profile) -> dict[str, Any]:
     # The server's own, and no part of what may be sent to it.
     for part in ("observations", "phaseTimings"):
         found.get(part, {}).pop("numbers", None)
+    for run in found.get("sharedRuns", ()):
+        run.pop("contentSha256", None)
     return found
 
 
@@ -89,6 +91,10 @@ def show_profile(profile: Profile) -> None:
     if timed is not None and timed.compute_seconds:
         said = f", numbers {', '.join(map(str, timed.numbers))}" if timed.numbers else ""
         say(f"Phase timings of {len(timed.compute_seconds):,} runs{said}.")
+    for run in content.shared_runs:
+        mode = str(run.mode or "time_sliced").replace("_", " ")
+        kept = f"kept {run.share:g} of its solo speed beside {run.partner_profile_id}, which kept {run.partner_share:g}"
+        say(f"Shared a {run.device_name} ({mode}): {kept}; SHA-256 {run.content_sha256}.")
     for trace in content.traces:
         rank = "as it says itself" if trace.rank is None else str(trace.rank)
         say(f"Trace of {trace.size_bytes:,} bytes: rank {rank}, SHA-256 {trace.content_sha256}.")

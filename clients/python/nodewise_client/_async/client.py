@@ -330,6 +330,14 @@ class AsyncClient(AsyncCalls):
         """Find what bounds a recorded job's steps, who is waited for, and what would shorten them most."""
         return await self._answer(request, on_progress, diagnosis_answer, timeout_s)
 
+    # --- sharing a device -----------------------------------------------------------------------------------------
+
+    async def predict_sharing(
+        self, request: values.PredictSharingRequest, *, timeout_s: float | None = None
+    ) -> values.PredictSharingResponse:
+        """What jobs keep of their solo speed on one device, set by set, and whether sharing is worth it."""
+        return await self._unary(request, values.PredictSharingResponse, timeout_s)
+
     # --- the server ------------------------------------------------------------------------------------------------
 
     async def health(self, service: str = "", *, timeout_s: float | None = None) -> HealthStatus:

@@ -323,6 +323,14 @@ class Client(Calls):
         """Find what bounds a recorded job's steps, who is waited for, and what would shorten them most."""
         return self._answer(request, on_progress, diagnosis_answer, timeout_s)
 
+    # --- sharing a device -----------------------------------------------------------------------------------------
+
+    def predict_sharing(
+        self, request: values.PredictSharingRequest, *, timeout_s: float | None = None
+    ) -> values.PredictSharingResponse:
+        """What jobs keep of their solo speed on one device, set by set, and whether sharing is worth it."""
+        return self._unary(request, values.PredictSharingResponse, timeout_s)
+
     # --- the server ------------------------------------------------------------------------------------------------
 
     def health(self, service: str = "", *, timeout_s: float | None = None) -> HealthStatus:

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from nodewise_protos.v1 import problem_pb2 as nodewise_dot_v1_dot_problem__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18nodewise/v1/plugin.proto\x12\x0bnodewise.v1\x1a\x19nodewise/v1/problem.proto\"\xd2\x01\n\x06Plugin\x12%\n\x04kind\x18\x01 \x01(\x0e\x32\x17.nodewise.v1.PluginKind\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x04 \x01(\t\x12\x14\n\x0c\x64istribution\x18\x05 \x01(\t\x12%\n\x04mode\x18\x06 \x01(\x0e\x32\x17.nodewise.v1.PluginMode\x12\x30\n\nparameters\x18\x07 \x03(\x0b\x32\x1c.nodewise.v1.PluginParameter\"\x8f\x01\n\x0fPluginParameter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x15\n\rdefault_value\x18\x03 \x01(\x01\x12\x14\n\x07minimum\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x14\n\x07maximum\x18\x05 \x01(\x01H\x01\x88\x01\x01\x42\n\n\x08_minimumB\n\n\x08_maximum\"\x81\x01\n\rPluginProblem\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x14\n\x0c\x64istribution\x18\x02 \x01(\t\x12%\n\x04kind\x18\x03 \x01(\x0e\x32\x17.nodewise.v1.PluginKind\x12%\n\x07problem\x18\x04 \x01(\x0b\x32\x14.nodewise.v1.Problem*\x95\x01\n\nPluginKind\x12\x1b\n\x17PLUGIN_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15PLUGIN_KIND_ESTIMATOR\x10\x01\x12\x16\n\x12PLUGIN_KIND_POLICY\x10\x02\x12\x1c\n\x18PLUGIN_KIND_TRACE_READER\x10\x03\x12\x19\n\x15PLUGIN_KIND_DIAGNOSER\x10\x04*r\n\nPluginMode\x12\x1b\n\x17PLUGIN_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12PLUGIN_MODE_INLINE\x10\x01\x12\x16\n\x12PLUGIN_MODE_THREAD\x10\x02\x12\x17\n\x13PLUGIN_MODE_PROCESS\x10\x03\x42\x66\n\x15io.github.nodewise.v1B\x0bPluginProtoP\x01Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18nodewise/v1/plugin.proto\x12\x0bnodewise.v1\x1a\x19nodewise/v1/problem.proto\"\xd2\x01\n\x06Plugin\x12%\n\x04kind\x18\x01 \x01(\x0e\x32\x17.nodewise.v1.PluginKind\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x04 \x01(\t\x12\x14\n\x0c\x64istribution\x18\x05 \x01(\t\x12%\n\x04mode\x18\x06 \x01(\x0e\x32\x17.nodewise.v1.PluginMode\x12\x30\n\nparameters\x18\x07 \x03(\x0b\x32\x1c.nodewise.v1.PluginParameter\"\x8f\x01\n\x0fPluginParameter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x15\n\rdefault_value\x18\x03 \x01(\x01\x12\x14\n\x07minimum\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x14\n\x07maximum\x18\x05 \x01(\x01H\x01\x88\x01\x01\x42\n\n\x08_minimumB\n\n\x08_maximum\"\x81\x01\n\rPluginProblem\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x14\n\x0c\x64istribution\x18\x02 \x01(\t\x12%\n\x04kind\x18\x03 \x01(\x0e\x32\x17.nodewise.v1.PluginKind\x12%\n\x07problem\x18\x04 \x01(\x0b\x32\x14.nodewise.v1.Problem*\xb4\x01\n\nPluginKind\x12\x1b\n\x17PLUGIN_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15PLUGIN_KIND_ESTIMATOR\x10\x01\x12\x16\n\x12PLUGIN_KIND_POLICY\x10\x02\x12\x1c\n\x18PLUGIN_KIND_TRACE_READER\x10\x03\x12\x19\n\x15PLUGIN_KIND_DIAGNOSER\x10\x04\x12\x1d\n\x19PLUGIN_KIND_SHARING_MODEL\x10\x05*r\n\nPluginMode\x12\x1b\n\x17PLUGIN_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12PLUGIN_MODE_INLINE\x10\x01\x12\x16\n\x12PLUGIN_MODE_THREAD\x10\x02\x12\x17\n\x13PLUGIN_MODE_PROCESS\x10\x03\x42\x66\n\x15io.github.nodewise.v1B\x0bPluginProtoP\x01Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,9 +34,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\025io.github.nodewise.v1B\013PluginProtoP\001Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1'
   _globals['_PLUGINKIND']._serialized_start=560
-  _globals['_PLUGINKIND']._serialized_end=709
-  _globals['_PLUGINMODE']._serialized_start=711
-  _globals['_PLUGINMODE']._serialized_end=825
+  _globals['_PLUGINKIND']._serialized_end=740
+  _globals['_PLUGINMODE']._serialized_start=742
+  _globals['_PLUGINMODE']._serialized_end=856
   _globals['_PLUGIN']._serialized_start=69
   _globals['_PLUGIN']._serialized_end=279
   _globals['_PLUGINPARAMETER']._serialized_start=282

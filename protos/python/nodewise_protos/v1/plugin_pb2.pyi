@@ -15,6 +15,7 @@ class PluginKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PLUGIN_KIND_POLICY: _ClassVar[PluginKind]
     PLUGIN_KIND_TRACE_READER: _ClassVar[PluginKind]
     PLUGIN_KIND_DIAGNOSER: _ClassVar[PluginKind]
+    PLUGIN_KIND_SHARING_MODEL: _ClassVar[PluginKind]
 
 class PluginMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -27,6 +28,7 @@ PLUGIN_KIND_ESTIMATOR: PluginKind
 PLUGIN_KIND_POLICY: PluginKind
 PLUGIN_KIND_TRACE_READER: PluginKind
 PLUGIN_KIND_DIAGNOSER: PluginKind
+PLUGIN_KIND_SHARING_MODEL: PluginKind
 PLUGIN_MODE_UNSPECIFIED: PluginMode
 PLUGIN_MODE_INLINE: PluginMode
 PLUGIN_MODE_THREAD: PluginMode

@@ -3,6 +3,7 @@ import datetime
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from nodewise_protos.v1 import configuration_pb2 as _configuration_pb2
 from nodewise_protos.v1 import facts_pb2 as _facts_pb2
+from nodewise_protos.v1 import sharing_pb2 as _sharing_pb2
 from nodewise_protos.v1 import workload_pb2 as _workload_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
@@ -97,18 +98,20 @@ class TraceChunk(_message.Message):
     def __init__(self, trace_id: _Optional[str] = ..., format: _Optional[str] = ..., rank: _Optional[int] = ..., world_size: _Optional[int] = ..., offset_bytes: _Optional[int] = ..., data: _Optional[bytes] = ..., last: bool = ...) -> None: ...
 
 class ProfileContent(_message.Message):
-    __slots__ = ("workload", "network", "phase_timings", "observations", "traces")
+    __slots__ = ("workload", "network", "phase_timings", "observations", "traces", "shared_runs")
     WORKLOAD_FIELD_NUMBER: _ClassVar[int]
     NETWORK_FIELD_NUMBER: _ClassVar[int]
     PHASE_TIMINGS_FIELD_NUMBER: _ClassVar[int]
     OBSERVATIONS_FIELD_NUMBER: _ClassVar[int]
     TRACES_FIELD_NUMBER: _ClassVar[int]
+    SHARED_RUNS_FIELD_NUMBER: _ClassVar[int]
     workload: _workload_pb2.Workload
     network: _workload_pb2.Network
     phase_timings: PhaseTimings
     observations: Observations
     traces: _containers.RepeatedCompositeFieldContainer[TraceReference]
-    def __init__(self, workload: _Optional[_Union[_workload_pb2.Workload, _Mapping]] = ..., network: _Optional[_Union[_workload_pb2.Network, _Mapping]] = ..., phase_timings: _Optional[_Union[PhaseTimings, _Mapping]] = ..., observations: _Optional[_Union[Observations, _Mapping]] = ..., traces: _Optional[_Iterable[_Union[TraceReference, _Mapping]]] = ...) -> None: ...
+    shared_runs: _containers.RepeatedCompositeFieldContainer[_sharing_pb2.SharedDeviceRun]
+    def __init__(self, workload: _Optional[_Union[_workload_pb2.Workload, _Mapping]] = ..., network: _Optional[_Union[_workload_pb2.Network, _Mapping]] = ..., phase_timings: _Optional[_Union[PhaseTimings, _Mapping]] = ..., observations: _Optional[_Union[Observations, _Mapping]] = ..., traces: _Optional[_Iterable[_Union[TraceReference, _Mapping]]] = ..., shared_runs: _Optional[_Iterable[_Union[_sharing_pb2.SharedDeviceRun, _Mapping]]] = ...) -> None: ...
 
 class Profile(_message.Message):
     __slots__ = ("profile_id", "uid", "revision", "etag", "digest", "create_time", "update_time", "observations_count", "content", "display_name", "labels", "delete_time", "purge_time")

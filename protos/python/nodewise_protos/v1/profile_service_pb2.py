@@ -25,10 +25,11 @@ _sym_db = _symbol_database.Default()
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from nodewise_protos.v1 import facts_pb2 as nodewise_dot_v1_dot_facts__pb2
 from nodewise_protos.v1 import profile_pb2 as nodewise_dot_v1_dot_profile__pb2
+from nodewise_protos.v1 import sharing_pb2 as nodewise_dot_v1_dot_sharing__pb2
 from nodewise_protos.v1 import workload_pb2 as nodewise_dot_v1_dot_workload__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!nodewise/v1/profile_service.proto\x12\x0bnodewise.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x17nodewise/v1/facts.proto\x1a\x19nodewise/v1/profile.proto\x1a\x1anodewise/v1/workload.proto\"v\n\x14IngestProfileRequest\x12(\n\x04open\x18\x01 \x01(\x0b\x32\x18.nodewise.v1.OpenSessionH\x00\x12*\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x19.nodewise.v1.ProfileBatchH\x00\x42\x08\n\x06\x61\x63tion\"5\n\x0bOpenSession\x12\x12\n\nprofile_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\"\xbc\x03\n\x0cProfileBatch\x12(\n\x0fsequence_number\x18\x01 \x01(\x03\x42\x0f\xaa\x9a#\x0b)\x00\x00\x00\x00\x00\x00\xf0?P\x01\x12\'\n\x08workload\x18\x02 \x01(\x0b\x32\x15.nodewise.v1.Workload\x12%\n\x07network\x18\x03 \x01(\x0b\x32\x14.nodewise.v1.Network\x12\x30\n\rphase_timings\x18\x04 \x01(\x0b\x32\x19.nodewise.v1.PhaseTimings\x12/\n\x0cobservations\x18\x05 \x01(\x0b\x32\x19.nodewise.v1.Observations\x12-\n\x0ctrace_chunks\x18\x06 \x03(\x0b\x32\x17.nodewise.v1.TraceChunk\x12\x0e\n\x06\x63ommit\x18\x07 \x01(\x08\x12\x19\n\x0c\x64isplay_name\x18\x08 \x01(\tH\x00\x88\x01\x01\x12\x35\n\x06labels\x18\t \x03(\x0b\x32%.nodewise.v1.ProfileBatch.LabelsEntry\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0f\n\r_display_name\"\x7f\n\x0bIngestState\x12\x1f\n\x17\x64urable_sequence_number\x18\x01 \x01(\x03\x12!\n\x19\x63ommitted_sequence_number\x18\x02 \x01(\x03\x12\x10\n\x08revision\x18\x03 \x01(\x03\x12\x1a\n\x12observations_count\x18\x04 \x01(\x05\"@\n\x15IngestProfileResponse\x12\'\n\x05state\x18\x01 \x01(\x0b\x32\x18.nodewise.v1.IngestState\"f\n\x12IngestBatchRequest\x12\x12\n\nprofile_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12(\n\x05\x62\x61tch\x18\x03 \x01(\x0b\x32\x19.nodewise.v1.ProfileBatch\">\n\x13IngestBatchResponse\x12\'\n\x05state\x18\x01 \x01(\x0b\x32\x18.nodewise.v1.IngestState\"\x86\x02\n\x14\x41ppendProfileRequest\x12\x12\n\nprofile_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12,\n\x07\x63ontent\x18\x03 \x01(\x0b\x32\x1b.nodewise.v1.ProfileContent\x12\x19\n\x0c\x64isplay_name\x18\x04 \x01(\tH\x00\x88\x01\x01\x12=\n\x06labels\x18\x05 \x03(\x0b\x32-.nodewise.v1.AppendProfileRequest.LabelsEntry\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0f\n\r_display_name\">\n\x15\x41ppendProfileResponse\x12%\n\x07profile\x18\x01 \x01(\x0b\x32\x14.nodewise.v1.Profile\"\xbf\x01\n\x16RetractEvidenceRequest\x12\x12\n\nprofile_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x1b\n\x13observation_numbers\x18\x03 \x03(\x05\x12\x1c\n\x14phase_timing_numbers\x18\x04 \x03(\x05\x12\x12\n\nfact_paths\x18\x05 \x03(\t\x12\x15\n\rtrace_sha256s\x18\x06 \x03(\t\x12\x17\n\x06reason\x18\x07 \x01(\tB\x07\xaa\x9a#\x03@\x80\x04\"@\n\x17RetractEvidenceResponse\x12%\n\x07profile\x18\x01 \x01(\x0b\x32\x14.nodewise.v1.Profile\"\xdd\x01\n\x11GetProfileRequest\x12\x12\n\nprofile_id\x18\x01 \x01(\t\x12&\n\x04view\x18\x02 \x01(\x0e\x32\x18.nodewise.v1.ProfileView\x12\x37\n\tpage_size\x18\x03 \x01(\x05\x42\x1f\xaa\x9a#\x1b!\x00\x00\x00\x00\x00\x88\xd3@)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x88\xd3@H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x04 \x01(\t\x12$\n\x08revision\x18\x05 \x01(\x03\x42\r\xaa\x9a#\t)\x00\x00\x00\x00\x00\x00\xf0?H\x01\x88\x01\x01\x42\x0c\n\n_page_sizeB\x0b\n\t_revision\"T\n\x12GetProfileResponse\x12%\n\x07profile\x18\x01 \x01(\x0b\x32\x14.nodewise.v1.Profile\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x8a\x01\n\x13ListProfilesRequest\x12\x16\n\tpage_size\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x13\n\x0bname_prefix\x18\x03 \x01(\t\x12\x0e\n\x06labels\x18\x04 \x03(\t\x12\x14\n\x0cshow_deleted\x18\x05 \x01(\x08\x42\x0c\n\n_page_size\"W\n\x14ListProfilesResponse\x12&\n\x08profiles\x18\x01 \x03(\x0b\x32\x14.nodewise.v1.Profile\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\";\n\x14WatchProfilesRequest\x12\x13\n\x0bname_prefix\x18\x01 \x01(\t\x12\x0e\n\x06labels\x18\x02 \x03(\t\"R\n\x15WatchProfilesResponse\x12&\n\x08profiles\x18\x01 \x03(\x0b\x32\x14.nodewise.v1.Profile\x12\x11\n\tcaught_up\x18\x02 \x01(\x08\"W\n\x14\x44\x65leteProfileRequest\x12\x12\n\nprofile_id\x18\x01 \x01(\t\x12\x14\n\x04\x65tag\x18\x02 \x01(\tB\x06\xaa\x9a#\x02P\x01\x12\x15\n\rallow_missing\x18\x03 \x01(\x08\">\n\x15\x44\x65leteProfileResponse\x12%\n\x07profile\x18\x01 \x01(\x0b\x32\x14.nodewise.v1.Profile\",\n\x16UndeleteProfileRequest\x12\x12\n\nprofile_id\x18\x01 \x01(\t\"@\n\x17UndeleteProfileResponse\x12%\n\x07profile\x18\x01 \x01(\x0b\x32\x14.nodewise.v1.Profile*r\n\x0bProfileView\x12\x1c\n\x18PROFILE_VIEW_UNSPECIFIED\x10\x00\x12\x16\n\x12PROFILE_VIEW_BASIC\x10\x01\x12\x16\n\x12PROFILE_VIEW_FACTS\x10\x02\x12\x15\n\x11PROFILE_VIEW_FULL\x10\x03\x32\xfa\x08\n\x0eProfileService\x12Z\n\rIngestProfile\x12!.nodewise.v1.IngestProfileRequest\x1a\".nodewise.v1.IngestProfileResponse(\x01\x30\x01\x12\x85\x01\n\x0bIngestBatch\x12\x1f.nodewise.v1.IngestBatchRequest\x1a .nodewise.v1.IngestBatchResponse\"3\x82\xd3\xe4\x93\x02-\"(/v1/profiles/{profile_id=**}:ingestBatch:\x01*\x12\x86\x01\n\rAppendProfile\x12!.nodewise.v1.AppendProfileRequest\x1a\".nodewise.v1.AppendProfileResponse\".\x82\xd3\xe4\x93\x02(\"#/v1/profiles/{profile_id=**}:append:\x01*\x12\x95\x01\n\x0fRetractEvidence\x12#.nodewise.v1.RetractEvidenceRequest\x1a$.nodewise.v1.RetractEvidenceResponse\"7\x82\xd3\xe4\x93\x02\x31\",/v1/profiles/{profile_id=**}:retractEvidence:\x01*\x12s\n\nGetProfile\x12\x1e.nodewise.v1.GetProfileRequest\x1a\x1f.nodewise.v1.GetProfileResponse\"$\x82\xd3\xe4\x93\x02\x1e\x12\x1c/v1/profiles/{profile_id=**}\x12i\n\x0cListProfiles\x12 .nodewise.v1.ListProfilesRequest\x1a!.nodewise.v1.ListProfilesResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\x0c/v1/profiles\x12t\n\rWatchProfiles\x12!.nodewise.v1.WatchProfilesRequest\x1a\".nodewise.v1.WatchProfilesResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\x12\x12/v1/profiles:watch0\x01\x12|\n\rDeleteProfile\x12!.nodewise.v1.DeleteProfileRequest\x1a\".nodewise.v1.DeleteProfileResponse\"$\x82\xd3\xe4\x93\x02\x1e*\x1c/v1/profiles/{profile_id=**}\x12\x8e\x01\n\x0fUndeleteProfile\x12#.nodewise.v1.UndeleteProfileRequest\x1a$.nodewise.v1.UndeleteProfileResponse\"0\x82\xd3\xe4\x93\x02*\"%/v1/profiles/{profile_id=**}:undelete:\x01*Bn\n\x15io.github.nodewise.v1B\x13ProfileServiceProtoP\x01Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!nodewise/v1/profile_service.proto\x12\x0bnodewise.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x17nodewise/v1/facts.proto\x1a\x19nodewise/v1/profile.proto\x1a\x19nodewise/v1/sharing.proto\x1a\x1anodewise/v1/workload.proto\"v\n\x14IngestProfileRequest\x12(\n\x04open\x18\x01 \x01(\x0b\x32\x18.nodewise.v1.OpenSessionH\x00\x12*\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x19.nodewise.v1.ProfileBatchH\x00\x42\x08\n\x06\x61\x63tion\"5\n\x0bOpenSession\x12\x12\n\nprofile_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\"\xef\x03\n\x0cProfileBatch\x12(\n\x0fsequence_number\x18\x01 \x01(\x03\x42\x0f\xaa\x9a#\x0b)\x00\x00\x00\x00\x00\x00\xf0?P\x01\x12\'\n\x08workload\x18\x02 \x01(\x0b\x32\x15.nodewise.v1.Workload\x12%\n\x07network\x18\x03 \x01(\x0b\x32\x14.nodewise.v1.Network\x12\x30\n\rphase_timings\x18\x04 \x01(\x0b\x32\x19.nodewise.v1.PhaseTimings\x12/\n\x0cobservations\x18\x05 \x01(\x0b\x32\x19.nodewise.v1.Observations\x12-\n\x0ctrace_chunks\x18\x06 \x03(\x0b\x32\x17.nodewise.v1.TraceChunk\x12\x0e\n\x06\x63ommit\x18\x07 \x01(\x08\x12\x19\n\x0c\x64isplay_name\x18\x08 \x01(\tH\x00\x88\x01\x01\x12\x35\n\x06labels\x18\t \x03(\x0b\x32%.nodewise.v1.ProfileBatch.LabelsEntry\x12\x31\n\x0bshared_runs\x18\n \x03(\x0b\x32\x1c.nodewise.v1.SharedDeviceRun\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0f\n\r_display_name\"\x7f\n\x0bIngestState\x12\x1f\n\x17\x64urable_sequence_number\x18\x01 \x01(\x03\x12!\n\x19\x63ommitted_sequence_number\x18\x02 \x01(\x03\x12\x10\n\x08revision\x18\x03 \x01(\x03\x12\x1a\n\x12observations_count\x18\x04 \x01(\x05\"@\n\x15IngestProfileResponse\x12\'\n\x05state\x18\x01 \x01(\x0b\x32\x18.nodewise.v1.IngestState\"f\n\x12IngestBatchRequest\x12\x12\n\nprofile_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12(\n\x05\x62\x61tch\x18\x03 \x01(\x0b\x32\x19.nodewise.v1.ProfileBatch\">\n\x13IngestBatchResponse\x12\'\n\x05state\x18\x01 \x01(\x0b\x32\x18.nodewise.v1.IngestState\"\x86\x02\n\x14\x41ppendProfileRequest\x12\x12\n\nprofile_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12,\n\x07\x63ontent\x18\x03 \x01(\x0b\x32\x1b.nodewise.v1.ProfileContent\x12\x19\n\x0c\x64isplay_name\x18\x04 \x01(\tH\x00\x88\x01\x01\x12=\n\x06labels\x18\x05 \x03(\x0b\x32-.nodewise.v1.AppendProfileRequest.LabelsEntry\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0f\n\r_display_name\">\n\x15\x41ppendProfileResponse\x12%\n\x07profile\x18\x01 \x01(\x0b\x32\x14.nodewise.v1.Profile\"\xdb\x01\n\x16RetractEvidenceRequest\x12\x12\n\nprofile_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x1b\n\x13observation_numbers\x18\x03 \x03(\x05\x12\x1c\n\x14phase_timing_numbers\x18\x04 \x03(\x05\x12\x12\n\nfact_paths\x18\x05 \x03(\t\x12\x15\n\rtrace_sha256s\x18\x06 \x03(\t\x12\x17\n\x06reason\x18\x07 \x01(\tB\x07\xaa\x9a#\x03@\x80\x04\x12\x1a\n\x12shared_run_sha256s\x18\x08 \x03(\t\"@\n\x17RetractEvidenceResponse\x12%\n\x07profile\x18\x01 \x01(\x0b\x32\x14.nodewise.v1.Profile\"\xdd\x01\n\x11GetProfileRequest\x12\x12\n\nprofile_id\x18\x01 \x01(\t\x12&\n\x04view\x18\x02 \x01(\x0e\x32\x18.nodewise.v1.ProfileView\x12\x37\n\tpage_size\x18\x03 \x01(\x05\x42\x1f\xaa\x9a#\x1b!\x00\x00\x00\x00\x00\x88\xd3@)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x88\xd3@H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x04 \x01(\t\x12$\n\x08revision\x18\x05 \x01(\x03\x42\r\xaa\x9a#\t)\x00\x00\x00\x00\x00\x00\xf0?H\x01\x88\x01\x01\x42\x0c\n\n_page_sizeB\x0b\n\t_revision\"T\n\x12GetProfileResponse\x12%\n\x07profile\x18\x01 \x01(\x0b\x32\x14.nodewise.v1.Profile\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x8a\x01\n\x13ListProfilesRequest\x12\x16\n\tpage_size\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x13\n\x0bname_prefix\x18\x03 \x01(\t\x12\x0e\n\x06labels\x18\x04 \x03(\t\x12\x14\n\x0cshow_deleted\x18\x05 \x01(\x08\x42\x0c\n\n_page_size\"W\n\x14ListProfilesResponse\x12&\n\x08profiles\x18\x01 \x03(\x0b\x32\x14.nodewise.v1.Profile\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\";\n\x14WatchProfilesRequest\x12\x13\n\x0bname_prefix\x18\x01 \x01(\t\x12\x0e\n\x06labels\x18\x02 \x03(\t\"R\n\x15WatchProfilesResponse\x12&\n\x08profiles\x18\x01 \x03(\x0b\x32\x14.nodewise.v1.Profile\x12\x11\n\tcaught_up\x18\x02 \x01(\x08\"W\n\x14\x44\x65leteProfileRequest\x12\x12\n\nprofile_id\x18\x01 \x01(\t\x12\x14\n\x04\x65tag\x18\x02 \x01(\tB\x06\xaa\x9a#\x02P\x01\x12\x15\n\rallow_missing\x18\x03 \x01(\x08\">\n\x15\x44\x65leteProfileResponse\x12%\n\x07profile\x18\x01 \x01(\x0b\x32\x14.nodewise.v1.Profile\",\n\x16UndeleteProfileRequest\x12\x12\n\nprofile_id\x18\x01 \x01(\t\"@\n\x17UndeleteProfileResponse\x12%\n\x07profile\x18\x01 \x01(\x0b\x32\x14.nodewise.v1.Profile*r\n\x0bProfileView\x12\x1c\n\x18PROFILE_VIEW_UNSPECIFIED\x10\x00\x12\x16\n\x12PROFILE_VIEW_BASIC\x10\x01\x12\x16\n\x12PROFILE_VIEW_FACTS\x10\x02\x12\x15\n\x11PROFILE_VIEW_FULL\x10\x03\x32\xfa\x08\n\x0eProfileService\x12Z\n\rIngestProfile\x12!.nodewise.v1.IngestProfileRequest\x1a\".nodewise.v1.IngestProfileResponse(\x01\x30\x01\x12\x85\x01\n\x0bIngestBatch\x12\x1f.nodewise.v1.IngestBatchRequest\x1a .nodewise.v1.IngestBatchResponse\"3\x82\xd3\xe4\x93\x02-\"(/v1/profiles/{profile_id=**}:ingestBatch:\x01*\x12\x86\x01\n\rAppendProfile\x12!.nodewise.v1.AppendProfileRequest\x1a\".nodewise.v1.AppendProfileResponse\".\x82\xd3\xe4\x93\x02(\"#/v1/profiles/{profile_id=**}:append:\x01*\x12\x95\x01\n\x0fRetractEvidence\x12#.nodewise.v1.RetractEvidenceRequest\x1a$.nodewise.v1.RetractEvidenceResponse\"7\x82\xd3\xe4\x93\x02\x31\",/v1/profiles/{profile_id=**}:retractEvidence:\x01*\x12s\n\nGetProfile\x12\x1e.nodewise.v1.GetProfileRequest\x1a\x1f.nodewise.v1.GetProfileResponse\"$\x82\xd3\xe4\x93\x02\x1e\x12\x1c/v1/profiles/{profile_id=**}\x12i\n\x0cListProfiles\x12 .nodewise.v1.ListProfilesRequest\x1a!.nodewise.v1.ListProfilesResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\x0c/v1/profiles\x12t\n\rWatchProfiles\x12!.nodewise.v1.WatchProfilesRequest\x1a\".nodewise.v1.WatchProfilesResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\x12\x12/v1/profiles:watch0\x01\x12|\n\rDeleteProfile\x12!.nodewise.v1.DeleteProfileRequest\x1a\".nodewise.v1.DeleteProfileResponse\"$\x82\xd3\xe4\x93\x02\x1e*\x1c/v1/profiles/{profile_id=**}\x12\x8e\x01\n\x0fUndeleteProfile\x12#.nodewise.v1.UndeleteProfileRequest\x1a$.nodewise.v1.UndeleteProfileResponse\"0\x82\xd3\xe4\x93\x02*\"%/v1/profiles/{profile_id=**}:undelete:\x01*Bn\n\x15io.github.nodewise.v1B\x13ProfileServiceProtoP\x01Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -66,54 +67,54 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PROFILESERVICE'].methods_by_name['DeleteProfile']._serialized_options = b'\202\323\344\223\002\036*\034/v1/profiles/{profile_id=**}'
   _globals['_PROFILESERVICE'].methods_by_name['UndeleteProfile']._loaded_options = None
   _globals['_PROFILESERVICE'].methods_by_name['UndeleteProfile']._serialized_options = b'\202\323\344\223\002*\"%/v1/profiles/{profile_id=**}:undelete:\001*'
-  _globals['_PROFILEVIEW']._serialized_start=2684
-  _globals['_PROFILEVIEW']._serialized_end=2798
-  _globals['_INGESTPROFILEREQUEST']._serialized_start=160
-  _globals['_INGESTPROFILEREQUEST']._serialized_end=278
-  _globals['_OPENSESSION']._serialized_start=280
-  _globals['_OPENSESSION']._serialized_end=333
-  _globals['_PROFILEBATCH']._serialized_start=336
-  _globals['_PROFILEBATCH']._serialized_end=780
-  _globals['_PROFILEBATCH_LABELSENTRY']._serialized_start=718
-  _globals['_PROFILEBATCH_LABELSENTRY']._serialized_end=763
-  _globals['_INGESTSTATE']._serialized_start=782
-  _globals['_INGESTSTATE']._serialized_end=909
-  _globals['_INGESTPROFILERESPONSE']._serialized_start=911
-  _globals['_INGESTPROFILERESPONSE']._serialized_end=975
-  _globals['_INGESTBATCHREQUEST']._serialized_start=977
-  _globals['_INGESTBATCHREQUEST']._serialized_end=1079
-  _globals['_INGESTBATCHRESPONSE']._serialized_start=1081
-  _globals['_INGESTBATCHRESPONSE']._serialized_end=1143
-  _globals['_APPENDPROFILEREQUEST']._serialized_start=1146
-  _globals['_APPENDPROFILEREQUEST']._serialized_end=1408
-  _globals['_APPENDPROFILEREQUEST_LABELSENTRY']._serialized_start=718
-  _globals['_APPENDPROFILEREQUEST_LABELSENTRY']._serialized_end=763
-  _globals['_APPENDPROFILERESPONSE']._serialized_start=1410
-  _globals['_APPENDPROFILERESPONSE']._serialized_end=1472
-  _globals['_RETRACTEVIDENCEREQUEST']._serialized_start=1475
-  _globals['_RETRACTEVIDENCEREQUEST']._serialized_end=1666
-  _globals['_RETRACTEVIDENCERESPONSE']._serialized_start=1668
-  _globals['_RETRACTEVIDENCERESPONSE']._serialized_end=1732
-  _globals['_GETPROFILEREQUEST']._serialized_start=1735
-  _globals['_GETPROFILEREQUEST']._serialized_end=1956
-  _globals['_GETPROFILERESPONSE']._serialized_start=1958
-  _globals['_GETPROFILERESPONSE']._serialized_end=2042
-  _globals['_LISTPROFILESREQUEST']._serialized_start=2045
-  _globals['_LISTPROFILESREQUEST']._serialized_end=2183
-  _globals['_LISTPROFILESRESPONSE']._serialized_start=2185
-  _globals['_LISTPROFILESRESPONSE']._serialized_end=2272
-  _globals['_WATCHPROFILESREQUEST']._serialized_start=2274
-  _globals['_WATCHPROFILESREQUEST']._serialized_end=2333
-  _globals['_WATCHPROFILESRESPONSE']._serialized_start=2335
-  _globals['_WATCHPROFILESRESPONSE']._serialized_end=2417
-  _globals['_DELETEPROFILEREQUEST']._serialized_start=2419
-  _globals['_DELETEPROFILEREQUEST']._serialized_end=2506
-  _globals['_DELETEPROFILERESPONSE']._serialized_start=2508
-  _globals['_DELETEPROFILERESPONSE']._serialized_end=2570
-  _globals['_UNDELETEPROFILEREQUEST']._serialized_start=2572
-  _globals['_UNDELETEPROFILEREQUEST']._serialized_end=2616
-  _globals['_UNDELETEPROFILERESPONSE']._serialized_start=2618
-  _globals['_UNDELETEPROFILERESPONSE']._serialized_end=2682
-  _globals['_PROFILESERVICE']._serialized_start=2801
-  _globals['_PROFILESERVICE']._serialized_end=3947
+  _globals['_PROFILEVIEW']._serialized_start=2790
+  _globals['_PROFILEVIEW']._serialized_end=2904
+  _globals['_INGESTPROFILEREQUEST']._serialized_start=187
+  _globals['_INGESTPROFILEREQUEST']._serialized_end=305
+  _globals['_OPENSESSION']._serialized_start=307
+  _globals['_OPENSESSION']._serialized_end=360
+  _globals['_PROFILEBATCH']._serialized_start=363
+  _globals['_PROFILEBATCH']._serialized_end=858
+  _globals['_PROFILEBATCH_LABELSENTRY']._serialized_start=796
+  _globals['_PROFILEBATCH_LABELSENTRY']._serialized_end=841
+  _globals['_INGESTSTATE']._serialized_start=860
+  _globals['_INGESTSTATE']._serialized_end=987
+  _globals['_INGESTPROFILERESPONSE']._serialized_start=989
+  _globals['_INGESTPROFILERESPONSE']._serialized_end=1053
+  _globals['_INGESTBATCHREQUEST']._serialized_start=1055
+  _globals['_INGESTBATCHREQUEST']._serialized_end=1157
+  _globals['_INGESTBATCHRESPONSE']._serialized_start=1159
+  _globals['_INGESTBATCHRESPONSE']._serialized_end=1221
+  _globals['_APPENDPROFILEREQUEST']._serialized_start=1224
+  _globals['_APPENDPROFILEREQUEST']._serialized_end=1486
+  _globals['_APPENDPROFILEREQUEST_LABELSENTRY']._serialized_start=796
+  _globals['_APPENDPROFILEREQUEST_LABELSENTRY']._serialized_end=841
+  _globals['_APPENDPROFILERESPONSE']._serialized_start=1488
+  _globals['_APPENDPROFILERESPONSE']._serialized_end=1550
+  _globals['_RETRACTEVIDENCEREQUEST']._serialized_start=1553
+  _globals['_RETRACTEVIDENCEREQUEST']._serialized_end=1772
+  _globals['_RETRACTEVIDENCERESPONSE']._serialized_start=1774
+  _globals['_RETRACTEVIDENCERESPONSE']._serialized_end=1838
+  _globals['_GETPROFILEREQUEST']._serialized_start=1841
+  _globals['_GETPROFILEREQUEST']._serialized_end=2062
+  _globals['_GETPROFILERESPONSE']._serialized_start=2064
+  _globals['_GETPROFILERESPONSE']._serialized_end=2148
+  _globals['_LISTPROFILESREQUEST']._serialized_start=2151
+  _globals['_LISTPROFILESREQUEST']._serialized_end=2289
+  _globals['_LISTPROFILESRESPONSE']._serialized_start=2291
+  _globals['_LISTPROFILESRESPONSE']._serialized_end=2378
+  _globals['_WATCHPROFILESREQUEST']._serialized_start=2380
+  _globals['_WATCHPROFILESREQUEST']._serialized_end=2439
+  _globals['_WATCHPROFILESRESPONSE']._serialized_start=2441
+  _globals['_WATCHPROFILESRESPONSE']._serialized_end=2523
+  _globals['_DELETEPROFILEREQUEST']._serialized_start=2525
+  _globals['_DELETEPROFILEREQUEST']._serialized_end=2612
+  _globals['_DELETEPROFILERESPONSE']._serialized_start=2614
+  _globals['_DELETEPROFILERESPONSE']._serialized_end=2676
+  _globals['_UNDELETEPROFILEREQUEST']._serialized_start=2678
+  _globals['_UNDELETEPROFILEREQUEST']._serialized_end=2722
+  _globals['_UNDELETEPROFILERESPONSE']._serialized_start=2724
+  _globals['_UNDELETEPROFILERESPONSE']._serialized_end=2788
+  _globals['_PROFILESERVICE']._serialized_start=2907
+  _globals['_PROFILESERVICE']._serialized_end=4053
 # @@protoc_insertion_point(module_scope)

@@ -1,6 +1,7 @@
 from google.api import annotations_pb2 as _annotations_pb2
 from nodewise_protos.v1 import facts_pb2 as _facts_pb2
 from nodewise_protos.v1 import profile_pb2 as _profile_pb2
+from nodewise_protos.v1 import sharing_pb2 as _sharing_pb2
 from nodewise_protos.v1 import workload_pb2 as _workload_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -39,7 +40,7 @@ class OpenSession(_message.Message):
     def __init__(self, profile_id: _Optional[str] = ..., session_id: _Optional[str] = ...) -> None: ...
 
 class ProfileBatch(_message.Message):
-    __slots__ = ("sequence_number", "workload", "network", "phase_timings", "observations", "trace_chunks", "commit", "display_name", "labels")
+    __slots__ = ("sequence_number", "workload", "network", "phase_timings", "observations", "trace_chunks", "commit", "display_name", "labels", "shared_runs")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -56,6 +57,7 @@ class ProfileBatch(_message.Message):
     COMMIT_FIELD_NUMBER: _ClassVar[int]
     DISPLAY_NAME_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
+    SHARED_RUNS_FIELD_NUMBER: _ClassVar[int]
     sequence_number: int
     workload: _workload_pb2.Workload
     network: _workload_pb2.Network
@@ -65,7 +67,8 @@ class ProfileBatch(_message.Message):
     commit: bool
     display_name: str
     labels: _containers.ScalarMap[str, str]
-    def __init__(self, sequence_number: _Optional[int] = ..., workload: _Optional[_Union[_workload_pb2.Workload, _Mapping]] = ..., network: _Optional[_Union[_workload_pb2.Network, _Mapping]] = ..., phase_timings: _Optional[_Union[_profile_pb2.PhaseTimings, _Mapping]] = ..., observations: _Optional[_Union[_profile_pb2.Observations, _Mapping]] = ..., trace_chunks: _Optional[_Iterable[_Union[_profile_pb2.TraceChunk, _Mapping]]] = ..., commit: bool = ..., display_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    shared_runs: _containers.RepeatedCompositeFieldContainer[_sharing_pb2.SharedDeviceRun]
+    def __init__(self, sequence_number: _Optional[int] = ..., workload: _Optional[_Union[_workload_pb2.Workload, _Mapping]] = ..., network: _Optional[_Union[_workload_pb2.Network, _Mapping]] = ..., phase_timings: _Optional[_Union[_profile_pb2.PhaseTimings, _Mapping]] = ..., observations: _Optional[_Union[_profile_pb2.Observations, _Mapping]] = ..., trace_chunks: _Optional[_Iterable[_Union[_profile_pb2.TraceChunk, _Mapping]]] = ..., commit: bool = ..., display_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., shared_runs: _Optional[_Iterable[_Union[_sharing_pb2.SharedDeviceRun, _Mapping]]] = ...) -> None: ...
 
 class IngestState(_message.Message):
     __slots__ = ("durable_sequence_number", "committed_sequence_number", "revision", "observations_count")
@@ -129,7 +132,7 @@ class AppendProfileResponse(_message.Message):
     def __init__(self, profile: _Optional[_Union[_profile_pb2.Profile, _Mapping]] = ...) -> None: ...
 
 class RetractEvidenceRequest(_message.Message):
-    __slots__ = ("profile_id", "request_id", "observation_numbers", "phase_timing_numbers", "fact_paths", "trace_sha256s", "reason")
+    __slots__ = ("profile_id", "request_id", "observation_numbers", "phase_timing_numbers", "fact_paths", "trace_sha256s", "reason", "shared_run_sha256s")
     PROFILE_ID_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     OBSERVATION_NUMBERS_FIELD_NUMBER: _ClassVar[int]
@@ -137,6 +140,7 @@ class RetractEvidenceRequest(_message.Message):
     FACT_PATHS_FIELD_NUMBER: _ClassVar[int]
     TRACE_SHA256S_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    SHARED_RUN_SHA256S_FIELD_NUMBER: _ClassVar[int]
     profile_id: str
     request_id: str
     observation_numbers: _containers.RepeatedScalarFieldContainer[int]
@@ -144,7 +148,8 @@ class RetractEvidenceRequest(_message.Message):
     fact_paths: _containers.RepeatedScalarFieldContainer[str]
     trace_sha256s: _containers.RepeatedScalarFieldContainer[str]
     reason: str
-    def __init__(self, profile_id: _Optional[str] = ..., request_id: _Optional[str] = ..., observation_numbers: _Optional[_Iterable[int]] = ..., phase_timing_numbers: _Optional[_Iterable[int]] = ..., fact_paths: _Optional[_Iterable[str]] = ..., trace_sha256s: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ...) -> None: ...
+    shared_run_sha256s: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, profile_id: _Optional[str] = ..., request_id: _Optional[str] = ..., observation_numbers: _Optional[_Iterable[int]] = ..., phase_timing_numbers: _Optional[_Iterable[int]] = ..., fact_paths: _Optional[_Iterable[str]] = ..., trace_sha256s: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., shared_run_sha256s: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RetractEvidenceResponse(_message.Message):
     __slots__ = ("profile",)

@@ -103,14 +103,30 @@ class ScheduleJob(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., profile: _Optional[_Union[_profile_pb2.ProfileSource, _Mapping]] = ..., remaining_samples: _Optional[float] = ..., allowed_devices: _Optional[_Iterable[int]] = ..., min_devices: _Optional[int] = ..., max_devices: _Optional[int] = ..., allowed_pools: _Optional[_Iterable[str]] = ..., server_devices: _Optional[int] = ..., requested_devices: _Optional[int] = ..., submit_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attained_service_device_seconds: _Optional[float] = ..., current_allocation: _Optional[_Union[CurrentAllocation, _Mapping]] = ..., restart_cost_seconds: _Optional[float] = ..., weight: _Optional[float] = ..., queue: _Optional[str] = ..., deadline: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., settings: _Optional[_Union[_configuration_pb2.ConfigurationSettings, _Mapping]] = ..., minimum_run_seconds: _Optional[float] = ..., restarts_count: _Optional[int] = ..., efficiency: _Optional[_Union[_objective_pb2.StatisticalEfficiency, _Mapping]] = ..., preemptible: bool = ...) -> None: ...
 
 class CurrentAllocation(_message.Message):
-    __slots__ = ("pool", "placement", "age_seconds")
+    __slots__ = ("pool", "placement", "age_seconds", "shares_with_job_id")
     POOL_FIELD_NUMBER: _ClassVar[int]
     PLACEMENT_FIELD_NUMBER: _ClassVar[int]
     AGE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    SHARES_WITH_JOB_ID_FIELD_NUMBER: _ClassVar[int]
     pool: str
     placement: _containers.RepeatedCompositeFieldContainer[NodeDevices]
     age_seconds: float
-    def __init__(self, pool: _Optional[str] = ..., placement: _Optional[_Iterable[_Union[NodeDevices, _Mapping]]] = ..., age_seconds: _Optional[float] = ...) -> None: ...
+    shares_with_job_id: str
+    def __init__(self, pool: _Optional[str] = ..., placement: _Optional[_Iterable[_Union[NodeDevices, _Mapping]]] = ..., age_seconds: _Optional[float] = ..., shares_with_job_id: _Optional[str] = ...) -> None: ...
+
+class SharedPair(_message.Message):
+    __slots__ = ("first_job_id", "second_job_id", "pool", "first_share", "second_share")
+    FIRST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    SECOND_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    POOL_FIELD_NUMBER: _ClassVar[int]
+    FIRST_SHARE_FIELD_NUMBER: _ClassVar[int]
+    SECOND_SHARE_FIELD_NUMBER: _ClassVar[int]
+    first_job_id: str
+    second_job_id: str
+    pool: str
+    first_share: float
+    second_share: float
+    def __init__(self, first_job_id: _Optional[str] = ..., second_job_id: _Optional[str] = ..., pool: _Optional[str] = ..., first_share: _Optional[float] = ..., second_share: _Optional[float] = ...) -> None: ...
 
 class NodeDevices(_message.Message):
     __slots__ = ("node_index", "devices_count", "node_name")
@@ -131,7 +147,7 @@ class QueueQuota(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., max_devices: _Optional[int] = ...) -> None: ...
 
 class JobAllocation(_message.Message):
-    __slots__ = ("job_id", "action", "pool", "devices_count", "nodes_count", "placement", "samples_per_second", "finish_seconds", "marginal_samples_per_second", "reason", "why", "basis_index", "problem")
+    __slots__ = ("job_id", "action", "pool", "devices_count", "nodes_count", "placement", "samples_per_second", "finish_seconds", "marginal_samples_per_second", "reason", "why", "basis_index", "problem", "shares_with_job_id", "solo_speed_ratio")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     POOL_FIELD_NUMBER: _ClassVar[int]
@@ -145,6 +161,8 @@ class JobAllocation(_message.Message):
     WHY_FIELD_NUMBER: _ClassVar[int]
     BASIS_INDEX_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    SHARES_WITH_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    SOLO_SPEED_RATIO_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     action: ScheduleAction
     pool: str
@@ -158,7 +176,9 @@ class JobAllocation(_message.Message):
     why: str
     basis_index: int
     problem: _problem_pb2.Problem
-    def __init__(self, job_id: _Optional[str] = ..., action: _Optional[_Union[ScheduleAction, str]] = ..., pool: _Optional[str] = ..., devices_count: _Optional[int] = ..., nodes_count: _Optional[int] = ..., placement: _Optional[_Iterable[_Union[NodeDevices, _Mapping]]] = ..., samples_per_second: _Optional[float] = ..., finish_seconds: _Optional[float] = ..., marginal_samples_per_second: _Optional[float] = ..., reason: _Optional[str] = ..., why: _Optional[str] = ..., basis_index: _Optional[int] = ..., problem: _Optional[_Union[_problem_pb2.Problem, _Mapping]] = ...) -> None: ...
+    shares_with_job_id: str
+    solo_speed_ratio: float
+    def __init__(self, job_id: _Optional[str] = ..., action: _Optional[_Union[ScheduleAction, str]] = ..., pool: _Optional[str] = ..., devices_count: _Optional[int] = ..., nodes_count: _Optional[int] = ..., placement: _Optional[_Iterable[_Union[NodeDevices, _Mapping]]] = ..., samples_per_second: _Optional[float] = ..., finish_seconds: _Optional[float] = ..., marginal_samples_per_second: _Optional[float] = ..., reason: _Optional[str] = ..., why: _Optional[str] = ..., basis_index: _Optional[int] = ..., problem: _Optional[_Union[_problem_pb2.Problem, _Mapping]] = ..., shares_with_job_id: _Optional[str] = ..., solo_speed_ratio: _Optional[float] = ...) -> None: ...
 
 class PoolDemand(_message.Message):
     __slots__ = ("pool", "used_nodes", "desired_nodes")

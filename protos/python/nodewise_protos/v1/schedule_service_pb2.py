@@ -30,7 +30,7 @@ from nodewise_protos.v1 import prediction_pb2 as nodewise_dot_v1_dot_prediction_
 from nodewise_protos.v1 import schedule_pb2 as nodewise_dot_v1_dot_schedule__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"nodewise/v1/schedule_service.proto\x12\x0bnodewise.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19nodewise/v1/options.proto\x1a\x18nodewise/v1/plugin.proto\x1a\x1cnodewise/v1/prediction.proto\x1a\x1anodewise/v1/schedule.proto\"\x8c\x03\n\x0fScheduleRequest\x12\'\n\x03now\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12%\n\x07\x63luster\x18\x02 \x01(\x0b\x32\x14.nodewise.v1.Cluster\x12&\n\x04jobs\x18\x03 \x03(\x0b\x32\x18.nodewise.v1.ScheduleJob\x12\x0e\n\x06policy\x18\x04 \x01(\t\x12M\n\x11policy_parameters\x18\x05 \x03(\x0b\x32\x32.nodewise.v1.ScheduleRequest.PolicyParametersEntry\x12\x14\n\x0cpolicy_state\x18\x06 \x01(\x0c\x12\'\n\x06quotas\x18\x07 \x03(\x0b\x32\x17.nodewise.v1.QueueQuota\x12*\n\x07options\x18\x08 \x01(\x0b\x32\x19.nodewise.v1.ModelOptions\x1a\x37\n\x15PolicyParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\xff\x01\n\x10ScheduleResponse\x12/\n\x0b\x61llocations\x18\x01 \x03(\x0b\x32\x1a.nodewise.v1.JobAllocation\x12\x0e\n\x06policy\x18\x02 \x01(\t\x12\x16\n\x0epolicy_version\x18\x03 \x01(\t\x12\x18\n\x10\x64\x65\x63ision_seconds\x18\x04 \x01(\x01\x12\x10\n\x08\x63omplete\x18\x05 \x01(\x08\x12\x14\n\x0cpolicy_state\x18\x06 \x01(\x0c\x12!\n\x05\x62\x61ses\x18\x07 \x03(\x0b\x32\x12.nodewise.v1.Basis\x12-\n\x0cpool_demands\x18\x08 \x03(\x0b\x32\x17.nodewise.v1.PoolDemand\"O\n\x13ListPoliciesRequest\x12\x16\n\tpage_size\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x02 \x01(\tB\x0c\n\n_page_size\"V\n\x14ListPoliciesResponse\x12%\n\x08policies\x18\x01 \x03(\x0b\x32\x13.nodewise.v1.Plugin\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xe8\x01\n\x0fScheduleService\x12j\n\x08Schedule\x12\x1c.nodewise.v1.ScheduleRequest\x1a\x1d.nodewise.v1.ScheduleResponse\"!\x82\xd3\xe4\x93\x02\x1b\"\x16/v1/schedules:schedule:\x01*\x12i\n\x0cListPolicies\x12 .nodewise.v1.ListPoliciesRequest\x1a!.nodewise.v1.ListPoliciesResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\x0c/v1/policiesBo\n\x15io.github.nodewise.v1B\x14ScheduleServiceProtoP\x01Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"nodewise/v1/schedule_service.proto\x12\x0bnodewise.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19nodewise/v1/options.proto\x1a\x18nodewise/v1/plugin.proto\x1a\x1cnodewise/v1/prediction.proto\x1a\x1anodewise/v1/schedule.proto\"\xbb\x03\n\x0fScheduleRequest\x12\'\n\x03now\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12%\n\x07\x63luster\x18\x02 \x01(\x0b\x32\x14.nodewise.v1.Cluster\x12&\n\x04jobs\x18\x03 \x03(\x0b\x32\x18.nodewise.v1.ScheduleJob\x12\x0e\n\x06policy\x18\x04 \x01(\t\x12M\n\x11policy_parameters\x18\x05 \x03(\x0b\x32\x32.nodewise.v1.ScheduleRequest.PolicyParametersEntry\x12\x14\n\x0cpolicy_state\x18\x06 \x01(\x0c\x12\'\n\x06quotas\x18\x07 \x03(\x0b\x32\x17.nodewise.v1.QueueQuota\x12*\n\x07options\x18\x08 \x01(\x0b\x32\x19.nodewise.v1.ModelOptions\x12-\n\x0cshared_pairs\x18\t \x03(\x0b\x32\x17.nodewise.v1.SharedPair\x1a\x37\n\x15PolicyParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\xff\x01\n\x10ScheduleResponse\x12/\n\x0b\x61llocations\x18\x01 \x03(\x0b\x32\x1a.nodewise.v1.JobAllocation\x12\x0e\n\x06policy\x18\x02 \x01(\t\x12\x16\n\x0epolicy_version\x18\x03 \x01(\t\x12\x18\n\x10\x64\x65\x63ision_seconds\x18\x04 \x01(\x01\x12\x10\n\x08\x63omplete\x18\x05 \x01(\x08\x12\x14\n\x0cpolicy_state\x18\x06 \x01(\x0c\x12!\n\x05\x62\x61ses\x18\x07 \x03(\x0b\x32\x12.nodewise.v1.Basis\x12-\n\x0cpool_demands\x18\x08 \x03(\x0b\x32\x17.nodewise.v1.PoolDemand\"O\n\x13ListPoliciesRequest\x12\x16\n\tpage_size\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x02 \x01(\tB\x0c\n\n_page_size\"V\n\x14ListPoliciesResponse\x12%\n\x08policies\x18\x01 \x03(\x0b\x32\x13.nodewise.v1.Plugin\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xe8\x01\n\x0fScheduleService\x12j\n\x08Schedule\x12\x1c.nodewise.v1.ScheduleRequest\x1a\x1d.nodewise.v1.ScheduleResponse\"!\x82\xd3\xe4\x93\x02\x1b\"\x16/v1/schedules:schedule:\x01*\x12i\n\x0cListPolicies\x12 .nodewise.v1.ListPoliciesRequest\x1a!.nodewise.v1.ListPoliciesResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\x0c/v1/policiesBo\n\x15io.github.nodewise.v1B\x14ScheduleServiceProtoP\x01Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,15 +45,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SCHEDULESERVICE'].methods_by_name['ListPolicies']._loaded_options = None
   _globals['_SCHEDULESERVICE'].methods_by_name['ListPolicies']._serialized_options = b'\202\323\344\223\002\016\022\014/v1/policies'
   _globals['_SCHEDULEREQUEST']._serialized_start=226
-  _globals['_SCHEDULEREQUEST']._serialized_end=622
-  _globals['_SCHEDULEREQUEST_POLICYPARAMETERSENTRY']._serialized_start=567
-  _globals['_SCHEDULEREQUEST_POLICYPARAMETERSENTRY']._serialized_end=622
-  _globals['_SCHEDULERESPONSE']._serialized_start=625
-  _globals['_SCHEDULERESPONSE']._serialized_end=880
-  _globals['_LISTPOLICIESREQUEST']._serialized_start=882
-  _globals['_LISTPOLICIESREQUEST']._serialized_end=961
-  _globals['_LISTPOLICIESRESPONSE']._serialized_start=963
-  _globals['_LISTPOLICIESRESPONSE']._serialized_end=1049
-  _globals['_SCHEDULESERVICE']._serialized_start=1052
-  _globals['_SCHEDULESERVICE']._serialized_end=1284
+  _globals['_SCHEDULEREQUEST']._serialized_end=669
+  _globals['_SCHEDULEREQUEST_POLICYPARAMETERSENTRY']._serialized_start=614
+  _globals['_SCHEDULEREQUEST_POLICYPARAMETERSENTRY']._serialized_end=669
+  _globals['_SCHEDULERESPONSE']._serialized_start=672
+  _globals['_SCHEDULERESPONSE']._serialized_end=927
+  _globals['_LISTPOLICIESREQUEST']._serialized_start=929
+  _globals['_LISTPOLICIESREQUEST']._serialized_end=1008
+  _globals['_LISTPOLICIESRESPONSE']._serialized_start=1010
+  _globals['_LISTPOLICIESRESPONSE']._serialized_end=1096
+  _globals['_SCHEDULESERVICE']._serialized_start=1099
+  _globals['_SCHEDULESERVICE']._serialized_end=1331
 # @@protoc_insertion_point(module_scope)

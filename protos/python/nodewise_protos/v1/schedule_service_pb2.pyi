@@ -15,7 +15,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ScheduleRequest(_message.Message):
-    __slots__ = ("now", "cluster", "jobs", "policy", "policy_parameters", "policy_state", "quotas", "options")
+    __slots__ = ("now", "cluster", "jobs", "policy", "policy_parameters", "policy_state", "quotas", "options", "shared_pairs")
     class PolicyParametersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -31,6 +31,7 @@ class ScheduleRequest(_message.Message):
     POLICY_STATE_FIELD_NUMBER: _ClassVar[int]
     QUOTAS_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    SHARED_PAIRS_FIELD_NUMBER: _ClassVar[int]
     now: _timestamp_pb2.Timestamp
     cluster: _schedule_pb2.Cluster
     jobs: _containers.RepeatedCompositeFieldContainer[_schedule_pb2.ScheduleJob]
@@ -39,7 +40,8 @@ class ScheduleRequest(_message.Message):
     policy_state: bytes
     quotas: _containers.RepeatedCompositeFieldContainer[_schedule_pb2.QueueQuota]
     options: _options_pb2.ModelOptions
-    def __init__(self, now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., cluster: _Optional[_Union[_schedule_pb2.Cluster, _Mapping]] = ..., jobs: _Optional[_Iterable[_Union[_schedule_pb2.ScheduleJob, _Mapping]]] = ..., policy: _Optional[str] = ..., policy_parameters: _Optional[_Mapping[str, float]] = ..., policy_state: _Optional[bytes] = ..., quotas: _Optional[_Iterable[_Union[_schedule_pb2.QueueQuota, _Mapping]]] = ..., options: _Optional[_Union[_options_pb2.ModelOptions, _Mapping]] = ...) -> None: ...
+    shared_pairs: _containers.RepeatedCompositeFieldContainer[_schedule_pb2.SharedPair]
+    def __init__(self, now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., cluster: _Optional[_Union[_schedule_pb2.Cluster, _Mapping]] = ..., jobs: _Optional[_Iterable[_Union[_schedule_pb2.ScheduleJob, _Mapping]]] = ..., policy: _Optional[str] = ..., policy_parameters: _Optional[_Mapping[str, float]] = ..., policy_state: _Optional[bytes] = ..., quotas: _Optional[_Iterable[_Union[_schedule_pb2.QueueQuota, _Mapping]]] = ..., options: _Optional[_Union[_options_pb2.ModelOptions, _Mapping]] = ..., shared_pairs: _Optional[_Iterable[_Union[_schedule_pb2.SharedPair, _Mapping]]] = ...) -> None: ...
 
 class ScheduleResponse(_message.Message):
     __slots__ = ("allocations", "policy", "policy_version", "decision_seconds", "complete", "policy_state", "bases", "pool_demands")

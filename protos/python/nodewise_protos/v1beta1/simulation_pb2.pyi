@@ -143,6 +143,24 @@ class SimulationProfileCurve(_message.Message):
     allowed_pools: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, profile: _Optional[_Union[_profile_pb2.ProfileSource, _Mapping]] = ..., allowed_devices: _Optional[_Iterable[int]] = ..., settings: _Optional[_Union[_configuration_pb2.ConfigurationSettings, _Mapping]] = ..., allowed_pools: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class SimulationSharedPairs(_message.Message):
+    __slots__ = ("first_curve_indexes", "second_curve_indexes", "pool_indexes", "first_shares", "second_shares", "predicted_first_shares", "predicted_second_shares")
+    FIRST_CURVE_INDEXES_FIELD_NUMBER: _ClassVar[int]
+    SECOND_CURVE_INDEXES_FIELD_NUMBER: _ClassVar[int]
+    POOL_INDEXES_FIELD_NUMBER: _ClassVar[int]
+    FIRST_SHARES_FIELD_NUMBER: _ClassVar[int]
+    SECOND_SHARES_FIELD_NUMBER: _ClassVar[int]
+    PREDICTED_FIRST_SHARES_FIELD_NUMBER: _ClassVar[int]
+    PREDICTED_SECOND_SHARES_FIELD_NUMBER: _ClassVar[int]
+    first_curve_indexes: _containers.RepeatedScalarFieldContainer[int]
+    second_curve_indexes: _containers.RepeatedScalarFieldContainer[int]
+    pool_indexes: _containers.RepeatedScalarFieldContainer[int]
+    first_shares: _containers.RepeatedScalarFieldContainer[float]
+    second_shares: _containers.RepeatedScalarFieldContainer[float]
+    predicted_first_shares: _containers.RepeatedScalarFieldContainer[float]
+    predicted_second_shares: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, first_curve_indexes: _Optional[_Iterable[int]] = ..., second_curve_indexes: _Optional[_Iterable[int]] = ..., pool_indexes: _Optional[_Iterable[int]] = ..., first_shares: _Optional[_Iterable[float]] = ..., second_shares: _Optional[_Iterable[float]] = ..., predicted_first_shares: _Optional[_Iterable[float]] = ..., predicted_second_shares: _Optional[_Iterable[float]] = ...) -> None: ...
+
 class SimulationSettings(_message.Message):
     __slots__ = ("clock", "round_seconds", "on_changes_only", "minimum_decision_interval_seconds", "restart_cost_seconds", "first_start_cost_seconds", "checkpoints", "failures", "early_stops", "prediction_error", "load_factor", "seed")
     CLOCK_FIELD_NUMBER: _ClassVar[int]

@@ -28,7 +28,7 @@ from nodewise_protos.v1 import schedule_pb2 as nodewise_dot_v1_dot_schedule__pb2
 from nodewise_protos.v1beta1 import simulation_pb2 as nodewise_dot_v1beta1_dot_simulation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)nodewise/v1beta1/simulation_service.proto\x12\x10nodewise.v1beta1\x1a\x1cgoogle/api/annotations.proto\x1a\x19nodewise/v1/options.proto\x1a\x1anodewise/v1/schedule.proto\x1a!nodewise/v1beta1/simulation.proto\"\xab\x04\n\x0fSimulateRequest\x12%\n\x07\x63luster\x18\x01 \x01(\x0b\x32\x14.nodewise.v1.Cluster\x12.\n\x04jobs\x18\x02 \x01(\x0b\x32 .nodewise.v1beta1.SimulationJobs\x12\x31\n\x06\x63urves\x18\x03 \x03(\x0b\x32!.nodewise.v1beta1.SimulationCurve\x12\x0e\n\x06policy\x18\x04 \x01(\t\x12R\n\x11policy_parameters\x18\x05 \x03(\x0b\x32\x37.nodewise.v1beta1.SimulateRequest.PolicyParametersEntry\x12\'\n\x06quotas\x18\x06 \x03(\x0b\x32\x17.nodewise.v1.QueueQuota\x12\x36\n\x08settings\x18\x07 \x01(\x0b\x32$.nodewise.v1beta1.SimulationSettings\x12\x1e\n\x11repetitions_count\x18\x08 \x01(\x05H\x00\x88\x01\x01\x12\x14\n\x0cinclude_jobs\x18\t \x01(\x08\x12\x18\n\x10include_timeline\x18\n \x01(\x08\x12*\n\x07options\x18\x0b \x01(\x0b\x32\x19.nodewise.v1.ModelOptions\x1a\x37\n\x15PolicyParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x14\n\x12_repetitions_count\"\xfe\x01\n\x10SimulateResponse\x12\x38\n\x08progress\x18\x01 \x01(\x0b\x32$.nodewise.v1beta1.SimulationProgressH\x00\x12\x33\n\x04jobs\x18\x02 \x01(\x0b\x32#.nodewise.v1beta1.SimulationJobRowsH\x00\x12<\n\x08timeline\x18\x03 \x01(\x0b\x32(.nodewise.v1beta1.SimulationTimelineRowsH\x00\x12\x34\n\x06result\x18\x04 \x01(\x0b\x32\".nodewise.v1beta1.SimulationResultH\x00\x42\x07\n\x05\x65vent2\x92\x01\n\x11SimulationService\x12}\n\x08Simulate\x12!.nodewise.v1beta1.SimulateRequest\x1a\".nodewise.v1beta1.SimulateResponse\"(\x82\xd3\xe4\x93\x02\"\"\x1d/v1beta1/simulations:simulate:\x01*0\x01\x42\x80\x01\n\x1aio.github.nodewise.v1beta1B\x16SimulationServiceProtoP\x01ZHgithub.com/nodewise/nodewise/clients/go/nodewise/v1beta1;nodewisev1beta1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)nodewise/v1beta1/simulation_service.proto\x12\x10nodewise.v1beta1\x1a\x1cgoogle/api/annotations.proto\x1a\x19nodewise/v1/options.proto\x1a\x1anodewise/v1/schedule.proto\x1a!nodewise/v1beta1/simulation.proto\"\xea\x04\n\x0fSimulateRequest\x12%\n\x07\x63luster\x18\x01 \x01(\x0b\x32\x14.nodewise.v1.Cluster\x12.\n\x04jobs\x18\x02 \x01(\x0b\x32 .nodewise.v1beta1.SimulationJobs\x12\x31\n\x06\x63urves\x18\x03 \x03(\x0b\x32!.nodewise.v1beta1.SimulationCurve\x12\x0e\n\x06policy\x18\x04 \x01(\t\x12R\n\x11policy_parameters\x18\x05 \x03(\x0b\x32\x37.nodewise.v1beta1.SimulateRequest.PolicyParametersEntry\x12\'\n\x06quotas\x18\x06 \x03(\x0b\x32\x17.nodewise.v1.QueueQuota\x12\x36\n\x08settings\x18\x07 \x01(\x0b\x32$.nodewise.v1beta1.SimulationSettings\x12\x1e\n\x11repetitions_count\x18\x08 \x01(\x05H\x00\x88\x01\x01\x12\x14\n\x0cinclude_jobs\x18\t \x01(\x08\x12\x18\n\x10include_timeline\x18\n \x01(\x08\x12*\n\x07options\x18\x0b \x01(\x0b\x32\x19.nodewise.v1.ModelOptions\x12=\n\x0cshared_pairs\x18\x0c \x01(\x0b\x32\'.nodewise.v1beta1.SimulationSharedPairs\x1a\x37\n\x15PolicyParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x14\n\x12_repetitions_count\"\xfe\x01\n\x10SimulateResponse\x12\x38\n\x08progress\x18\x01 \x01(\x0b\x32$.nodewise.v1beta1.SimulationProgressH\x00\x12\x33\n\x04jobs\x18\x02 \x01(\x0b\x32#.nodewise.v1beta1.SimulationJobRowsH\x00\x12<\n\x08timeline\x18\x03 \x01(\x0b\x32(.nodewise.v1beta1.SimulationTimelineRowsH\x00\x12\x34\n\x06result\x18\x04 \x01(\x0b\x32\".nodewise.v1beta1.SimulationResultH\x00\x42\x07\n\x05\x65vent2\x92\x01\n\x11SimulationService\x12}\n\x08Simulate\x12!.nodewise.v1beta1.SimulateRequest\x1a\".nodewise.v1beta1.SimulateResponse\"(\x82\xd3\xe4\x93\x02\"\"\x1d/v1beta1/simulations:simulate:\x01*0\x01\x42\x80\x01\n\x1aio.github.nodewise.v1beta1B\x16SimulationServiceProtoP\x01ZHgithub.com/nodewise/nodewise/clients/go/nodewise/v1beta1;nodewisev1beta1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,11 +41,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SIMULATIONSERVICE'].methods_by_name['Simulate']._loaded_options = None
   _globals['_SIMULATIONSERVICE'].methods_by_name['Simulate']._serialized_options = b'\202\323\344\223\002\"\"\035/v1beta1/simulations:simulate:\001*'
   _globals['_SIMULATEREQUEST']._serialized_start=184
-  _globals['_SIMULATEREQUEST']._serialized_end=739
-  _globals['_SIMULATEREQUEST_POLICYPARAMETERSENTRY']._serialized_start=662
-  _globals['_SIMULATEREQUEST_POLICYPARAMETERSENTRY']._serialized_end=717
-  _globals['_SIMULATERESPONSE']._serialized_start=742
-  _globals['_SIMULATERESPONSE']._serialized_end=996
-  _globals['_SIMULATIONSERVICE']._serialized_start=999
-  _globals['_SIMULATIONSERVICE']._serialized_end=1145
+  _globals['_SIMULATEREQUEST']._serialized_end=802
+  _globals['_SIMULATEREQUEST_POLICYPARAMETERSENTRY']._serialized_start=725
+  _globals['_SIMULATEREQUEST_POLICYPARAMETERSENTRY']._serialized_end=780
+  _globals['_SIMULATERESPONSE']._serialized_start=805
+  _globals['_SIMULATERESPONSE']._serialized_end=1059
+  _globals['_SIMULATIONSERVICE']._serialized_start=1062
+  _globals['_SIMULATIONSERVICE']._serialized_end=1208
 # @@protoc_insertion_point(module_scope)

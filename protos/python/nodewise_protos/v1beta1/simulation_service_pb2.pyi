@@ -11,7 +11,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class SimulateRequest(_message.Message):
-    __slots__ = ("cluster", "jobs", "curves", "policy", "policy_parameters", "quotas", "settings", "repetitions_count", "include_jobs", "include_timeline", "options")
+    __slots__ = ("cluster", "jobs", "curves", "policy", "policy_parameters", "quotas", "settings", "repetitions_count", "include_jobs", "include_timeline", "options", "shared_pairs")
     class PolicyParametersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -30,6 +30,7 @@ class SimulateRequest(_message.Message):
     INCLUDE_JOBS_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_TIMELINE_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    SHARED_PAIRS_FIELD_NUMBER: _ClassVar[int]
     cluster: _schedule_pb2.Cluster
     jobs: _simulation_pb2.SimulationJobs
     curves: _containers.RepeatedCompositeFieldContainer[_simulation_pb2.SimulationCurve]
@@ -41,7 +42,8 @@ class SimulateRequest(_message.Message):
     include_jobs: bool
     include_timeline: bool
     options: _options_pb2.ModelOptions
-    def __init__(self, cluster: _Optional[_Union[_schedule_pb2.Cluster, _Mapping]] = ..., jobs: _Optional[_Union[_simulation_pb2.SimulationJobs, _Mapping]] = ..., curves: _Optional[_Iterable[_Union[_simulation_pb2.SimulationCurve, _Mapping]]] = ..., policy: _Optional[str] = ..., policy_parameters: _Optional[_Mapping[str, float]] = ..., quotas: _Optional[_Iterable[_Union[_schedule_pb2.QueueQuota, _Mapping]]] = ..., settings: _Optional[_Union[_simulation_pb2.SimulationSettings, _Mapping]] = ..., repetitions_count: _Optional[int] = ..., include_jobs: bool = ..., include_timeline: bool = ..., options: _Optional[_Union[_options_pb2.ModelOptions, _Mapping]] = ...) -> None: ...
+    shared_pairs: _simulation_pb2.SimulationSharedPairs
+    def __init__(self, cluster: _Optional[_Union[_schedule_pb2.Cluster, _Mapping]] = ..., jobs: _Optional[_Union[_simulation_pb2.SimulationJobs, _Mapping]] = ..., curves: _Optional[_Iterable[_Union[_simulation_pb2.SimulationCurve, _Mapping]]] = ..., policy: _Optional[str] = ..., policy_parameters: _Optional[_Mapping[str, float]] = ..., quotas: _Optional[_Iterable[_Union[_schedule_pb2.QueueQuota, _Mapping]]] = ..., settings: _Optional[_Union[_simulation_pb2.SimulationSettings, _Mapping]] = ..., repetitions_count: _Optional[int] = ..., include_jobs: bool = ..., include_timeline: bool = ..., options: _Optional[_Union[_options_pb2.ModelOptions, _Mapping]] = ..., shared_pairs: _Optional[_Union[_simulation_pb2.SimulationSharedPairs, _Mapping]] = ...) -> None: ...
 
 class SimulateResponse(_message.Message):
     __slots__ = ("progress", "jobs", "timeline", "result")

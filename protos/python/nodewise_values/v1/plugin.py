@@ -27,6 +27,8 @@ class PluginKind(Word):
     """Reads traces."""
     DIAGNOSER = "diagnoser"
     """Replays and diagnoses traces."""
+    SHARING_MODEL = "sharing_model"
+    """Predicts what jobs keep that share a device."""
 
 
 class PluginMode(Word):

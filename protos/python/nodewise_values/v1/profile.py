@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from nodewise_values.v1.configuration import Configurations
+from nodewise_values.v1.sharing import SharedDeviceRun
 from nodewise_values.v1.workload import Network, Workload
 from nodewise_values.value import Value
 
@@ -139,6 +140,8 @@ class ProfileContent(Value):
     """Measured runs."""
     traces: tuple[TraceReference, ...] = ()
     """Traces, by reference."""
+    shared_runs: tuple[SharedDeviceRun, ...] = ()
+    """Runs beside another job on one device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

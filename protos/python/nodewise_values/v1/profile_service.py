@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodewise_values.v1.profile import Observations, PhaseTimings, Profile, ProfileContent, TraceChunk
+from nodewise_values.v1.sharing import SharedDeviceRun
 from nodewise_values.v1.workload import Network, Workload
 from nodewise_values.value import Value, Word
 
@@ -88,6 +89,8 @@ class ProfileBatch(Value):
     """Name for people, from this unit on. Absent = as it is."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels to set from this unit on; an empty value takes its label away, others stay."""
+    shared_runs: tuple[SharedDeviceRun, ...] = ()
+    """Runs beside another job on one device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -177,6 +180,8 @@ class RetractEvidenceRequest(Value):
     """Traces, by content_sha256."""
     reason: str = ""
     """Why, kept in the history."""
+    shared_run_sha256s: tuple[str, ...] = ()
+    """Runs beside another job, by content_sha256."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

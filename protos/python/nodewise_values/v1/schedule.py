@@ -21,6 +21,7 @@ __all__ = [
     "QueueQuota",
     "ScheduleAction",
     "ScheduleJob",
+    "SharedPair",
 ]
 
 
@@ -138,6 +139,32 @@ class CurrentAllocation(Value):
     """Devices on each node, those of servers included."""
     age_seconds: float = 0.0
     """Since when, seconds."""
+    shares_with_job_id: str = ""
+    """The job that runs on the same devices, where the two share them: its placement is the same.
+
+    Both say it, or one of them. Empty = none.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SharedPair(Value):
+    """Two jobs that may share a device.
+
+    Two jobs that may share a device: the share of its solo speed that each keeps, as SharingService predicts it, or as
+    it was measured. They share only where both have one worker device, no servers, and a policy that packs puts them
+    together.
+    """
+
+    first_job_id: str = ""
+    """One job."""
+    second_job_id: str = ""
+    """The other."""
+    pool: str = ""
+    """Pool where it holds. Empty = in every pool."""
+    first_share: float = 0.0
+    """Share that the first keeps, 1 = all of its solo speed."""
+    second_share: float = 0.0
+    """Share that the second keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -195,6 +222,13 @@ class JobAllocation(Value):
     """Entry of ScheduleResponse.bases. Absent = it was not predicted."""
     problem: Problem | None = None
     """Why it could not be predicted. Absent = it was."""
+    shares_with_job_id: str = ""
+    """The job that it shares its devices with; its placement is the same. Empty = none."""
+    solo_speed_ratio: float | None = None
+    """Share of its solo speed that it keeps there; samples_per_second and finish_seconds are with it.
+
+    Absent = it shares with nobody.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -9,7 +9,7 @@ from datetime import datetime
 from nodewise_values.v1.options import ModelOptions
 from nodewise_values.v1.plugin import Plugin
 from nodewise_values.v1.prediction import Basis
-from nodewise_values.v1.schedule import Cluster, JobAllocation, PoolDemand, QueueQuota, ScheduleJob
+from nodewise_values.v1.schedule import Cluster, JobAllocation, PoolDemand, QueueQuota, ScheduleJob, SharedPair
 from nodewise_values.value import Value
 
 __all__ = [
@@ -43,6 +43,11 @@ class ScheduleRequest(Value):
     """Quotas of queues."""
     options: ModelOptions | None = None
     """How to predict."""
+    shared_pairs: tuple[SharedPair, ...] = ()
+    """Jobs that may share a device, for policies that pack; others leave every job its own.
+
+    Pairs that are not listed do not share.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

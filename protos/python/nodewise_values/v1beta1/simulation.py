@@ -29,6 +29,7 @@ __all__ = [
     "SimulationResult",
     "SimulationRun",
     "SimulationSettings",
+    "SimulationSharedPairs",
     "SimulationTimelineRows",
 ]
 
@@ -193,6 +194,30 @@ class SimulationProfileCurve(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SimulationSharedPairs(Value):
+    """Which jobs may share a device, in columns, one row for a pair of curves.
+
+    Which jobs may share a device, in columns, one row for a pair of curves: jobs of these curves with one worker device
+    each and no servers. Columns of shares have one entry per row.
+    """
+
+    first_curve_indexes: tuple[int, ...] = ()
+    """Curves of the first job, as entries of SimulateRequest.curves."""
+    second_curve_indexes: tuple[int, ...] = ()
+    """Curves of the second job; may be the first's: two jobs of one curve."""
+    pool_indexes: tuple[int, ...] = ()
+    """Pools, as entries of the cluster. Empty = every pool; else one per row."""
+    first_shares: tuple[float, ...] = ()
+    """Shares of its solo speed that the first really keeps, above 0."""
+    second_shares: tuple[float, ...] = ()
+    """Shares that the second keeps."""
+    predicted_first_shares: tuple[float, ...] = ()
+    """Shares of the first as the policy sees them. Empty = the true ones."""
+    predicted_second_shares: tuple[float, ...] = ()
+    """Shares of the second as the policy sees them. Empty = the true ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SimulationSettings(Value):
     """How time passes, what changes cost, and what chance brings."""
 
@@ -318,7 +343,10 @@ class SimulationJobRows(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SimulationTimelineRows(Value):
-    """Who held what when: some of the stretches, in columns, by their end."""
+    """Who held what when: some of the stretches, in columns, by their end.
+
+    Of two jobs that share a device, both hold it.
+    """
 
     seed: int = 0
     """The repetition's seed."""

@@ -17,6 +17,7 @@ from nodewise_values.v1beta1.simulation import (
     SimulationProgress,
     SimulationResult,
     SimulationSettings,
+    SimulationSharedPairs,
     SimulationTimelineRows,
 )
 from nodewise_values.value import Value
@@ -53,6 +54,12 @@ class SimulateRequest(Value):
     """Whether to answer with who held what when."""
     options: ModelOptions | None = None
     """How to predict curves that come from profiles."""
+    shared_pairs: SimulationSharedPairs | None = None
+    """Jobs that may share a device, by their curves.
+
+    Absent = every job has its own. With it, settings may hold neither failures nor checkpoints, and rounds are not
+    drained: what these do to a run whose speed changes is not modelled.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

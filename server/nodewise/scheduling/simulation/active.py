@@ -40,6 +40,8 @@ class ActiveJob:
         Most samples in this run (a round's whole steps); infinite without rounds of whole steps.
     entry : int
         Counts up in the order of the jobs that the policy sees.
+    partner : ActiveJob or None
+        Who runs on the same devices.
     ends_s : float
         When the run ends by itself: the job is done or its allowance is; infinite while it holds nothing.
     """
@@ -62,6 +64,8 @@ class ActiveJob:
     pool: int = -1
     placement: NodeDevices = ()
     rate: float = 0.0
+    solo_rate: float = 0.0
+    partner: ActiveJob | None = None
     run_from_s: float = 0.0
     begun_s: float = 0.0
     held_since_s: float = 0.0
@@ -130,13 +134,25 @@ class ActiveJob:
         else:
             done = self.progress(now_s)
         _set(state, "remaining_samples", self.left + self.declared_beyond - done)
-        attained = self.attained_device_s + (now_s - self.run_from_s) * (self.devices + self.spec.server_devices)
+        attained = self.attained_device_s + (now_s - self.run_from_s) * self.occupied
         _set(state, "attained_service_device_s", attained)
         _set(state.current, "age_s", now_s - self.held_since_s)
 
+    @property
+    def occupied(self) -> float:
+        """Devices that count as this job's, those of servers included: of two that share one, half of it each."""
+        whole = self.devices + self.spec.server_devices
+        return whole if self.partner is None else 0.5 * whole
+
+    def pair(self, partner: ActiveJob | None, share: float) -> None:
+        """Run beside another job from now on, at a share of the solo rate; the run is begun anew apart."""
+        self.partner, self.rate = partner, self.solo_rate * share
+        _set(self.state.current, "shares_with", "" if partner is None else partner.spec.job_id)
+
     def hold(self, pool: int, devices: int, placement: NodeDevices, rate: float, now_s: float) -> None:
         """Take devices; the run is begun apart."""
-        self.pool, self.devices, self.placement, self.rate = pool, devices, placement, rate
+        self.pool, self.devices, self.placement = pool, devices, placement
+        self.rate = self.solo_rate = rate
         self.held_since_s = now_s
         _set(self.state, "current", CurrentAllocation(pool=pool, placement=placement, age_s=0.0))
 
@@ -149,13 +165,13 @@ class ActiveJob:
         """Close the run with so many samples done; seconds that it lasted."""
         lasted_s = now_s - self.run_from_s
         self.left = max(self.left - done, 0.0)
-        self.attained_device_s += lasted_s * (self.devices + self.spec.server_devices)
+        self.attained_device_s += lasted_s * self.occupied
         self.run_from_s = now_s
         return lasted_s
 
     def release(self) -> None:
         """Hold nothing; the run was ended before."""
-        self.devices, self.pool, self.placement, self.rate = 0, -1, (), 0.0
+        self.devices, self.pool, self.placement, self.rate, self.partner = 0, -1, (), 0.0, None
         self.ends_s = math.inf
         self.run += 1
         state = self.state

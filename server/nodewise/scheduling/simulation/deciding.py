@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
@@ -13,10 +13,11 @@ from operator import attrgetter
 from typing import Final
 
 from nodewise.domain.schedule import Grant, Shares
-from nodewise.hosting.calls import PluginError, call, impossible
+from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call, impossible
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.nodes import PoolNodes
+from nodewise.scheduling.packing import both_ways, hosts_of
 from nodewise.scheduling.policy_answers import sound_answer
 from nodewise.scheduling.rounding import Rounds, first_round, held_round, offered
 from nodewise.scheduling.simulation.active import ActiveJob
@@ -125,7 +126,10 @@ class Decider:
             grants = [Grant(job.devices, job.pool) for job in self.view.jobs]
         else:
             return 1
-        self._apply(now_s, grants)
+        if self.settings.sharing is None:
+            self._apply(now_s, grants)
+        else:
+            self._apply_shared(now_s, grants)
         return 1 + len(grants) // 16 + int((self.recorder.decision_s - before_s) / EVENT_S)
 
     def _due(self, now_s: float) -> bool:
@@ -167,8 +171,7 @@ class Decider:
         starting = []
         drained = self._drained
         jobs = self.view.jobs
-        granted = compress(count(), map(_devices, grants))
-        for index in sorted({*granted, *self.view.places(self._running.values())}):
+        for index in self._touched(grants):
             job, grant = jobs[index], grants[index]
             devices = grant.devices
             if job.devices:
@@ -179,23 +182,77 @@ class Decider:
                 self._close(job, now_s, job.progress(now_s))
             if devices:
                 starting.append((job, devices, grant.pool))
+        self._start_all(starting, grants, now_s)
+        if drained:
+            self.round_ends_s = max((job.ends_s for job in self._running.values()), default=now_s)
+
+    def _touched(self, grants: Sequence[Grant]) -> list[int]:
+        """Places of the jobs that hold devices or shall."""
+        granted = compress(count(), map(_devices, grants))
+        return sorted({*granted, *self.view.places(self._running.values())})
+
+    def _start_all(self, starting: list[tuple[ActiveJob, int, int]], grants: Sequence[Grant], now_s: float) -> None:
+        """Begin the runs of jobs on devices of their own, largest first."""
         if starting:
             self._check_quotas(grants)
             starting.sort(key=lambda start: -(start[1] + start[0].spec.server_devices))
             for job, devices, pool in starting:
                 self._start(job, devices, pool, now_s)
-        if drained:
-            self.round_ends_s = max((job.ends_s for job in self._running.values()), default=now_s)
 
-    def _start(self, job: ActiveJob, devices: int, pool: int, now_s: float) -> None:
+    def _apply_shared(self, now_s: float, grants: Sequence[Grant]) -> None:
+        """The same where jobs share devices: those that part or come together move as little as can be."""
+        jobs, told = self.view.jobs, self.view.states
+        try:
+            hosts = hosts_of(grants, told, self.view.sharing)
+        except ImpossibleAnswerError as problem:
+            raise self._invalid(str(problem)) from None
+        touched = self._touched(grants)
+        for index in touched:
+            job, grant = jobs[index], grants[index]
+            if job.devices and (grant.devices, grant.pool) != (job.devices, job.pool):
+                self._close(job, now_s, job.progress(now_s))
+        self._part(touched, hosts, now_s)
+        beside = [found for guest, host in hosts.items() if (found := self._joining(jobs[guest], jobs[host], now_s))]
+        held_back = {job.number for job, _ in beside}
+        starting = [
+            (jobs[index], grants[index].devices, grants[index].pool)
+            for index in touched
+            if grants[index].devices and not jobs[index].devices and jobs[index].number not in held_back
+        ]
+        self._start_all(starting, grants, now_s)
+        if beside:
+            self._check_quotas(grants)
+        for job, other in beside:
+            self._start(job, 1, other.pool, now_s, other)
+
+    def _part(self, touched: Sequence[int], hosts: Mapping[int, int], now_s: float) -> None:
+        """Of two that part, whoever shall run beside another job leaves, else the later one."""
+        jobs = self.view.jobs
+        partners = {index: jobs[other] for index, other in both_ways(hosts).items()}
+        for index in touched:
+            job = jobs[index]
+            if job.partner is not None and job.partner is not partners.get(index):
+                (place,) = self.view.places([job.partner])
+                leaver = index if index in hosts or (index > place and place not in hosts) else place
+                self._close(jobs[leaver], now_s, jobs[leaver].progress(now_s))
+
+    def _joining(self, guest: ActiveJob, host: ActiveJob, now_s: float) -> tuple[ActiveJob, ActiveJob] | None:
+        """Who starts beside whom, so that two come together: the one that runs stays; None = they are together."""
+        if guest.devices and guest.partner is host:
+            return None
+        if guest.devices and host.devices:
+            self._close(guest, now_s, guest.progress(now_s))
+        return (host, guest) if guest.devices else (guest, host)
+
+    def _start(self, job: ActiveJob, devices: int, pool: int, now_s: float, beside: ActiveJob | None = None) -> None:
         if (pool, devices) not in job.curve.rates:
             raise self._invalid(f"it granted {job.spec.job_id!r} {devices} devices in pool {pool}, not on its curve")
         nodes = self.nodes[pool]
         total = devices + job.spec.server_devices
-        if total > nodes.free:
+        if beside is None and total > nodes.free:
             raise self._invalid(f"it granted more devices of pool {pool} than it has free")
         rate = job.spec.curve.rates[pool, devices]
-        job.hold(pool, devices, nodes.take(total), rate, now_s)
+        job.hold(pool, devices, nodes.take(total) if beside is None else beside.placement, rate, now_s)
         self._running[job.number] = job
         self.view.started(job)
         if job.first_start_s == math.inf:
@@ -204,6 +261,19 @@ class Decider:
         else:
             job.restarted()
             pause_s = job.state.restart_cost_s
+        if beside is not None:
+            sharing = self.settings.sharing
+            assert sharing is not None
+            table = sharing.shares[pool]
+            self._pair(beside, job, float(table[beside.spec.kind, job.spec.kind]), now_s)
+            job.pair(beside, float(table[job.spec.kind, beside.spec.kind]))
+        self._begin(job, now_s, pause_s)
+
+    def _pair(self, job: ActiveJob, partner: ActiveJob | None, share: float, now_s: float) -> None:
+        """Who runs beside a job changes: it goes on where it is, at another speed; a restart that lasts goes on too."""
+        pause_s = max(job.begun_s - now_s, 0.0)
+        self._end_run(job, now_s, job.progress(now_s))
+        job.pair(partner, share)
         self._begin(job, now_s, pause_s)
 
     def _begin(self, job: ActiveJob, now_s: float, pause_s: float) -> None:
@@ -220,7 +290,10 @@ class Decider:
         """End a job's run and take its devices."""
         self._end_run(job, now_s, done)
         self.recorder.held(job, now_s)
-        self.nodes[job.pool].give_back(job.placement)
+        if job.partner is None:
+            self.nodes[job.pool].give_back(job.placement)
+        else:
+            self._pair(job.partner, None, 1.0, now_s)
         job.release()
         del self._running[job.number]
 

@@ -139,6 +139,8 @@ class SimulatedJob:
         Work is indivisible below this where rounds deal out whole steps; 0 = it flows.
     restart_cost_s : float or None
         Seconds without progress after a change of devices; None = the simulation's.
+    kind : int
+        Row of the simulation's ``SimulatedSharing``; -1 = it shares with nobody.
     weight, queue, deadline_s, minimum_run_s, server_devices
         As in ``JobState``; ``deadline_s`` in simulated time, before inter-arrival times are scaled.
     """
@@ -158,3 +160,4 @@ class SimulatedJob:
     deadline_s: float | None = None
     minimum_run_s: float = 0.0
     server_devices: int = 0
+    kind: int = -1

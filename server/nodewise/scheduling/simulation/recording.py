@@ -83,7 +83,7 @@ class Recorder:
 
     def run_ended(self, job: ActiveJob, busy_s: float, pause_s: float) -> None:
         """A run was closed after ``busy_s``, of which ``pause_s`` went into the restart."""
-        devices = job.devices + job.spec.server_devices
+        devices = job.occupied
         self.busy_device_s += devices * busy_s
         self.restart_device_s += devices * pause_s
 

@@ -7,10 +7,22 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Final
 
+import numpy as np
+
+from nodewise.domain.columns import Floats, Ints, freeze
+from nodewise.domain.shared_pairs import SharedPairs
 from nodewise.plugin import PolicyParameter
 from nodewise.scheduling.findings import Findings
 
-__all__ = ["Checkpoints", "Clock", "EarlyStops", "NodeFailures", "PredictionError", "SimulationSettings"]
+__all__ = [
+    "Checkpoints",
+    "Clock",
+    "EarlyStops",
+    "NodeFailures",
+    "PredictionError",
+    "SimulatedSharing",
+    "SimulationSettings",
+]
 
 
 class Clock(StrEnum):
@@ -76,6 +88,25 @@ class PredictionError:
     row_sigma: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SimulatedSharing:
+    """Shares of solo speed of two jobs on one device, by ``SimulatedJob.kind``: true ones, and those that are seen.
+
+    Attributes
+    ----------
+    shares, predicted : tuple of (kinds, kinds) float, one per pool
+        As ``SharedPairs.shares``. Pairs that are predicted but never listed as true are not shown to the policy.
+    """
+
+    shares: tuple[Floats, ...]
+    predicted: tuple[Floats, ...]
+
+    def seen(self, kinds: Ints) -> SharedPairs:
+        """What the policy sees of jobs of these kinds."""
+        tables = zip(self.shares, self.predicted, strict=True)
+        return SharedPairs(kinds=kinds, shares=tuple(freeze(np.where(true > 0.0, told, 0.0)) for true, told in tables))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationSettings:
     """How to simulate.
@@ -102,6 +133,9 @@ class SimulationSettings:
     seed : int
         Of failures, early stops and prediction errors, each with a stream of its own: the same jobs stop early and the
         same nodes fail whatever the policy does.
+    sharing : SimulatedSharing or None
+        Which jobs may share a device. With it, nodes do not fail, nothing is checkpointed and rounds are not drained:
+        what a failure undoes of a run whose speed changed on the way is not modelled.
     keep_timeline : bool
         Record who held which devices when (grows with the number of changes).
     """
@@ -121,6 +155,7 @@ class SimulationSettings:
     parameters: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0
     keep_timeline: bool = False
+    sharing: SimulatedSharing | None = None
 
     def checked(self, parameters: Sequence[PolicyParameter]) -> dict[str, float]:
         """The policy's parameters, with the defaults of those that are not stated; refuse what cannot be simulated.
@@ -140,6 +175,14 @@ class SimulationSettings:
             rising = all(a <= b for a, b in zip(stops.progress, stops.progress[1:]))
             if len(stops.progress) < 2 or not rising or not 0 <= stops.progress[0] <= stops.progress[-1] <= 1:
                 found.wrong("early_stops.progress", "must be two or more ascending quantiles within 0 to 1")
+        if self.sharing is not None:
+            for name in ("failures", "checkpoints"):
+                if getattr(self, name) is not None:
+                    found.wrong(name, "must be absent where jobs share devices: it is not modelled there")
+            if self.clock is Clock.DRAINED_ROUNDS:
+                found.wrong(
+                    "clock", "must be events or fixed-rounds where jobs share devices: speeds change in a round"
+                )
         for queue, devices in self.quotas.items():
             found.number(f"quotas[{queue}]", devices)
         stated = found.parameters(self.parameters, parameters, "parameters[{}]")

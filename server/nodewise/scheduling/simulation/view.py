@@ -21,6 +21,7 @@ from nodewise.domain.schedule import (
     NodePool,
     submission_order,
 )
+from nodewise.domain.shared_pairs import SharedPairs
 from nodewise.scheduling.nodes import PoolNodes
 from nodewise.scheduling.simulation.active import ActiveJob
 from nodewise.scheduling.simulation.settings import SimulationSettings
@@ -58,6 +59,7 @@ class View:
         self._in_order = True
         self._stated = {name: getattr(JobColumns.of(()), name) for name in _STATED}
         self._curves = self._assembled()
+        self._sharing: SharedPairs | None = None
 
     def arrive(self, job: ActiveJob) -> None:
         """A job is there to be decided about."""
@@ -75,6 +77,16 @@ class View:
         """Indexes of some jobs that the policy saw last."""
         entries = [job.entry for job in jobs]
         return np.searchsorted(self._entries, entries).tolist() if entries else []
+
+    @property
+    def states(self) -> Sequence[JobState]:
+        """What the policy sees of each job."""
+        return self._states
+
+    @property
+    def sharing(self) -> SharedPairs | None:
+        """Which of the jobs may share, as the policy saw it last."""
+        return self._sharing
 
     @property
     def changed(self) -> bool:
@@ -97,11 +109,19 @@ class View:
             quotas=self._settings.quotas,
             parameters=self._parameters,
             memory=memory,
+            sharing=self._shared(),
         )
         self._tell(now_s)
         order = np.arange(len(self.jobs)) if self._in_order else submission_order(state.jobs)
         state.knows(JobColumns(order=freeze(order), **{name: freeze(each) for name, each in self._stated.items()}))
         return state, self._curves
+
+    def _shared(self) -> SharedPairs | None:
+        """Which of the jobs may share; made anew when jobs came or went."""
+        rule = self._settings.sharing
+        if rule is not None and self._sharing is None:
+            self._sharing = rule.seen(as_ints([job.spec.kind for job in self.jobs]))
+        return self._sharing
 
     def _tell(self, now_s: float) -> None:
         """Bring up to now what is stated of jobs that run, or did when the policy was asked last."""
@@ -133,6 +153,7 @@ class View:
             self._take_in(sorted(self._new, key=lambda job: (job.spec.arrival_s, job.spec.job_id)))
         self._columns = [freeze(column) for column in self._columns]
         self._new, self._done = [], []
+        self._sharing = None
         self._curves = self._assembled()
 
     def _leave_out(self, places: list[int]) -> None:

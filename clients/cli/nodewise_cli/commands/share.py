@@ -1,0 +1,44 @@
+"""`nodewise share`: what jobs keep of their speed that share a device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from nodewise_cli.commands.options import ONE_MINUTE, Call
+from nodewise_cli.failures import RefusedAnswer
+from nodewise_cli.inputs.documents import read_value
+from nodewise_cli.inputs.sharing import read_pairs
+from nodewise_cli.views.share import document, show
+from nodewise_cli.waiting import waiting
+from nodewise_client import PredictSharingRequest
+
+__all__ = ["share"]
+
+
+def share(
+    spec: Annotated[Path, Argument(metavar="SPEC.json", help="JSON of nodewise.v1beta1.PredictSharingRequest.")],
+    pairs: Annotated[
+        Path | None,
+        Option(metavar="FILE.csv", help="Measured pairs besides those of SPEC: first_job,second_job,first_share,..."),
+    ] = None,
+    call: Call = ONE_MINUTE,
+) -> None:
+    """Say what jobs keep of their solo speed on one device, and whether sharing it is worth it.
+
+    A job's profile is a stored one's name ({"profileId": ...}), the profile itself ({"content": ...}), or a job of a
+    measurements table beside the specification ({"table": "file.csv", "job": ...}).
+    """
+    request = read_value(spec, PredictSharingRequest)
+    if pairs is not None:
+        request = replace(request, runs=(*request.runs, *read_pairs(pairs)))
+    with call.connected() as client, waiting("predicting"):
+        result = client.predict_sharing(request, timeout_s=call.timeout_s)
+    call.tell(document, show, result)
+    if result.sets and all(each.problem is not None for each in result.sets):
+        problem = result.sets[0].problem
+        assert problem is not None
+        raise RefusedAnswer(f"no set has an answer: {problem.message}", reason=problem.reason)

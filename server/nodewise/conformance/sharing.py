@@ -1,0 +1,114 @@
+"""What every sharing model must hold: checks of one record against sets of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from nodewise.conformance.evidence import Evidence
+from nodewise.conformance.findings import ROUNDING, difference, require, sound
+from nodewise.domain.budget import Budget
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.sharing import DeviceShares, SharingQuestion, SoloJob
+from nodewise.hosting.registry import Loaded
+from nodewise.plugin import SharingModelRecord
+from nodewise.sharing.checks import wrong_shares
+
+__all__ = ["SHARING_CHECKS"]
+
+ASKED_S: Final = 60.0
+"""Time that a model is given, unless it is what is checked."""
+
+_Loaded = Loaded[SharingModelRecord]
+
+
+def _answer(loaded: _Loaded, question: SharingQuestion, seconds: float = ASKED_S) -> list[DeviceShares] | None:
+    """Sound answers; None = it refuses."""
+    model = loaded.record.model
+    try:
+        found = sound("predict_shares", lambda: model.predict_shares(question, Budget(seconds)))
+    except NodewiseError as error:
+        allowed = error.reason is Reason.NOT_IMPLEMENTED or (seconds <= 0 and error.reason is Reason.DEADLINE_EXCEEDED)
+        require(allowed, f"predict_shares refuses with {error.reason}; only a mode may be refused, NOT_IMPLEMENTED")
+        return None
+    wrong = wrong_shares(found, question)
+    require(wrong is None, f"predict_shares answers what cannot be true: {wrong}")
+    return list(found)
+
+
+def _each(check: Callable[[_Loaded, SharingQuestion], None]) -> Callable[[_Loaded, Evidence], None]:
+    def run(loaded: _Loaded, evidence: Evidence) -> None:
+        for question in evidence.sharings:
+            check(loaded, question)
+
+    return run
+
+
+def _answers(loaded: _Loaded, evidence: Evidence) -> None:
+    found = [_answer(loaded, question) for question in evidence.sharings]
+    require(any(each is not None for each in found), "it refuses every mode of sharing")
+
+
+def _order(loaded: _Loaded, question: SharingQuestion) -> None:
+    """Who stands first in a set, or in a run, makes no difference."""
+    turned = replace(
+        question,
+        sets=tuple(jobs[::-1] for jobs in question.sets),
+        runs=tuple(replace(run, jobs=run.jobs[::-1], shares=run.shares[::-1]) for run in question.runs),
+    )
+    for one, other, jobs in zip(
+        _answer(loaded, question) or (), _answer(loaded, turned) or (), question.sets, strict=True
+    ):
+        for name in ("low", "middle", "high"):
+            same = np.allclose(getattr(one, name), getattr(other, name)[::-1], rtol=0.0, atol=1e-6)
+            require(same, f"{name} shares of {_named(jobs)} depend on the order in which they stand")
+
+
+def _company(loaded: _Loaded, question: SharingQuestion) -> None:
+    """A set gets the same answer alone."""
+    for place, whole in enumerate(_answer(loaded, question) or ()):
+        (alone,) = _answer(loaded, replace(question, sets=question.sets[place : place + 1])) or (whole,)
+        same = np.allclose(alone.middle, whole.middle, rtol=ROUNDING, atol=0.0)
+        require(same, f"shares of {_named(question.sets[place])} depend on which other sets are asked about")
+
+
+def _measured(loaded: _Loaded, question: SharingQuestion) -> None:
+    """A pair that ran once is told as it ran."""
+    ran = replace(question, sets=tuple(run.jobs for run in question.runs))
+    for run, found in zip(question.runs, _answer(loaded, ran) or (), strict=False):
+        told = [found.low.tolist(), found.middle.tolist(), found.high.tolist()]
+        same = np.allclose(told, [run.shares] * 3, rtol=ROUNDING, atol=0.0)
+        require(same, f"{_named(run.jobs)} ran with shares {run.shares}; it tells {found.middle.tolist()}")
+
+
+def _purity(loaded: _Loaded, question: SharingQuestion) -> None:
+    first = _answer(loaded, question)
+    # Another question in between: whoever keeps something between calls is found out.
+    _answer(loaded, replace(question, runs=()))
+    where = difference(first, _answer(loaded, question), "the answer")
+    require(where is None, f"the same question gets another answer: {where} differs")
+
+
+def _time(loaded: _Loaded, question: SharingQuestion) -> None:
+    """Without time left: an answer, or DEADLINE_EXCEEDED."""
+    _answer(loaded, question, seconds=0.0)
+
+
+def _named(jobs: tuple[SoloJob, ...]) -> str:
+    return " and ".join(job.name for job in jobs)
+
+
+SHARING_CHECKS: Final[Mapping[str, Callable[[Loaded[Any], Evidence], None]]] = MappingProxyType(
+    {
+        "answers": _answers,
+        "order of jobs": _each(_order),
+        "company of sets": _each(_company),
+        "measured pairs": _each(_measured),
+        "purity": _each(_purity),
+        "no time left": _each(_time),
+    }
+)

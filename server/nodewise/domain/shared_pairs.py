@@ -1,0 +1,34 @@
+"""Which jobs of a cluster may share a device, and what they keep there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nodewise.domain.columns import Floats, Ints
+
+__all__ = ["SharedPairs"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SharedPairs:
+    """Shares of solo speed of two jobs on one device, by kinds of jobs.
+
+    Attributes
+    ----------
+    kinds : (jobs,) int
+        Kind of each job; -1 = it shares with nobody.
+    shares : tuple of (kinds, kinds) float, one per pool
+        What a job of the row's kind keeps beside one of the column's; 0 = these two do not share.
+    """
+
+    kinds: Ints
+    shares: tuple[Floats, ...]
+
+    def of(self, pool: int, job: int, other: int) -> tuple[float, float] | None:
+        """Shares of two jobs of a pool, the first one's first; None = they do not share."""
+        kind, beside = int(self.kinds[job]), int(self.kinds[other])
+        if job == other or min(kind, beside) < 0:
+            return None
+        table = self.shares[pool]
+        found = float(table[kind, beside]), float(table[beside, kind])
+        return found if min(found) > 0.0 else None

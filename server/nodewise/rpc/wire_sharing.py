@@ -1,0 +1,187 @@
+"""Jobs that share a device on the wire: facts, measured pairs and sets in, shares and verdicts out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any, Final
+
+from nodewise.domain.errors import NodewiseError, invalid_field
+from nodewise.domain.sharing import KernelShape, Processors, SharingMode, SoloJob
+from nodewise.plugin import Catalogue
+from nodewise.ports.limits import Limits
+from nodewise.rpc.caps import above_cap
+from nodewise.rpc.errors import write_problem
+from nodewise.rpc.reading import Reader, shown
+from nodewise.rpc.wire_profiles import SHARING_MODE_NAMES, SHARING_MODES
+from nodewise.rpc.wire_rows import read_row
+from nodewise.sharing.evidence import peak_ratio
+from nodewise.sharing.request import AskedJob, AskedShares, PredictedShares, PredictedSharing
+from nodewise_protos.v1beta1 import sharing_service_pb2 as pb
+
+__all__ = ["check_sizes", "read_sharing", "write_sharing"]
+
+MOST_JOBS: Final = 16
+"""Of a set: contexts of more processes than that hardly fit a device."""
+MOST_PARTS: Final = 64
+"""Steps elsewhere, or kernels, of a job."""
+
+
+def check_sizes(request: pb.PredictSharingRequest, limits: Limits) -> None:
+    """Refuse what is larger than a call may be, before anything is read.
+
+    Raises
+    ------
+    NodewiseError
+        LIMIT_EXCEEDED.
+    """
+    jobs = len(request.jobs)
+    sets = len(request.sets) or jobs * (jobs - 1) // 2
+    for what, name, found, most in (
+        ("jobs", "sharing_jobs_per_call", jobs, limits.sharing_jobs_per_call),
+        ("runs", "sharing_runs_per_call", len(request.runs), limits.sharing_runs_per_call),
+        ("sets (every pair, where none is named)", "sharing_sets_per_call", sets, limits.sharing_sets_per_call),
+    ):
+        if found > most:
+            raise above_cap(what, name, most, found)
+
+
+def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> AskedShares:
+    """What is asked, its profiles still to be found.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD, CONTRADICTORY_FACTS. What is wrong with one set stands in its place.
+    """
+    reader = Reader()
+    device = reader.stated(request.device, "device.")
+    mode = SHARING_MODES.get(request.mode)
+    if mode is None:
+        reader.wrong("mode", f"must be one of {', '.join(SHARING_MODE_NAMES)}; found {request.mode}")
+    processors = None
+    if request.device.HasField("processors"):
+        processors = read_row(Processors, request.device.processors, "device.processors.", reader)
+    if not request.jobs:
+        reader.wrong("jobs", "must hold a job")
+    places: dict[str, int] = {}
+    jobs = []
+    for number, message in enumerate(request.jobs):
+        path = f"jobs[{number}]"
+        if not message.name:
+            reader.wrong(f"{path}.name", "must be given: sets and measured pairs name it")
+        elif places.setdefault(message.name, number) != number:
+            reader.wrong(f"{path}.name", f"must be unique, {shown(message.name)} is also jobs[{places[message.name]}]")
+        name = device.get("device", "")
+        jobs.append(AskedJob(_job(message, path, mode, name, catalogue, reader)))
+    stated = reader.stated(request, "")
+    runs = tuple(_runs(request.runs, places, reader))
+    if not request.sets and len(jobs) == 1:
+        reader.wrong("sets", "must name who would share: there is no pair of one job")
+    reader.finish()
+    sets = [_set(each.job_names, f"sets[{number}].job_names", places) for number, each in enumerate(request.sets)]
+    return AskedShares(
+        device=device.get("device", ""),
+        memory_bytes=device.get("memory_bytes"),
+        processors=processors,
+        mode=mode or SharingMode.TIME_SLICED,
+        jobs=tuple(jobs),
+        runs=runs,
+        sets=tuple(sets or combinations(range(len(jobs)), 2)),
+        coverage=stated.get("coverage", 0.9),
+        model=request.sharing_model,
+    )
+
+
+def _job(
+    message: pb.SharingJob, path: str, mode: SharingMode | None, device: str, catalogue: Catalogue, reader: Reader
+) -> SoloJob:
+    said: dict[str, Any] = reader.stated(message, f"{path}.")
+    if "step_s" in said:
+        said["step_seconds"] = said.pop("step_s")
+    if mode is not SharingMode.MIG:
+        for field, row in (("slice_ratio", "slice_share"), ("slice_memory_bytes", "slice_memory_bytes")):
+            if row in said:
+                reader.wrong(f"{path}.{field}", "must be absent unless mode is SHARING_MODE_MIG")
+    for name in ("steps_elsewhere", "kernels"):
+        if len(getattr(message, name)) > MOST_PARTS:
+            reader.wrong(f"{path}.{name}", f"must hold at most {MOST_PARTS}, found {len(getattr(message, name))}")
+    kernels = (
+        read_row(KernelShape, kernel, f"{path}.kernels[{number}].", reader)
+        for number, kernel in enumerate(message.kernels[:MOST_PARTS])
+    )
+    elsewhere: dict[str, tuple[float, float]] = {}
+    for number, step in enumerate(message.steps_elsewhere[:MOST_PARTS]):
+        place = f"{path}.steps_elsewhere[{number}]"
+        stated = reader.stated(step, f"{place}.")
+        name = stated.get("device", "")
+        ratio = stated.get("speed_ratio") or peak_ratio(catalogue, name, device)
+        if not name or name in elsewhere:
+            reader.wrong(f"{place}.device_name", "must name another device, each once")
+        elif ratio is None:
+            text = f"must be given: the catalog does not know the peak of both {shown(name)} and {shown(device)}"
+            reader.wrong(f"{place}.speed_ratio", text)
+        else:
+            elsewhere[name] = stated.get("step_s", stated.get("step_seconds", 0.0)), ratio
+    return SoloJob(**{"name": "", **said}, elsewhere=elsewhere, kernels=tuple(kernels))
+
+
+def _runs(
+    messages: Sequence[pb.SharedRun], places: Mapping[str, int], reader: Reader
+) -> Iterator[tuple[int, int, float, float]]:
+    for number, message in enumerate(messages):
+        path = f"runs[{number}]"
+        jobs = []
+        for field in ("first_job", "second_job"):
+            name = getattr(message, field)
+            if name not in places:
+                reader.wrong(f"{path}.{field}", f"must name one of the jobs, found {shown(name)}")
+            jobs.append(places.get(name, 0))
+        said = reader.stated(message, f"{path}.", but=("first_job", "second_job"))
+        yield jobs[0], jobs[1], said["first_share"], said["second_share"]
+
+
+def _set(names: Sequence[str], path: str, places: Mapping[str, int]) -> tuple[int, ...] | NodewiseError:
+    """The jobs of a set, or what is wrong with it."""
+    if not 1 <= len(names) <= MOST_JOBS:
+        return invalid_field(path, f"must name 1 to {MOST_JOBS} jobs, found {len(names)}")
+    for number, name in enumerate(names):
+        if name not in places:
+            return invalid_field(f"{path}[{number}]", f"must name one of the jobs, found {shown(name)}")
+    return tuple(places[name] for name in names)
+
+
+def write_sharing(found: PredictedSharing, asked: AskedShares) -> pb.PredictSharingResponse:
+    """The answers, set by set."""
+    names = [job.solo.name for job in asked.jobs]
+    return pb.PredictSharingResponse(
+        sets=[
+            _written(each, [] if isinstance(jobs, NodewiseError) else [names[index] for index in jobs])
+            for each, jobs in zip(found.sets, asked.sets, strict=True)
+        ],
+        sharing_model=found.sharing_model,
+        sharing_model_version=found.sharing_model_version,
+        device_memory_bytes=found.device_memory_bytes,
+        coverage=found.coverage,
+    )
+
+
+def _written(found: PredictedShares | NodewiseError, names: Sequence[str]) -> pb.SetShares:
+    if isinstance(found, NodewiseError):
+        return pb.SetShares(job_names=names, problem=write_problem(found))
+    shares = found.shares
+    low, middle, high = shares.total
+    return pb.SetShares(
+        job_names=names,
+        low_shares=shares.low.tolist(),
+        middle_shares=shares.middle.tolist(),
+        high_shares=shares.high.tolist(),
+        low_total=low,
+        middle_total=middle,
+        high_total=high,
+        verdict=f"SHARING_VERDICT_{shares.verdict.name}",
+        basis=f"SHARING_BASIS_{shares.basis.name}" if shares.basis else None,
+        memory_bytes=shares.memory_bytes,
+        why=found.why,
+        warnings=shares.warnings,
+    )
