@@ -28,7 +28,7 @@ class Group:
 
 
 def refusals_of(knowledge: Knowledge, configurations: Configurations) -> tuple[RowRefusal, ...]:
-    """Rows that are refused."""
+    """Rows that are no partition of the model, or whose device or number format is not known, and why."""
     return rows_asked(knowledge, configurations)[2]
 
 

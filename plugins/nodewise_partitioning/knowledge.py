@@ -49,5 +49,5 @@ class Knowledge:
 
     @property
     def zero_bubble(self) -> bool:
-        """The declared schedule of pipelines."""
+        """Whether the declared framework's schedule fills the bubbles of pipelines."""
         return stack_of(self.framework, DEFAULT_FORMAT)[0].zero_bubble

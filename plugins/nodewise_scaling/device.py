@@ -56,7 +56,7 @@ over the whole way: Newton's step from the centre of a cell is right to a hundre
 median lies in it up to so far from the centre."""
 
 HALVINGS: Final = 10
-"""The same of its interval, to a thousandth of the wider one's."""
+"""Of a mixture's interval: to a thousandth of the wider one of its two."""
 
 WITHIN: Final = 0.9
 """What an interval holds of a mixture: as NOMINAL's."""

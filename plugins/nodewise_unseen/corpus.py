@@ -27,6 +27,7 @@ __all__ = [
 BYTES_PER_PARAMETER: Final = 4
 """fp32, as frameworks exchange gradients unless told otherwise."""
 SHIPPED_BATCH: Final = 128
+"""Samples per step of every run of the table that ships."""
 SHIPPED_SOURCE: Final = "CM-DARE: 20 CNNs on one K80 or P100, TensorFlow 1.10"
 
 

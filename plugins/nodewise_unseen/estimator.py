@@ -36,8 +36,10 @@ NAME: Final = "unseen"
 STRENGTH: Final = 0.0
 """Of facts alone: whoever knows runs of the model itself comes first."""
 LAWS_KEPT: Final = 8
+"""Of pairs of a prior and a catalogue, the last ones asked about: a server has one pair at a time, and its successor
+while something was learned."""
 MOST_CLAIMED: Final = 32
-"""Rows that an expected error is the mean of."""
+"""Rows, spread over the question, that an expected error is the mean of: it is a mean, and must not cost an answer."""
 DEVIATION_TO_MEAN: Final = float(np.sqrt(2.0 / np.pi))
 """Mean of the absolute value of a normal variable over its standard deviation."""
 
@@ -77,7 +79,7 @@ class UnseenEstimator:
         if refused and refused == len(configurations):
             return Assessment(refusal=refusals[-1].refusal)  # of the rows that are nearest to an answer
         claim = None if _ran_there(profile, configurations, peaks) else self._claim(profile, query)
-        told = f"of family {profile.workload.family}" if profile.workload.family else "of no family"
+        told = f"of family {profile.workload.family}" if profile.workload.family else "of a family not stated"
         return Assessment(
             evidence=(f"FLOPs of a model {told}; steps of one worker of others ({SHIPPED_SOURCE}; the store's)",),
             strength=STRENGTH,

@@ -39,6 +39,7 @@ FEWEST_RUNS: Final = 4
 WEIGHTS: Final = (0.5, 0.5)
 """Before runs: half of a middling step grows with FLOPs. Columns are scaled to 1 at the geometric mean of the runs."""
 WEIGHT_SD: Final = 1.0
+"""Of each weight: a middling step is known to its order before runs, and little more; a few runs outweigh it."""
 EXPECTED_SDS: Final = (0.3, 0.3)
 """How much of a middling step families and devices are expected to differ by, in each coefficient; two of each kind
 outweigh it."""
@@ -49,13 +50,12 @@ EXPONENT_SD: Final = 12.0**-0.5
 standard deviation of a uniform law, per e-fold beyond the hull."""
 DEVICE: Final = 2
 """First kind of a device's effects; those of families are 0 and 1."""
-WIDEST: Final = np.log(100.0)
-"""Factor either way of the wider end from which a range is no answer."""
-FARTHEST: Final = np.log(10.0)
+WIDEST: Final = float(np.log(100.0))
+"""ln of the factor either way from which a range is no answer."""
+FARTHEST: Final = float(np.log(10.0))
 """E-folds beyond all FLOPs that were seen at which no answer is given."""
-
-
 CALIBRATED_AT: Final = 0.9
+"""Coverage that ranges are scaled to hold of models left out."""
 FOLDS: Final = 25
 """At most this many fits to scale ranges by."""
 
@@ -163,10 +163,9 @@ def learn_steps(runs: StepRuns, facts: Sequence[str] = EXTRAS) -> StepLaw | None
     law = _learned(runs, facts)
     if law is None:
         return None
-    models = np.unique(np.column_stack([runs.facts.flops, _codes(runs.facts.families)]), axis=0, return_inverse=True)[
-        1
-    ].ravel()
-    folds = models % FOLDS
+    named = np.column_stack([runs.facts.flops, _codes(runs.facts.families)])
+    _, models = np.unique(named, axis=0, return_inverse=True)
+    folds = models.ravel() % FOLDS
     reaches = []
     for fold in np.unique(folds):
         out = np.flatnonzero(folds == fold)

@@ -196,6 +196,14 @@ ESTIMATORS = (
             found := right(*asked), predictions=scaled(found.predictions, 1.01)
         ),
     ),
+    estimator(
+        "architectures at once as one by one",
+        "answers what cannot be true: own_log_errors is negative",
+        of=unseen,
+        predict_architectures=lambda right, *asked: replace(
+            found := right(*asked), own_log_errors=found.own_log_errors - 1.0
+        ),
+    ),
     estimator("evaluate as predict", "another step_s than predict", of=partitioning, evaluate=evaluated),
     estimator(
         "lower bounds", "below the lower bound", of=partitioning, space=lambda right, *asked: Larger(right(*asked))

@@ -291,6 +291,7 @@ def test_rank_of_nothing_is_refused() -> None:
     [
         ("", "is empty; the first line must name the columns"),
         ("architecture,flops\na,1\n", "unknown column 'flops'; known are: architecture, flops_per_sample"),
+        ("architecture;flops_per_sample\na;1\n", ":1: the columns must be separated by commas, found 'architecture;"),
         ("architecture\na\n", "a column of facts must be there"),
         ("flops_per_sample,flops_per_sample\n1,1\n", "is there 2 times"),
         ("flops_per_sample\n", "has no rows below its header"),

@@ -17,10 +17,14 @@ from nodewise.hosting.registry import Registry
 from nodewise.ports.limits import Limits
 from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import ProfileStore
+from nodewise.rpc.answering import Answering
+from nodewise.rpc.architectures import ArchitectureBatches
+from nodewise.rpc.batches import Batches
 from nodewise.rpc.calls import Call
 from nodewise.rpc.listing import Listing
 from nodewise.rpc.predictions import Predictions
 from nodewise.rpc.sources import ProfileSources
+from nodewise.rpc.streams import Streams
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 
@@ -48,7 +52,11 @@ class Asked:
         kept = limits or Limits()
         sources = ProfileSources(ProfileReader(kept_profiles), kept, self._threads)
         compute: Any = NothingLong()
-        self.predictions = Predictions(self._answers, sources, kept, self._threads, compute, self._threads)
+        answering = Answering(self._answers, self._threads, self._threads)
+        architectures = ArchitectureBatches(self._answers, sources, kept, self._threads, compute)
+        self.predictions = Predictions(answering, sources, kept, compute)
+        self.batches = Batches(answering, architectures, sources, kept)
+        self.streams = Streams(self.predictions.predict, self.batches.batch_predict, kept.reply_bytes)
         self.lists = Listing(self._answers, self._scores)
 
     async def _scores(self) -> list[RunningScore]:
@@ -61,7 +69,7 @@ class Asked:
 
     def batch(self, **request: Any) -> pb.BatchPredictResponse:
         """BatchPredict."""
-        reply = self.run(self.predictions.batch_predict(pb.BatchPredictRequest(**request), call_of()))
+        reply = self.run(self.batches.batch_predict(pb.BatchPredictRequest(**request), call_of()))
         return pb.BatchPredictResponse.FromString(reply)
 
     def stream(self, *requests: pb.StreamPredictRequest) -> list[pb.StreamPredictResponse]:
@@ -72,7 +80,7 @@ class Asked:
                 yield each
 
         async def received() -> list[bytes]:
-            return [reply async for reply in self.predictions.stream_predict(sent(), call_of())]
+            return [reply async for reply in self.streams.stream_predict(sent(), call_of())]
 
         return [pb.StreamPredictResponse.FromString(reply) for reply in self.run(received())]
 

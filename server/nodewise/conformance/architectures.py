@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from nodewise.conformance.evidence import Job
-from nodewise.conformance.findings import require, row_difference, sound
+from nodewise.conformance.findings import NonConformanceError, require, row_difference, sound
 from nodewise.domain.columns import as_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.predictions import Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.domain.workload import Workload
+from nodewise.estimation.estimators.check_architectures import checked_architectures
+from nodewise.hosting.calls import ImpossibleAnswerError
 from nodewise.plugin import Architectures, ArchitecturesModel
 from nodewise.profiles.digest import content_digest
 
@@ -31,7 +33,12 @@ def check_architectures(
     """Many architectures at once get what each gets as a profile of its own, which ``alone`` answers."""
     workloads = [replace(job.profile.workload, **facts) for facts in _variants(job.profile.workload)]
     many = Architectures.joined([Architectures.of(workload) for workload in workloads])
-    found = sound("predict_architectures", lambda: model.predict_architectures(many, rows, options))
+    answer = sound("predict_architectures", lambda: model.predict_architectures(many, rows, options))
+    try:
+        found = checked_architectures(answer, len(many) * len(rows))
+    except ImpossibleAnswerError as error:
+        message = f"predict_architectures of {job.name!r} answers what cannot be true: {error}"
+        raise NonConformanceError(message) from None
     expected = [
         (as_ints(np.arange(len(rows)) + place * len(rows)), alone(_facts_alone(job.profile, workload), rows))
         for place, workload in enumerate(workloads)

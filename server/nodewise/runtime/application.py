@@ -24,6 +24,9 @@ from nodewise.plugin import Catalogue
 from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.writer import StoreWriter
+from nodewise.rpc.answering import Answering
+from nodewise.rpc.architectures import ArchitectureBatches
+from nodewise.rpc.batches import Batches
 from nodewise.rpc.calls import run_in
 from nodewise.rpc.completions import Completions
 from nodewise.rpc.diagnoses import Diagnoses
@@ -37,6 +40,7 @@ from nodewise.rpc.services import RECEIVED_BYTES, SERVICES, handlers
 from nodewise.rpc.sharing import Sharing
 from nodewise.rpc.simulations import Simulations
 from nodewise.rpc.sources import ProfileSources
+from nodewise.rpc.streams import Streams
 from nodewise.runtime.compute.pool import ComputePool, Hand
 from nodewise.runtime.compute.processes import ProcessHand
 from nodewise.runtime.compute.threads import ThreadHand
@@ -206,7 +210,7 @@ class Application:
         scores = partial(run_in, self._reads, self._store.scores.scores)
         policy = self._settings.default_policy
         behaviours = (
-            Predictions(self._answers, sources, self._limits, self._work, self._compute, self._simulations),
+            *self._predicting(sources),
             Listing(self._answers, scores),
             self._profiles,
             Schedules(self._answers, sources, self._limits, self._work, policy),
@@ -218,6 +222,14 @@ class Application:
             Sharing(self._answers, sources, self._limits, self._compute),
         )
         return handlers(behaviours, self._settings.default_deadline_s, self._limits.reply_bytes)
+
+    def _predicting(self, sources: ProfileSources) -> tuple[object, ...]:
+        """Behaviours that predict."""
+        answering = Answering(self._answers, self._work, self._simulations)
+        architectures = ArchitectureBatches(self._answers, sources, self._limits, self._work, self._compute)
+        predictions = Predictions(answering, sources, self._limits, self._compute)
+        batches = Batches(answering, architectures, sources, self._limits)
+        return predictions, batches, Streams(predictions.predict, batches.batch_predict, self._limits.reply_bytes)
 
     def _committed(self, profile_id: str) -> None:
         """A profile moved: score what arrived, and fit it so that the next question finds the model."""

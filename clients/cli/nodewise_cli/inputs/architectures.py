@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nodewise_cli.failures import InputError
-from nodewise_cli.inputs.tables import rows_of, table_text
+from nodewise_cli.inputs.csv_tables import CsvTable, opened
 from nodewise_client import Architectures
 from nodewise_values.fact import by_csv
 from nodewise_values.facts import ARCHITECTURES
@@ -36,20 +36,15 @@ def read_architectures(path: Path) -> ArchitectureTable:
     InputError
         Naming the file, and where there is one the line and the column, and what would be right.
     """
-    rows = rows_of(path, table_text(path))
-    line, cells = next(rows, (0, []))
-    if not cells:
-        raise InputError(f"{path}: is empty; the first line must name the columns: {', '.join(_KNOWN)}")
-    header = _header(path, line, cells)
+    read = opened(path, _KNOWN)
+    _check_header(read)
     names: list[str] = []
-    columns: dict[str, list[Any]] = {name: [] for name in header if name != NAME}
-    for number, row in rows:
-        if len(row) != len(header):
-            raise InputError(f"{path}:{number}: has {len(row)} cells, must have {len(header)} as the header")
-        told = dict(zip(header, (cell.strip() for cell in row), strict=True))
-        names.append(told.pop(NAME, "") or f"line {number}")
+    columns: dict[str, list[Any]] = {name: [] for name in read.header if name != NAME}
+    for line, cells in read.rows:
+        told = dict(zip(read.header, (cell.strip() for cell in cells), strict=True))
+        names.append(told.pop(NAME, "") or f"line {line}")
         for name, cell in told.items():
-            columns[name].append(_value(name, cell, f"{path}:{number}"))
+            columns[name].append(_value(name, cell, f"{path}:{line}"))
     if not names:
         raise InputError(f"{path}: has no rows below its header")
     families = columns.pop("family", [])
@@ -61,16 +56,13 @@ def read_architectures(path: Path) -> ArchitectureTable:
     )
 
 
-def _header(path: Path, line: int, cells: list[str]) -> tuple[str, ...]:
-    header = tuple(cell.strip() for cell in cells)
-    for name in header:
+def _check_header(read: CsvTable) -> None:
+    for name in read.header:
         if name not in _KNOWN:
-            raise InputError(f"{path}:{line}: unknown column {name!r}; known are: {', '.join(_KNOWN)}")
-        if header.count(name) > 1:
-            raise InputError(f"{path}:{line}: column {name} is there {header.count(name)} times, must be there once")
-    if not set(header) & set(_FACTS):
-        raise InputError(f"{path}:{line}: a column of facts must be there: {', '.join(_FACTS)}")
-    return header
+            raise read.error(f"unknown column {name!r}; known are: {', '.join(_KNOWN)}")
+    read.refuse_twice()
+    if not set(read.header) & set(_FACTS):
+        raise read.error(f"a column of facts must be there: {', '.join(_FACTS)}")
 
 
 def _value(name: str, cell: str, where: str) -> str | float:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
-import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from nodewise_cli.failures import InputError, unreadable
+from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.columns import COLUMNS, DEFAULTS, INSTEAD_OF_RATES, REQUIRED, CellError
+from nodewise_cli.inputs.csv_tables import CsvTable, opened
 from nodewise_cli.inputs.shared_samples import whole_batches
 from nodewise_cli.inputs.table_checks import contradictions
 
-__all__ = ["Table", "read_table", "rows_of", "table_text"]
+__all__ = ["Table", "read_table"]
 
 _ALIASES: Final = {
     "job": ("model", "name", "workload"),
@@ -38,8 +37,6 @@ _ALIASES: Final = {
 }
 _MEANT: Final = {alias: name for name, aliases in _ALIASES.items() for alias in aliases}
 """Columns by what other tables call them."""
-_ENCODING = "utf-8-sig"
-"""UTF-8, with or without the mark that spreadsheets put in front."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,12 +84,9 @@ def read_table(path: Path) -> Table:
     InputError
         Naming the file, and where there is one the line and the column, and what would be right.
     """
-    rows = rows_of(path, table_text(path))
-    line, cells = next(rows, (0, []))
-    if not cells:
-        raise InputError(f"{path}: is empty; the first line must name the columns: {', '.join(REQUIRED)}, ...")
-    header = _header(path, line, cells)
-    lines, columns = _read_rows(path, header, rows)
+    read = opened(path, (*REQUIRED, "..."))
+    _check_header(read)
+    lines, columns = _read_rows(read)
     if not lines:
         raise InputError(f"{path}: has no rows below its header")
     filled = {name: tuple(columns.get(name) or [DEFAULTS.get(name)] * len(lines)) for name in COLUMNS}
@@ -107,61 +101,22 @@ def read_table(path: Path) -> Table:
     return replace(table, columns=whole_batches(table.columns))
 
 
-def table_text(path: Path) -> str:
-    """What a table's file holds; raises InputError naming it."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise unreadable(path, error) from None
-    try:
-        text = data.decode(_ENCODING)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{path}:{line}: byte {data[error.start]:#04x} is no UTF-8; save the table as CSV in UTF-8"
-        ) from None
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise InputError(f"{path}:{line}: holds a NUL byte; save the table as CSV in UTF-8")
-    return text
-
-
-def rows_of(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not blank, each with the line that it begins in; raises InputError."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise InputError(f"{path}:{line}: is no CSV: {error}") from None
-        if any(cell.strip() for cell in cells):
-            yield line, cells
-
-
-def _header(path: Path, line: int, cells: list[str]) -> tuple[str, ...]:
-    header = tuple(cell.strip() for cell in cells)
-    if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
-        raise InputError(f"{path}:{line}: the columns must be separated by commas, found {header[0]!r}")
+def _check_header(read: CsvTable) -> None:
+    header, where = read.header, f"{read.path}:{read.header_line}"
     unknown = {name: _suggestion(name) for name in header if name not in COLUMNS}
     if unknown:
         plural = "column" if len(unknown) == 1 else "columns"
         said = ", ".join(f"{name!r}{meant}" for name, meant in unknown.items())
         raise InputError(
-            f"{path}:{line}: unknown {plural} {said}; known are: {', '.join(COLUMNS)}",
-            violations=[(f"{path}:{line}: {name}", f"is unknown{meant}") for name, meant in unknown.items()],
+            f"{where}: unknown {plural} {said}; known are: {', '.join(COLUMNS)}",
+            violations=[(f"{where}: {name}", f"is unknown{meant}") for name, meant in unknown.items()],
         )
-    for name in header:
-        if header.count(name) > 1:
-            raise InputError(f"{path}:{line}: column {name} is there {header.count(name)} times, must be there once")
+    read.refuse_twice()
     enough = any(name in header for name in INSTEAD_OF_RATES)
     missing = [name for name in REQUIRED if name not in header and not (enough and name == "steps_per_s")]
     if missing:
         plural = "column" if len(missing) == 1 else "columns"
-        raise InputError(f"{path}:{line}: the required {plural} {', '.join(missing)} must be there")
-    return header
+        raise read.error(f"the required {plural} {', '.join(missing)} must be there")
 
 
 def _suggestion(name: str) -> str:
@@ -171,23 +126,19 @@ def _suggestion(name: str) -> str:
     return "" if meant is None else f" (did you mean {meant}?)"
 
 
-def _read_rows(
-    path: Path, header: tuple[str, ...], rows: Iterator[tuple[int, list[str]]]
-) -> tuple[list[int], dict[str, list[Any]]]:
+def _read_rows(read: CsvTable) -> tuple[list[int], dict[str, list[Any]]]:
     lines: list[int] = []
-    columns: dict[str, list[Any]] = {name: [] for name in header}
+    columns: dict[str, list[Any]] = {name: [] for name in read.header}
     # Tables repeat few distinct cells, so each is read once.
-    known: dict[str, dict[str, Any]] = {name: {} for name in header}
-    for line, cells in rows:
-        if len(cells) != len(header):
-            raise InputError(f"{path}:{line}: has {len(cells)} cells, must have {len(header)} as the header")
-        for name, cell in zip(header, cells, strict=True):
+    known: dict[str, dict[str, Any]] = {name: {} for name in read.header}
+    for line, cells in read.rows:
+        for name, cell in zip(read.header, cells, strict=True):
             values = known[name]
             if cell not in values:
                 try:
                     values[cell] = _value(name, cell.strip())
                 except CellError as error:
-                    raise InputError(f"{path}:{line}: column {name}: {error}, found {_shown(cell)}") from None
+                    raise InputError(f"{read.path}:{line}: column {name}: {error}, found {_shown(cell)}") from None
             columns[name].append(values[cell])
         lines.append(line)
     return lines, columns

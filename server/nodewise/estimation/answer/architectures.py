@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -24,11 +24,11 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.assembly import assembled
 from nodewise.estimation.answer.mixture import Part, mixed
 from nodewise.estimation.answer.ranking import expected_kendall
-from nodewise.estimation.estimators.check import checked
+from nodewise.estimation.estimators.check_architectures import checked_architectures
 from nodewise.estimation.fit.fitted import Fitted
 from nodewise.estimation.question import Answer, Basis, Question, Terms
-from nodewise.hosting.calls import ImpossibleAnswerError, call, has
-from nodewise.plugin import ArchitecturePredictions, ArchitecturesModel
+from nodewise.hosting.calls import call, has
+from nodewise.plugin import ArchitecturesModel
 from nodewise.profiles.digest import content_digest
 
 __all__ = ["ArchitecturesQuestion", "Ranked", "Ranking", "ranked"]
@@ -200,7 +200,7 @@ def _by(
         over,
         shown.configurations,
         asked.terms.options,
-        check=partial(_checked, rows=rows),
+        check=partial(checked_architectures, rows=rows),
     )
     own = fitted.calibration.applied(found.predictions)
     before = found.predictions.log_spread
@@ -268,22 +268,6 @@ def _profile_of(shared: Profile, architectures: Architectures, place: int) -> Pr
 def _rows_of(places: Sequence[int] | Ints, width: int) -> Ints:
     """All rows of some architectures."""
     return as_ints((np.asarray(places, dtype=np.int64)[:, np.newaxis] * width + np.arange(width)).ravel())
-
-
-def _checked(answer: Any, rows: int) -> ArchitecturePredictions:
-    """What a model said of many architectures, if it can be true."""
-    if not isinstance(answer, ArchitecturePredictions):
-        raise ImpossibleAnswerError(f"a {type(answer).__name__} instead of ArchitecturePredictions")
-    checked(answer.predictions, Configurations.of(rows, nodes=1))
-    for name, dimensions in (("shared_log_errors", 2), ("own_log_errors", 1)):
-        column: Any = getattr(answer, name)
-        if not isinstance(column, np.ndarray) or column.ndim != dimensions or len(column) != rows:
-            raise ImpossibleAnswerError(f"{name} is no array of {dimensions} dimensions with {rows} rows")
-        if column.dtype.kind != "f" or not np.isfinite(column).all():
-            raise ImpossibleAnswerError(f"{name} holds something that is no finite number")
-    if answer.own_log_errors.min(initial=0.0) < 0.0:
-        raise ImpossibleAnswerError("own_log_errors is negative")
-    return answer
 
 
 class _Nobody:

@@ -1,0 +1,134 @@
+"""An estimator as the checks ask it: taught, fitted to jobs, its answers checked as the service checks them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Final
+
+from nodewise.catalogue.loading import load_catalogue
+from nodewise.conformance.evidence import Evidence, Job
+from nodewise.conformance.findings import NonConformanceError, require, sound
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError, Reason, Refusal
+from nodewise.domain.predictions import Options, Predictions
+from nodewise.domain.profile import Profile
+from nodewise.domain.trace import Trace
+from nodewise.estimation.estimators.check import checked
+from nodewise.estimation.estimators.shown import shown_to
+from nodewise.hosting.calls import ImpossibleAnswerError
+from nodewise.hosting.registry import Loaded
+from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, LearningEstimator, Model, Prior, Query
+from nodewise.profiles.digest import content_digest
+
+__all__ = ["Asked", "answering", "assessed", "fitted", "jobs_of", "prior_of", "require_tellable"]
+
+_OURS: Final = ("FAILED", "INVALID_RESULT", "INTERNAL", "STORE", "DEADLINE")
+"""In reasons that are not a plugin's to refuse with."""
+
+
+@dataclass(frozen=True)
+class _Context:
+    """What a fit may use besides the profile."""
+
+    job: Job
+    prior: Prior | None
+    catalogue: Catalogue
+    seed: int = 0
+
+    def traces(self) -> Sequence[Trace]:
+        return self.job.traces
+
+    def model(self, estimator: str) -> Model:
+        message = f"no estimator {estimator!r} stands beside the one that is checked"
+        raise NodewiseError(Reason.ESTIMATOR_NOT_FOUND, message)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """An estimator that agreed to answer a job."""
+
+    record: EstimatorRecord
+    job: Job
+    model: Model
+    options: Options = field(default_factory=Options)
+
+    def predict(self, rows: Configurations) -> Predictions:
+        """The checked answer to some rows."""
+        answer = sound(f"predict on {self.job.name!r}", lambda: self.model.predict(rows, self.options))
+        try:
+            return checked(answer, rows)
+        except ImpossibleAnswerError as error:
+            raise NonConformanceError(f"predict on {self.job.name!r} answers what cannot be true: {error}") from None
+
+    @property
+    def rows(self) -> Configurations:
+        """Rows of the job that the service would show."""
+        return _shown(self.record, self.job, self.job.configurations)
+
+
+def _shown(record: EstimatorRecord, job: Job, rows: Configurations) -> Configurations:
+    return shown_to(record.columns, rows, job.profile.workload.precision or "").configurations
+
+
+@cache
+def _catalogue() -> Catalogue:
+    return load_catalogue()
+
+
+def jobs_of(evidence: Evidence) -> list[Job]:
+    """Jobs whose profiles are told apart by their digests."""
+    return [replace(job, profile=replace(job.profile, digest=content_digest(job.profile))) for job in evidence.jobs]
+
+
+def prior_of(loaded: Loaded[EstimatorRecord], jobs: Sequence[Job]) -> Prior | None:
+    """What an estimator learns from jobs; None = it learns nothing, or refuses to."""
+    estimator = loaded.record.estimator
+    if not isinstance(estimator, LearningEstimator):
+        return None
+    try:
+        return sound("learn", lambda: estimator.learn([job.profile for job in jobs]))
+    except NodewiseError:
+        return None
+
+
+def assessed(record: EstimatorRecord, profile: Profile, rows: Configurations) -> Assessment:
+    """What an estimator says of a question before it is fitted, if it can be true."""
+    query = Query(configurations=rows, catalogue=_catalogue())
+    found = sound("assess", lambda: record.estimator.assess(profile, query))
+    require(isinstance(found, Assessment), f"assess answered a {type(found).__name__}; it must be an Assessment")
+    require(0.0 <= found.strength <= 1.0, f"assess states a strength of {found.strength}; it lies from 0 to 1")
+    if found.refusal is not None:
+        require_tellable(found.refusal, "assess")
+    return found
+
+
+def require_tellable(refusal: Refusal, where: str) -> None:
+    """A refusal is the plugin's to say, in words, and names what is missing."""
+    ours = any(word in refusal.reason for word in _OURS)
+    require(not ours, f"{where} refuses with {refusal.reason}, which is the server's to say")
+    require(refusal.message, f"{where} refuses without a word; say what would be right")
+    if refusal.reason is Reason.EVIDENCE_MISSING:
+        message = f"{where} refuses with EVIDENCE_MISSING and names no field: missing_fields say what to provide"
+        require(refusal.missing_fields, f"{message} ({refusal.message!r})")
+
+
+def fitted(loaded: Loaded[EstimatorRecord], job: Job, prior: Prior | None) -> Asked | None:
+    """The estimator's model of a job; None = it refuses."""
+    rows = _shown(loaded.record, job, job.configurations)
+    if not len(rows) or assessed(loaded.record, job.profile, rows).refusal is not None:
+        return None
+    context = _Context(job, prior, _catalogue())
+    model = sound(f"fit on {job.name!r}", lambda: loaded.record.estimator.fit(job.profile, context))
+    return Asked(loaded.record, job, model)
+
+
+def answering(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> Iterator[Asked]:
+    """The estimator with each job that it agrees to answer."""
+    jobs = jobs_of(evidence)
+    prior = prior_of(loaded, jobs)
+    for job in jobs:
+        asked = fitted(loaded, job, prior)
+        if asked is not None:
+            yield asked

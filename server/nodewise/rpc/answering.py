@@ -1,0 +1,63 @@
+"""What models answer to one question: in the event loop where that is quick, else in threads."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+
+from nodewise.domain.budget import Budget
+from nodewise.domain.predictions import Fidelity
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.question import Answer, Basis, Question
+from nodewise.rpc.calls import Call, run_in
+from nodewise.rpc.long_call import ANSWER_SHARE
+
+__all__ = ["Answering", "found"]
+
+
+@dataclass(slots=True, eq=False)
+class Answering:
+    """Where questions are answered.
+
+    Attributes
+    ----------
+    answers : Answers
+        Answers.
+    executor, simulations : Executor
+        Threads for fits, large questions and estimators that do not run inline; for simulations of a batch.
+    """
+
+    answers: Answers
+    executor: Executor
+    simulations: Executor
+
+    async def answer(self, question: Question, if_none_match: str, call: Call) -> Answer | Basis:
+        """Here and now where that takes no longer than a look at a fitted model, else in a thread.
+
+        The basis alone where its digest is the one that the asker has an answer of.
+        """
+        prepared = self.answers.ready(question)
+        if prepared is None:
+            return await self.slowly(question, if_none_match, call)
+        if if_none_match and prepared.basis.digest == if_none_match:
+            return prepared.basis
+        return self.answers.complete(prepared)
+
+    async def slowly(self, question: Question, if_none_match: str, call: Call) -> Answer | Basis:
+        """In a thread, which learns how long the call still waits."""
+        budget = Budget(call.remaining_s() * ANSWER_SHARE)
+        asked = replace(question, terms=question.terms.within(budget))
+        executor = self.simulations if question.terms.options.fidelity == Fidelity.SIMULATE else self.executor
+        try:
+            answered: Answer | Basis = await run_in(executor, found, self.answers, asked, if_none_match)
+        finally:
+            budget.end()
+        return answered
+
+
+def found(answers: Answers, question: Question, if_none_match: str) -> Answer | Basis:
+    """The answer; the basis alone where its digest is the one that the asker has an answer of."""
+    prepared = answers.prepared(question)
+    if if_none_match and prepared.basis.digest == if_none_match:
+        return prepared.basis
+    return answers.complete(prepared)

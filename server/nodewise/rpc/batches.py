@@ -1,0 +1,162 @@
+"""PredictionService's batches: many jobs at once, or many architectures of one."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from nodewise.domain.errors import NodewiseError, Reason, invalid_field
+from nodewise.domain.objective import Objective
+from nodewise.estimation.question import Answer, Basis
+from nodewise.ports.limits import Limits
+from nodewise.rpc.answering import Answering
+from nodewise.rpc.architectures import ArchitectureBatches
+from nodewise.rpc.calls import Call
+from nodewise.rpc.caps import check_steps, too_many
+from nodewise.rpc.errors import prefixed, write_problem
+from nodewise.rpc.options import ReadOptions, read_options
+from nodewise.rpc.questions import Job, objective_of, says_more
+from nodewise.rpc.sources import ProfileSources
+from nodewise.rpc.wire_configurations import read_candidates
+from nodewise.rpc.wire_objectives import write_recommendation
+from nodewise.rpc.wire_predictions import columns_of, write_basis, write_predictions
+from nodewise_protos.v1 import prediction_service_pb2 as pb
+
+__all__ = ["Batches"]
+
+TURN_S: Final = 0.002
+"""Longest time a batch keeps the event loop from other calls."""
+
+
+@dataclass(slots=True, eq=False)
+class Batches:
+    """The behaviour of PredictionService that answers batches.
+
+    Attributes
+    ----------
+    answering : Answering
+        Answers each job.
+    architectures : ArchitectureBatches
+        Answers batches of architectures.
+    sources : ProfileSources
+        Finds profiles.
+    """
+
+    answering: Answering
+    architectures: ArchitectureBatches
+    sources: ProfileSources
+    limits: Limits
+
+    async def batch_predict(self, request: pb.BatchPredictRequest, call: Call) -> bytes:
+        """Many jobs, or many architectures of one; each fails alone."""
+        if request.HasField("architectures"):
+            return await self.architectures.ranked(request, call)
+        if not request.jobs:
+            raise invalid_field("jobs", "must hold at least one job, or architectures be given")
+        if request.HasField("profile"):
+            raise invalid_field("profile", "must be absent without architectures: jobs bring their own")
+        if len(request.jobs) > self.limits.jobs_per_call:
+            raise too_many("jobs", "jobs_per_call", self.limits.jobs_per_call, len(request.jobs))
+        options = read_options(request.options).required_of(self.answering.answers)
+        turn = _Turn(call)
+        jobs = await self._jobs(request, turn)
+        rows = sum(len(job.configurations) for job in jobs if isinstance(job, Job))
+        check_steps(rows, options.terms.options, self.limits)
+        results: list[Answer | Basis | NodewiseError] = []
+        for number, (job, message) in enumerate(zip(jobs, request.jobs)):
+            results.append(await self._job_answer(job, message, options, number, call))
+            await turn.over(f"{len(results)} of {len(jobs)} jobs were answered in time")
+        return _batch_reply(results, options).SerializeToString()
+
+    async def _jobs(self, request: pb.BatchPredictRequest, turn: _Turn) -> list[Job | NodewiseError]:
+        """The jobs as read, or why they could not be; stops as soon as they hold more rows than a call takes."""
+        shared = None
+        if request.HasField("configurations") or request.ranges:
+            shared = read_candidates(request.configurations, request.ranges, self.limits)
+        common: Objective | None = None
+        if shared is not None:
+            common = objective_of(pb.BatchJob(), shared, self.limits, request)
+        jobs: list[Job | NodewiseError] = []
+        rows = 0
+        for number, message in enumerate(request.jobs):
+            await turn.over(f"{number} of {len(request.jobs)} jobs were read in time")
+            try:
+                configurations = shared
+                if message.HasField("configurations") or message.ranges:
+                    configurations = read_candidates(message.configurations, message.ranges, self.limits)
+                if configurations is None:
+                    raise invalid_field("configurations", "must be given here or for the whole batch")
+                if configurations is not shared or common is None or says_more(message):
+                    jobs.append(Job(configurations, objective_of(message, configurations, self.limits, request)))
+                else:
+                    jobs.append(Job(configurations, common))
+            except NodewiseError as error:
+                jobs.append(prefixed(error, f"jobs[{number}]."))
+                continue
+            rows += len(configurations)
+            if rows > self.limits.rows_per_call:
+                raise too_many("rows of all jobs together", "rows_per_call", self.limits.rows_per_call, rows)
+        return jobs
+
+    async def _job_answer(
+        self, job: Job | NodewiseError, message: pb.BatchJob, options: ReadOptions, number: int, call: Call
+    ) -> Answer | Basis | NodewiseError:
+        if isinstance(job, NodewiseError):
+            return job
+        try:
+            profile = await self.sources.profile(message.profile, options.waiting(call))
+            question = options.question(profile, job.configurations, job.objective)
+            return await self.answering.answer(question, message.if_none_match, call)
+        except NodewiseError as error:
+            return prefixed(error, f"jobs[{number}].")
+
+
+class _Turn:
+    """Lets other calls have the event loop every few milliseconds, and ends a call whose time is over."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._ends_s = time.monotonic() + TURN_S
+
+    async def over(self, done: str) -> None:
+        """Yield if the turn is over; ``done`` says how far the work is."""
+        if time.monotonic() <= self._ends_s:
+            return
+        if self._call.remaining_s() <= 0:
+            raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"the call's time was over: {done}", {"progress": done})
+        await asyncio.sleep(0)
+        self._ends_s = time.monotonic() + TURN_S
+
+
+def _batch_reply(results: Sequence[Answer | Basis | NodewiseError], options: ReadOptions) -> pb.BatchPredictResponse:
+    reply = pb.BatchPredictResponse(row_offsets=[0])
+    # Bases are shared objects of the model cache: identity tells them apart cheaply.
+    places: dict[int, int] = {}
+    wanted, answers, rows = sorted(options.columns), list[Answer](), 0
+    for result in results:
+        if isinstance(result, NodewiseError):
+            reply.outcomes.add(problem=write_problem(result))
+        else:
+            basis = result if isinstance(result, Basis) else result.basis
+            place = places.setdefault(id(basis), len(places))
+            if place == len(reply.bases):
+                reply.bases.append(write_basis(basis))
+            if isinstance(result, Basis):
+                reply.outcomes.add(basis_index=place, unchanged=True)
+            else:
+                answers.append(result)
+                rows += len(result.predictions)
+                reply.outcomes.add(
+                    basis_index=place,
+                    recommendation=write_recommendation(result.recommendation),
+                    columns=columns_of(result, wanted),
+                    interval_basis=0 if result.interval is None else int(result.interval.basis),
+                )
+        reply.row_offsets.append(rows)
+    reply.predictions.SetInParent()
+    if answers:
+        write_predictions(reply.predictions, answers, options.columns)
+    return reply
