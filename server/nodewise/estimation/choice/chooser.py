@@ -14,6 +14,7 @@ from nodewise.estimation.estimators.estimators import Estimators, joint_refusal
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.lessons.trials import Predict, Trial, left_out
 from nodewise.estimation.question import AUTO, Freshness, MixtureShare, Question
+from nodewise.hosting.calls import UnavailableError
 from nodewise.plugin import Assessment
 from nodewise.ports.cache import KEPT_ROWS, LruCache
 
@@ -40,12 +41,15 @@ class Choice:
         Whether they stand in for another one that was asked for.
     evidence : tuple of str
         What the answer rests on, in words.
+    settled : bool
+        Whether the same would be chosen again: nobody was passed over that was only busy.
     """
 
     shares: tuple[MixtureShare, ...]
     why: str
     fallback: bool
     evidence: tuple[str, ...]
+    settled: bool = True
 
 
 class Chooser:
@@ -92,11 +96,12 @@ class Chooser:
             question.terms.options,
             question.terms.allow_fallback,
             lessons,
+            self._estimators.epoch,
         )
         known = self._choices.get(key)
         if known is None:
             known = self._chosen(question, configurations, lessons, may_try=may_try)
-            if known is not None:
+            if known is not None and known.settled:
                 self._choices.put(key, known, len(configurations) or 1)
         return known
 
@@ -114,7 +119,7 @@ class Chooser:
             if not question.terms.allow_fallback:
                 raise NodewiseError.refused(named.refusal)
             refusal = named.refusal
-        able = self._able(question, configurations, refusal)
+        able, settled = self._able(question, configurations, refusal)
         modes = tuple(SyncMode(mode) for mode in sorted(set(configurations.sync_mode.tolist())))
         devices = set(configurations.device_names())
         quick = tuple(name for name in able if QUICK in self._estimators.named(name).record.capabilities)
@@ -142,12 +147,14 @@ class Chooser:
         if refusal is not None:
             text = f"{question.terms.estimator} refused ({refusal.reason}); {text}"
         evidence = dict.fromkeys(line for share in shares for line in able[share.estimator].evidence)
-        return Choice(shares=shares, why=text, fallback=refusal is not None, evidence=tuple(evidence))
+        fallback = refusal is not None
+        return Choice(shares=shares, why=text, fallback=fallback, evidence=tuple(evidence), settled=settled)
 
     def _able(
         self, question: Question, configurations: Configurations, refusal: Refusal | None
-    ) -> dict[str, Assessment]:
-        """What the estimators say that can answer, by name."""
+    ) -> tuple[dict[str, Assessment], bool]:
+        """What the estimators say that can answer, by name, and whether all could be asked."""
+        settled = True
         able: dict[str, Assessment] = {}
         refusals: list[tuple[str, Refusal]] = []
         for name in self._estimators.registry.predicting:
@@ -157,6 +164,8 @@ class Chooser:
                 assessment = self._estimators.assessed(name, question.profile, configurations, question.terms.options)
             except NodewiseError as error:
                 # One broken estimator must not cost the others their answers.
+                busy = isinstance(error, UnavailableError) and not self._estimators.is_left_alone(name)
+                settled = settled and not busy
                 assessment = Assessment(refusal=Refusal(error.reason, error.message))
             if assessment.refusal is None:
                 able[name] = assessment
@@ -164,7 +173,7 @@ class Chooser:
                 refusals.append((name, assessment.refusal))
         if not able:
             raise NodewiseError.refused(refusal or joint_refusal(refusals))
-        return able
+        return able, settled
 
     def _own_trials(
         self,
