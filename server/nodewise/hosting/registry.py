@@ -15,7 +15,8 @@ from packaging.utils import canonicalize_name
 
 from nodewise.hosting.breaker import Breaker
 from nodewise.hosting.counts import CallCounts
-from nodewise.hosting.processes.host import Host, HostLimits, Listing
+from nodewise.hosting.processes.host import Host, Listing
+from nodewise.hosting.processes.limits import HostLimits
 from nodewise.hosting.processes.listing import listed
 from nodewise.hosting.records import HOOKS, Hook, PluginProblem, records_of
 from nodewise.plugin import (

@@ -12,7 +12,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from nodewise.hosting.processes.host import HostLimits
+from nodewise.hosting.processes.limits import HostLimits
 from nodewise.ports.limits import Limits
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S
@@ -52,7 +52,7 @@ class LimitSettings(BaseModel):
 
 
 class HostSettings(BaseModel):
-    """What the processes of plugins may take; see ``hosting.processes.host.HostLimits``."""
+    """What the processes of plugins may take; see ``hosting.processes.limits.HostLimits``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -99,6 +99,11 @@ class Settings(BaseSettings):
         "of their own",
     )
     hosts: HostSettings = HostSettings()
+    fallback_estimators: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="who stands in for an estimator that is named and cannot answer, where the call allows it, in this "
+        "order; empty, or none of them can = as auto chooses",
+    )
     safe_mode: bool = Field(default=False, description="shipped plugins only")
     reflection: bool = Field(default=True, description="offer gRPC server reflection")
     default_deadline_s: float = Field(60.0, gt=0, description="for calls that state none")
@@ -122,7 +127,7 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     limits: LimitSettings = LimitSettings()
 
-    @field_validator("plugins", "trusted_plugins", mode="before")
+    @field_validator("plugins", "trusted_plugins", "fallback_estimators", mode="before")
     @classmethod
     def _names(cls, value: object) -> object:
         """A list in a file; in the environment names separated by commas, or a JSON list (``[]`` = none)."""

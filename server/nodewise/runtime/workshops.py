@@ -60,7 +60,14 @@ def workshop_of(
     """A workshop over plugins, a catalogue and a store of traces; ``more`` are further arguments of its Answers."""
     limits = settings.limits.limits()
     loader = TraceLoader(traces, registry.trace_readers, limits.trace_unpacked_bytes)
-    made = Answers(registry, catalogue=catalogue, max_workers=limits.max_workers, traces=loader.traces_of, **more)
+    made = Answers(
+        registry,
+        catalogue=catalogue,
+        max_workers=limits.max_workers,
+        traces=loader.traces_of,
+        fallbacks=settings.fallback_estimators,
+        **more,
+    )
     return Workshop(answers=made, traces=loader, limits=limits)
 
 

@@ -80,6 +80,8 @@ class Answers:
         Reads the traces that a profile names. Absent = none can be read here.
     ahead : callable or None
         Does work that no answer waits for, soon and elsewhere; None = nothing is begun that nobody waits for.
+    fallbacks : sequence of str
+        Who stands in for an estimator that is named and cannot answer, in this order.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class Answers:
         clock: Clock | None = None,
         traces: Callable[[Profile], Sequence[Trace]] | None = None,
         ahead: Callable[[Callable[[], None]], None] | None = None,
+        fallbacks: Sequence[str] = (),
     ) -> None:
         self.estimators = Estimators(registry, catalogue or Catalogue())
         self._generation = registry.generation
@@ -101,7 +104,7 @@ class Answers:
         self._models = Models(
             self.estimators, self._resolution, capacity=capacity, clock=clock or SystemClock(), traces=traces
         )
-        self._chooser = Chooser(self.estimators, self.alone)
+        self._chooser = Chooser(self.estimators, self.alone, fallbacks)
         self._lessons = Lessons(dict(priors or {}), dict(calibrations or {}))
         self._ready: LruCache[tuple[object, ...], tuple[Configurations, Fitted, Basis]] = LruCache(capacity)
         self._predictions: LruCache[tuple[object, ...], Predictions] = LruCache(KEPT_ROWS)

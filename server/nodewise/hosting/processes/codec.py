@@ -17,10 +17,13 @@ import numpy as np
 import orjson
 
 from nodewise.domain.budget import Budget
+from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Violation
+from nodewise.domain.profile import Profile
 from nodewise.hosting.processes.kinds import ENUMS, FIELDS, VALUES
+from nodewise.plugin import Catalogue, Prior
 
-__all__ = ["HEADER", "Decoder", "Encoder", "Opaque", "UndecodableError"]
+__all__ = ["HEADER", "INTERNED", "Decoder", "Encoder", "Opaque", "UndecodableError"]
 
 HEADER: Final = struct.Struct("<II")
 """Bytes of the tree and of the arrays, in front of both."""
@@ -31,6 +34,10 @@ DTYPES: Final = frozenset("?bBhHiIlLqQefd")
 _PADDING: Final = bytes(ALIGNED)
 _WHOLE: Final = 1 << 63
 _MOST_DIMENSIONS: Final = 4
+
+
+INTERNED: Final = (Profile, Catalogue, Configurations, Prior)
+"""Large values that calls bring again and again."""
 
 
 class UndecodableError(Exception):
@@ -47,12 +54,21 @@ class Opaque:
 
 
 class Encoder:
-    """Writes one message. ``other`` writes what is no value: it gets this encoder and the object."""
+    """Writes one message.
 
-    __slots__ = ("_arrays", "_other", "_seen", "_size")
+    Parameters
+    ----------
+    other : callable
+        Writes what is no value: gets this encoder and the object.
+    intern : callable or None
+        Writes a value of INTERNED, so that it is sent once: gets this encoder, the value, and what writes it in full.
+    """
 
-    def __init__(self, other: Callable[[Encoder, Any], Any]) -> None:
+    __slots__ = ("_arrays", "_other", "_seen", "_size", "intern")
+
+    def __init__(self, other: Callable[[Encoder, Any], Any], intern: Callable[..., Any] | None = None) -> None:
         self._other = other
+        self.intern = intern
         self._arrays: list[Any] = []
         self._seen: dict[int, tuple[Any, list[Any]]] = {}
         self._size = 0
@@ -185,6 +201,16 @@ def _value_writer(kind: type) -> Callable[[Encoder, Any], Any]:
     return write
 
 
+def _interned_writer(kind: type) -> Callable[[Encoder, Any], Any]:
+    write = _value_writer(kind)
+
+    def interned(encoder: Encoder, value: Any) -> Any:
+        intern = encoder.intern
+        return write(encoder, value) if intern is None else intern(encoder, value, write)
+
+    return interned
+
+
 _WRITERS: Final[dict[type, Callable[[Encoder, Any], Any]]] = {
     bool: lambda _, value: bool(value),
     str: lambda _, value: str(value),
@@ -203,6 +229,7 @@ _WRITERS: Final[dict[type, Callable[[Encoder, Any], Any]]] = {
     Opaque: _opaque,
     np.ndarray: Encoder.array,
     **{kind: _value_writer(kind) for kind in VALUES.values()},
+    **{kind: _interned_writer(kind) for kind in INTERNED},
 }
 
 
