@@ -56,10 +56,22 @@ class HostSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    call_budget_s: float = Field(HostLimits().call_budget_s, gt=0)
-    long_call_budget_s: float = Field(HostLimits().long_call_budget_s, gt=0)
-    load_budget_s: float = Field(HostLimits().load_budget_s, gt=0)
-    memory_bytes: int = Field(HostLimits().memory_bytes, ge=1 << 26)
+    call_budget_s: float = Field(
+        HostLimits().call_budget_s, gt=0, description="seconds of a call of a plugin; its process is ended after it"
+    )
+    long_call_budget_s: float = Field(
+        HostLimits().long_call_budget_s,
+        gt=0,
+        description="the same of long work: learning, reading traces, replays, diagnoses, searches, simulations",
+    )
+    load_budget_s: float = Field(
+        HostLimits().load_budget_s, gt=0, description="seconds to import the plugins of a distribution"
+    )
+    memory_bytes: int = Field(
+        HostLimits().memory_bytes,
+        ge=1 << 26,
+        description="what the process of a distribution may allocate beyond what it has as it starts",
+    )
 
     def limits(self) -> HostLimits:
         """As the lower rooms read them."""

@@ -250,6 +250,21 @@ def test_a_refusal_by_name_is_the_answer_unless_a_fallback_may_stand_in() -> Non
     assert found.basis.choice == "no refused (EVIDENCE_MISSING); the only one that can answer"
 
 
+def test_fallbacks_stand_in_by_the_configured_order_and_say_so() -> None:
+    named = {"no": refusing(Reason.EVIDENCE_MISSING), "first": refusing(), "second": Fake(), "third": Fake()}
+    engine = Answers(registry_of(named), fallbacks=("not-loaded", "first", "second", "third"))
+    found = answer(engine, estimator="no", allow_fallback=True)
+    assert (found.basis.estimator, found.basis.fallback) == ("second", True)
+    told = "no refused (EVIDENCE_MISSING); second is the next in the configured order that can answer"
+    assert found.basis.choice == told
+    assert error_of(engine, estimator="no").reason == Reason.EVIDENCE_MISSING
+
+
+def test_where_no_configured_fallback_can_answer_auto_chooses() -> None:
+    engine = Answers(registry_of({"no": refusing(), "first": refusing(), "able": Fake()}), fallbacks=("first",))
+    assert answer(engine, estimator="no", allow_fallback=True).basis.estimator == "able"
+
+
 def test_a_fallback_that_finds_nobody_repeats_the_refusal_of_the_one_that_was_named() -> None:
     engine = engine_of(no=refusing(Reason.UNSUPPORTED_CONFIGURATION), neither=refusing())
     assert error_of(engine, estimator="no", allow_fallback=True).reason == Reason.UNSUPPORTED_CONFIGURATION
