@@ -9,6 +9,7 @@ from textwrap import dedent
 
 import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from patience import PATIENCE_S
 from serving import Failure, ServerProcess, Stubs, failure_of, inline, workers
 
@@ -194,8 +195,27 @@ def test_a_plugin_that_fails_again_and_again_is_left_alone(crowd: tuple[ServerPr
     failures = [failed(stubs, name, 1 + number) for number in range(5)]
     assert {failures[0].reason, failures[-1].reason} <= {"ESTIMATOR_FAILED", "ESTIMATOR_UNAVAILABLE"}
     assert failures[0].reason == "ESTIMATOR_FAILED"
-    if where == "assess":
-        assert failures[-1].reason == "ESTIMATOR_UNAVAILABLE"
+    if where == "fit":
+        # The fit of this profile is not tried again: it would fail again.
+        assert {failure.reason for failure in failures} == {"ESTIMATOR_FAILED"}
+        return
+    assert failures[-1].reason == "ESTIMATOR_UNAVAILABLE"
+    watched = health_pb2_grpc.HealthStub(stubs.channel).Watch(
+        health_pb2.HealthCheckRequest(service=f"estimator/{name}"), timeout=PATIENCE_S
+    )
+    assert any(reply.status == health_pb2.HealthCheckResponse.NOT_SERVING for reply in watched)
+    watched.cancel()
+
+
+def test_auto_goes_on_while_a_plugin_hangs(tmp_path: Path) -> None:
+    put(tmp_path, "hangs", brings("hangs", "assess", "time.sleep(1000)"))
+    with server(tmp_path, NODEWISE_HOSTS__CALL_BUDGET_S="600") as running, Stubs(running.target) as stubs:
+        stuck = stubs.prediction.Predict.future(asked("hangs"), timeout=PATIENCE_S)
+        # More than there are threads, each about another job: all are answered while the call above never is.
+        replies = [stubs.prediction.Predict.future(asked("", 1 + n), timeout=PATIENCE_S) for n in range(8)]
+        assert all(reply.result().predictions.step_seconds[0] > 0.0 for reply in replies)
+        assert not stuck.done()
+        stuck.cancel()
 
 
 def test_auto_answers_among_them(crowd: tuple[ServerProcess, Stubs]) -> None:

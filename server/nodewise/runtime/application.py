@@ -239,7 +239,7 @@ class Application:
             *self._predicting(sources),
             Listing(self._answers, scores),
             self._profiles,
-            Schedules(self._answers, sources, self._limits, self._work, policy),
+            Schedules(self._answers, sources, self._limits, self._work, policy, self._homes),
             Simulations(self._answers, sources, self._limits, self._compute, policy),
             Completions(self._answers, sources, self._compute),
             Plans(self._answers, sources, self._limits, self._compute),
