@@ -9,6 +9,7 @@ import sys
 
 import architectures
 import curves
+import hosts
 import ingest
 import long_calls
 import partitioning
@@ -30,6 +31,7 @@ MODULES = {
     "ingest": ingest,
     "long_calls": long_calls,
     "curves": curves,
+    "hosts": hosts,
     "scaling": scaling,
     "partitioning": partitioning,
     "planning": planning,

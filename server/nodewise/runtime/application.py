@@ -92,6 +92,10 @@ class Application:
         self._simulations = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-simulations")
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="nodewise-ahead")
         self._lessons = ThreadPoolExecutor(1, thread_name_prefix="nodewise-lessons")
+        self._homes = {
+            host.distribution: ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-hosted")
+            for host in registry.hosts
+        }
         self._waiting_ahead: set[str] = set()
         self._writer = StoreWriter(store)
         self._reader = ProfileReader(store)
@@ -104,7 +108,8 @@ class Application:
         def hand() -> Hand:
             if not processes:
                 return ThreadHand(workshop)
-            return ProcessHand(partial(opened, settings, store.traces.root), lambda: workshop.answers.lessons)
+            opening = partial(opened, settings, store.traces.root, registry.listings)
+            return ProcessHand(opening, lambda: workshop.answers.lessons)
 
         self._compute = ComputePool(hand, processes or THREAD_HANDS)
         self._learning = Learning(self._answers, store, self._lessons, settings.learn_interval_s)
@@ -160,6 +165,7 @@ class Application:
         if self.scoring is not None:
             self.scoring.start()
         await self._announce(health_pb2.HealthCheckResponse.SERVING)
+        self._watch_breakers()
         return port
 
     async def stop(self) -> bool:
@@ -182,6 +188,7 @@ class Application:
         await loop.run_in_executor(None, self._writer.close)
         ended = await loop.run_in_executor(None, self._ended)
         self._store.close()
+        self._answers.registry.close()
         _log.info("stopped", threads_left=not ended)
         return ended
 
@@ -189,7 +196,8 @@ class Application:
         """Wait a moment for the threads."""
 
         def end() -> None:
-            for pool in (self._lessons, self._ahead, self._simulations, self._work, self._reads):
+            own = (self._lessons, self._ahead, self._simulations, self._work, self._reads)
+            for pool in (*own, *self._homes.values()):
                 pool.shutdown(wait=True, cancel_futures=True)
             if self.scoring is not None:
                 self.scoring.join()
@@ -205,6 +213,24 @@ class Application:
         for name in self._answers.registry.estimators:
             await self._health.set(f"estimator/{name}", status)
 
+    def _watch_breakers(self) -> None:
+        """Let health say of an estimator that is left alone that it does not serve, and when it is back."""
+        loop = asyncio.get_running_loop()
+        serving, not_serving = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
+
+        def listener(name: str) -> Callable[[bool], None]:
+            async def announce(status: Any) -> None:
+                await self._health.set(f"estimator/{name}", status)
+
+            def changed(closed: bool) -> None:  # noqa: FBT001  # as breakers tell it
+                asyncio.run_coroutine_threadsafe(announce(serving if closed else not_serving), loop)
+
+            return changed
+
+        for name, loaded in self._answers.registry.estimators.items():
+            if loaded.breaker is not None:
+                loaded.breaker.listen(listener(name))
+
     def _handlers(self) -> list[grpc.GenericRpcHandler]:
         sources = ProfileSources(self._reader, self._limits, self._reads)
         scores = partial(run_in, self._reads, self._store.scores.scores)
@@ -213,7 +239,7 @@ class Application:
             *self._predicting(sources),
             Listing(self._answers, scores),
             self._profiles,
-            Schedules(self._answers, sources, self._limits, self._work, policy),
+            Schedules(self._answers, sources, self._limits, self._work, policy, self._homes),
             Simulations(self._answers, sources, self._limits, self._compute, policy),
             Completions(self._answers, sources, self._compute),
             Plans(self._answers, sources, self._limits, self._compute),
@@ -225,7 +251,7 @@ class Application:
 
     def _predicting(self, sources: ProfileSources) -> tuple[object, ...]:
         """Behaviours that predict."""
-        answering = Answering(self._answers, self._work, self._simulations)
+        answering = Answering(self._answers, self._work, self._simulations, self._homes)
         architectures = ArchitectureBatches(self._answers, sources, self._limits, self._work, self._compute)
         predictions = Predictions(answering, sources, self._limits, self._compute)
         batches = Batches(answering, architectures, sources, self._limits)

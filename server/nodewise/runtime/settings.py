@@ -12,6 +12,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from nodewise.hosting.processes.limits import HostLimits
 from nodewise.ports.limits import Limits
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S
@@ -50,6 +51,33 @@ class LimitSettings(BaseModel):
         return Limits(**self.model_dump())
 
 
+class HostSettings(BaseModel):
+    """What the processes of plugins may take; see ``hosting.processes.limits.HostLimits``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    call_budget_s: float = Field(
+        HostLimits().call_budget_s, gt=0, description="seconds of a call of a plugin; its process is ended after it"
+    )
+    long_call_budget_s: float = Field(
+        HostLimits().long_call_budget_s,
+        gt=0,
+        description="the same of long work: learning, reading traces, replays, diagnoses, searches, simulations",
+    )
+    load_budget_s: float = Field(
+        HostLimits().load_budget_s, gt=0, description="seconds to import the plugins of a distribution"
+    )
+    memory_bytes: int = Field(
+        HostLimits().memory_bytes,
+        ge=1 << 26,
+        description="what the process of a distribution may allocate beyond what it has as it starts",
+    )
+
+    def limits(self) -> HostLimits:
+        """As the lower rooms read them."""
+        return HostLimits(**self.model_dump())
+
+
 class Settings(BaseSettings):
     """Everything that an operator can set. Environment: ``NODEWISE_`` and the name, nested with ``__``."""
 
@@ -77,6 +105,17 @@ class Settings(BaseSettings):
         None,
         description="distributions or entry points allowed besides the shipped ones; unset = all, [] = none",
     )
+    trusted_plugins: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="distributions besides the shipped ones whose plugins run in the workers; others run in processes "
+        "of their own",
+    )
+    hosts: HostSettings = HostSettings()
+    fallback_estimators: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="who stands in for an estimator that is named and cannot answer, where the call allows it, in this "
+        "order; empty, or none of them can = as auto chooses",
+    )
     safe_mode: bool = Field(default=False, description="shipped plugins only")
     reflection: bool = Field(default=True, description="offer gRPC server reflection")
     default_deadline_s: float = Field(60.0, gt=0, description="for calls that state none")
@@ -100,7 +139,7 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     limits: LimitSettings = LimitSettings()
 
-    @field_validator("plugins", mode="before")
+    @field_validator("plugins", "trusted_plugins", "fallback_estimators", mode="before")
     @classmethod
     def _names(cls, value: object) -> object:
         """A list in a file; in the environment names separated by commas, or a JSON list (``[]`` = none)."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from nodewise.catalogue.loading import CatalogueError, load_catalogue
 from nodewise.estimation.answer.answers import Answers
-from nodewise.hosting.registry import Registry, load_registry
+from nodewise.hosting.processes.host import Listing
+from nodewise.hosting.registry import Hosting, Registry, load_registry
 from nodewise.plugin import Catalogue
 from nodewise.profiles.reading import TraceLoader
 from nodewise.profiles.traces import TraceStore
@@ -21,15 +23,21 @@ MODELS_KEPT = 256
 """Fitted models that a process of the pool keeps: each piece of work there takes long beside a fit."""
 
 
-def registry_of(settings: Settings) -> Registry:
+def registry_of(settings: Settings, listings: Mapping[str, Listing] | None = None) -> Registry:
     """The plugins that are installed and allowed.
+
+    Parameters
+    ----------
+    listings : mapping of distribution to Listing
+        What is known already of plugins that run in processes of their own.
 
     Raises
     ------
     PluginConflictError
         If two of them claim one name.
     """
-    return load_registry(allowed=settings.plugins, safe_mode=settings.safe_mode)
+    hosting = Hosting(limits=settings.hosts.limits(), trusted=settings.trusted_plugins, listings=listings or {})
+    return load_registry(allowed=settings.plugins, safe_mode=settings.safe_mode, hosting=hosting)
 
 
 def catalogue_of(settings: Settings) -> Catalogue:
@@ -52,12 +60,23 @@ def workshop_of(
     """A workshop over plugins, a catalogue and a store of traces; ``more`` are further arguments of its Answers."""
     limits = settings.limits.limits()
     loader = TraceLoader(traces, registry.trace_readers, limits.trace_unpacked_bytes)
-    made = Answers(registry, catalogue=catalogue, max_workers=limits.max_workers, traces=loader.traces_of, **more)
+    made = Answers(
+        registry,
+        catalogue=catalogue,
+        max_workers=limits.max_workers,
+        traces=loader.traces_of,
+        fallbacks=settings.fallback_estimators,
+        **more,
+    )
     return Workshop(answers=made, traces=loader, limits=limits)
 
 
-def opened(settings: Settings, traces: Path) -> Workshop:
-    """The workshop of a process that was just started; what was learned comes with the work."""
+def opened(settings: Settings, traces: Path, listings: Mapping[str, Listing]) -> Workshop:
+    """The workshop of a process that was just started; what was learned comes with the work.
+
+    Plugins that run in processes of their own have further ones here, which start when they are first asked and end
+    with this process.
+    """
     configure_logging(settings.log_level)
     store = TraceStore(traces, artefact_bytes=settings.trace_artefact_bytes)
-    return workshop_of(settings, registry_of(settings), catalogue_of(settings), store, capacity=MODELS_KEPT)
+    return workshop_of(settings, registry_of(settings, listings), catalogue_of(settings), store, capacity=MODELS_KEPT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
@@ -20,12 +20,15 @@ from nodewise.estimation.fit.flights import Flights, circle, fitting
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.question import Basis, Freshness, Question
 from nodewise.estimation.resolution import Resolution
-from nodewise.hosting.calls import ImpossibleAnswerError, call
+from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, UnavailableError, call, kept_alive
 from nodewise.plugin import Catalogue, Model, Prior
 from nodewise.ports.cache import LruCache
 from nodewise.ports.clock import Clock
 
 __all__ = ["Models", "evidence_of"]
+
+FAILED_KEPT_S: Final = 60.0
+"""How long a fit that failed is not tried again: fits are deterministic, but memory and time may have been short."""
 
 
 def evidence_of(profile: Profile) -> Configurations | None:
@@ -67,6 +70,7 @@ class Models:
         self._traces = traces
         self._flights = Flights()
         self._kept: LruCache[ModelKey, Fitted] = LruCache(capacity)
+        self._failed: LruCache[ModelKey, tuple[PluginError, float]] = LruCache(capacity)
         self._stated: LruCache[tuple[object, ...], Fitted] = LruCache(capacity)
 
     def fitted(self, question: Question, choice: Choice, lessons: Lessons) -> Fitted:
@@ -179,7 +183,19 @@ class Models:
             # Somebody may have put it there since the caller looked.
             return self._kept.kept(key, lambda: self._fit(profile, key, lessons))
 
-        return self._kept.get(key) or self._flights.joined(key, fit)
+        known = self._kept.get(key)
+        if known is not None:
+            return known
+        failed = self._failed.get(key)
+        if failed is not None and self._clock.now_s() - failed[1] < FAILED_KEPT_S:
+            raise failed[0]
+        try:
+            return self._flights.joined(key, fit)
+        except UnavailableError:
+            raise  # it was not asked, which says nothing of this profile
+        except PluginError as error:
+            self._failed.put(key, (error, self._clock.now_s()))
+            raise
 
     def _fit(self, profile: Profile, key: ModelKey, lessons: Lessons, *, compared: bool = True) -> Fitted:
         loaded = self.estimators.named(key.estimator)
@@ -187,11 +203,15 @@ class Models:
         chain = (*fitting.get(), key)
         context = _Context(prior, key.seed, profile, self, lessons, chain)
         started = time.perf_counter()
-        token = fitting.set(chain)
-        try:
-            model = call(loaded, loaded.record.estimator, "fit", profile, context, check=_checked)
-        finally:
-            fitting.reset(token)
+
+        def fit() -> Model:
+            token = fitting.set(chain)
+            try:
+                return call(loaded, loaded.record.estimator, "fit", profile, context, check=_checked)
+            finally:
+                fitting.reset(token)
+
+        model = kept_alive(fit)
         basis = Basis(
             estimator=key.estimator,
             estimator_version=loaded.record.version,
