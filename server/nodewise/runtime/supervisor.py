@@ -287,7 +287,9 @@ class _Supervisor:
         if len(fresh) < len(alive):  # others serve meanwhile: one after the other
             coming = sum(member.state is not State.SERVING for member in fresh)
             return min(1 - coming, self._settings.workers - len(fresh))
-        spare = int(self._settings.warm_spare and self._announced)
+        # Whoever is to serve first gets the cores.
+        served = len(self._of(State.SERVING)) >= self._settings.workers
+        spare = int(self._settings.warm_spare and self._announced and served)
         at_a_time = (os.cpu_count() or 1) - len(self._of(State.STARTING))
         return min(self._settings.workers + spare - len(fresh), max(1, at_a_time))
 
