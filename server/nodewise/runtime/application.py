@@ -17,7 +17,6 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.estimation.estimators.warm_up import warm_up
 from nodewise.estimation.lessons.priors import learned_from
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue
@@ -119,11 +118,6 @@ class Application:
         self._health = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
 
-    async def warm_up(self) -> None:
-        """Let estimators compile or load what their first answers would wait for."""
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._work, warm_up, self._answers.registry.estimators)
-
     async def start(self, listen: str, *, share_port: bool = False) -> int:
         """Serve; returns the port.
 
@@ -168,15 +162,20 @@ class Application:
         self._watch_breakers()
         return port
 
-    async def stop(self) -> bool:
+    async def stop(self, *, at_once: bool = False) -> bool:
         """Drain: tell health, wait for balancers, let calls in flight finish, write what is queued, close the store.
+
+        Parameters
+        ----------
+        at_once : bool
+            Whether to let the port go without waiting for balancers.
 
         Returns whether every thread has ended; one that a plugin holds would keep the process from exiting.
         """
         if self._learner is not None:
             self._learner.cancel()
         await self._health.enter_graceful_shutdown()
-        if self._settings.drain_delay_s:
+        if self._settings.drain_delay_s and not at_once:
             await asyncio.sleep(self._settings.drain_delay_s)
         if self.scoring is not None:
             self.scoring.stop()
