@@ -1,8 +1,8 @@
 """Overload: calls at fixed times whatever becomes of them, from processes of their own, against a server on one core.
 
-``python bench/overload.py [--seconds 60] [--loads 0.8,2,5,20] [--callers 10]``. Capacity is what the server answers in the
-same run when a few callers always wait; goodput is told as a share of it. Calls are batches of many jobs, which the
-event loop computes: the case in which a server stops taking in calls while it works.
+``python bench/overload.py [--seconds 60] [--loads 0.8,2,5,20] [--callers 10]``. Capacity is what the server answers
+in the same run when a few callers always wait; goodput is told as a share of it. Calls are batches of many jobs,
+which the event loop computes: the case in which a server stops taking in calls while it works.
 """
 
 from __future__ import annotations

@@ -12,16 +12,12 @@ one by one as before: overload is then noticed later, and nothing else changes.
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import grpc
 import structlog
-
-try:
-    from grpc._cython import cygrpc
-except ImportError:  # a grpcio of another shape
-    cygrpc = None
 
 __all__ = ["ACCEPTED_AT_ONCE", "accept_more"]
 
@@ -54,7 +50,7 @@ def accept_more(server: grpc.aio.Server, find: Callable[[Any], Any], paths: Sequ
     paths : sequence of str
         Methods that were registered with the server.
     """
-    inner = getattr(server, "_server", None)
+    inner, cygrpc = getattr(server, "_server", None), importlib.import_module("grpc._cython.cygrpc")
     if not (
         _takes(getattr(cygrpc, "_handle_rpc", None), _HANDLE)
         and _takes(getattr(cygrpc, "_schedule_rpc_coro", None), _SCHEDULE)
@@ -65,7 +61,7 @@ def accept_more(server: grpc.aio.Server, find: Callable[[Any], Any], paths: Sequ
     loop = asyncio.get_running_loop()
     for path in paths:
         for _ in range(ACCEPTED_AT_ONCE):
-            loop.create_task(_accepting(inner, path, _Resolver(find), loop)).add_done_callback(_ended)
+            loop.create_task(_accepting(inner, cygrpc, path, _Resolver(find))).add_done_callback(_ended)
     return True
 
 
@@ -75,14 +71,14 @@ def _takes(function: Any, names: tuple[str, ...]) -> bool:
     return code is not None and code.co_varnames[: len(names)] == names
 
 
-async def _accepting(server: Any, path: str, resolver: _Resolver, loop: asyncio.AbstractEventLoop) -> None:
+async def _accepting(server: Any, cygrpc: Any, path: str, resolver: _Resolver) -> None:
     """One request for a call after the other, as grpcio's own loop does it."""
-    method = path.encode()
+    method, loop = path.encode(), asyncio.get_running_loop()
     while server.is_running():
         state = await server._request_registered_call(method)  # noqa: SLF001  # there is no public way
         handling = cygrpc._handle_rpc(path, resolver, (), state, loop, False)  # noqa: FBT003, SLF001
         # The running handler is held by gRPC's state of the call.
-        loop.create_task(cygrpc._schedule_rpc_coro(handling, state, loop, path))  # noqa: RUF006, SLF001
+        loop.create_task(cygrpc._schedule_rpc_coro(handling, state, loop, path))  # noqa: SLF001
 
 
 def _ended(task: asyncio.Task[None]) -> None:

@@ -10,14 +10,14 @@ import asyncio
 import itertools
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, cast
 
 import grpc
 import structlog
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 from google.rpc import status_pb2
 
 from nodewise.domain.errors import Kind, NodewiseError, Reason
@@ -27,7 +27,17 @@ from nodewise.rpc.gate import Gate
 from nodewise.rpc.intake import Intake, Large
 from nodewise.rpc.lanes import Lane, OverloadedError, Turn
 
-__all__ = ["Call", "Door", "Method", "computed_in", "generic_handler"]
+__all__ = [
+    "UNDECODABLE",
+    "Call",
+    "Context",
+    "Method",
+    "computed_in",
+    "run_in",
+    "stream_handler",
+    "unary_handler",
+    "waited_turn",
+]
 
 _log = structlog.get_logger("nodewise.rpc")
 
@@ -41,7 +51,8 @@ class _Undecodable:
     """What the deserialiser returns instead of raising: gRPC would answer UNKNOWN, and no handler would learn of it."""
 
 
-_UNDECODABLE: Final = _Undecodable()
+UNDECODABLE: Final = _Undecodable()
+"""Bytes that are no message of the method."""
 
 
 @dataclass(slots=True)
@@ -121,128 +132,6 @@ class Method:
     reply_bytes: int = 4 * 1024 * 1024
 
 
-def generic_handler(service: str, methods: Mapping[str, Method]) -> Door:
-    """Handlers of a service, wrapped."""
-    return Door(service, {name: _doorway(f"/{service}/{name}", method) for name, method in methods.items()})
-
-
-class Door(grpc.GenericRpcHandler):  # type: ignore[misc]
-    """Finds a call's handler: the usual one, or where calls wait for their turn one that decides before it reads.
-
-    gRPC asks before it receives the message. A handler of streams gets its call at once, without one: who is refused
-    then costs neither the receiving nor the decoding of what nobody will look at.
-    """
-
-    def __init__(self, service_name: str, doorways: Mapping[str, Doorway]) -> None:
-        self.service_name = service_name
-        self._handlers = {f"/{service_name}/{name}": each for name, each in doorways.items()}
-        # Where nothing can wait, one call accepted at a time is enough.
-        self._lanes = {name: each for name, each in doorways.items() if each.lane is not None}
-
-    @property
-    def paths(self) -> list[str]:
-        """Methods whose calls may have to wait for their turn."""
-        return [f"/{self.service_name}/{name}" for name in self._lanes]
-
-    def registered(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
-        """Their usual handlers, by the methods' names."""
-        return {name: each.usual for name, each in self._lanes.items()}
-
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any] | None:
-        """As gRPC says."""
-        found = self._handlers.get(handler_call_details.method)
-        if found is None:
-            return None
-        found.gate.arrivals += 1
-        return found.waiting if found.lane is not None and found.lane.pressed else found.usual
-
-
-@dataclass(frozen=True, slots=True)
-class Doorway:
-    """Handlers of a method."""
-
-    gate: Gate
-    lane: Lane | None
-    usual: grpc.RpcMethodHandler[Any, Any]
-    waiting: grpc.RpcMethodHandler[Any, Any]
-
-
-def _doorway(path: str, method: Method) -> Doorway:
-    deserialiser, lane = _guarded(method), method.lane
-    if method.streams_in:
-        usual = grpc.stream_stream_rpc_method_handler(_streaming(path, method), deserialiser, None)
-        return Doorway(method.gate, None, usual, usual)
-    if method.streams_out:
-        handle = _streaming(path, method)
-        usual = grpc.unary_stream_rpc_method_handler(handle, deserialiser, None)
-        waiting = grpc.stream_stream_rpc_method_handler(_let_in_stream(path, method, handle), deserialiser, None)
-    else:
-        answer = _unary(path, method)
-        usual = grpc.unary_unary_rpc_method_handler(answer, deserialiser, None)
-        waiting = grpc.stream_unary_rpc_method_handler(_let_in(path, method, answer), deserialiser, None)
-    return Doorway(method.gate, lane, usual, waiting)
-
-
-def _guarded(method: Method) -> Callable[[bytes], Any]:
-    decode, small_bytes = method.request.FromString, method.intake.small_bytes
-
-    def guarded(data: bytes) -> Any:
-        if len(data) > small_bytes:
-            return Large(data)
-        try:
-            return decode(data)
-        except (DecodeError, UnicodeDecodeError):
-            return _UNDECODABLE
-
-    return guarded
-
-
-def _let_in(path: str, method: Method, answer: Callable[..., Awaitable[bytes]]) -> Callable[..., Awaitable[bytes]]:
-    """Wait for a turn, or be refused, before the message is read."""
-
-    async def handle(requests: AsyncIterator[Any], context: Context) -> bytes:
-        turn = await _waited(path, method, context)
-        try:
-            request = await anext(requests, _UNDECODABLE)
-        except BaseException:
-            if turn is not None:
-                turn.over()
-            raise
-        return await answer(request, context, turn)
-
-    return handle
-
-
-def _let_in_stream(
-    path: str, method: Method, answer: Callable[..., AsyncIterator[bytes]]
-) -> Callable[..., AsyncIterator[bytes]]:
-    async def handle(requests: AsyncIterator[Any], context: Context) -> AsyncIterator[bytes]:
-        turn = await _waited(path, method, context)
-        try:
-            request = await anext(requests, _UNDECODABLE)
-        except BaseException:
-            if turn is not None:
-                turn.over()
-            raise
-        async with aclosing(answer(request, context, turn)) as messages:
-            async for message in messages:
-                yield message
-
-    return handle
-
-
-async def _waited(path: str, method: Method, context: Context) -> Turn | None:
-    """A turn in the method's lane; None = it has none. Ends the call if there will be none in time."""
-    if method.lane is None:
-        return None
-    remaining_s: float | None = cast("float | None", context.time_remaining())
-    left_s = float("inf") if remaining_s is None else remaining_s
-    try:
-        return await method.lane.turn(context.peer(), left_s)
-    except OverloadedError as error:
-        return await method.gate.refuse(context, path, _request_id(context), error)
-
-
 _PREFIX: Final = os.urandom(6).hex()
 _numbers = itertools.count()
 
@@ -266,18 +155,29 @@ def _deadline(context: Context, default_s: float | None) -> tuple[float | None, 
     return (None, False) if default_s is None else (time.monotonic() + default_s, True)
 
 
-def _unary(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
+async def waited_turn(path: str, method: Method, lane: Lane, context: Context) -> Turn:
+    """A turn in the method's lane. Ends the call if there will be none in time."""
+    remaining_s: float | None = cast("float | None", context.time_remaining())
+    left_s = float("inf") if remaining_s is None else remaining_s
+    try:
+        return await lane.turn(context.peer(), left_s)
+    except OverloadedError as error:
+        await method.gate.refuse(context, path, _request_id(context), error)
+
+
+def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
+    """The wrapper of a method with one reply: ``(request, context, turn it has already)``."""
     behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
     lane, computing, intake = method.lane, method.gate.computing, method.intake
 
     async def handle(request: Any, context: Context, turn: Turn | None = None) -> bytes:
         if turn is None and lane is not None:
-            turn = await _waited(path, method, context) if lane.pressed else lane.taken()
+            turn = await waited_turn(path, method, lane, context) if lane.pressed else lane.taken()
         deadline_s, ours = _deadline(context, default_s)
         call = Call(_request_id(context), deadline_s, context, turn, computing)
         watched = asyncio.timeout(default_s if ours else None)
         try:
-            if request is _UNDECODABLE:
+            if request is UNDECODABLE:
                 raise _malformed(path)
             async with watched:
                 if request.__class__ is Large:
@@ -310,18 +210,19 @@ async def _large(request: Large, path: str, intake: Intake, behaviour: Callable[
         return _serialised(await behaviour(read, call))
 
 
-def _streaming(path: str, method: Method) -> Callable[..., AsyncIterator[bytes]]:
+def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[bytes, None]]:
+    """The wrapper of a method with many replies: ``(request or requests, context, turn it has already)``."""
     behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
     lane, computing = method.lane, method.gate.computing
 
-    async def handle(request: Any, context: Context, turn: Turn | None = None) -> AsyncIterator[bytes]:
+    async def handle(request: Any, context: Context, turn: Turn | None = None) -> AsyncGenerator[bytes, None]:
         if turn is None and lane is not None and not method.streams_in:
-            turn = await _waited(path, method, context) if lane.pressed else lane.taken()
+            turn = await waited_turn(path, method, lane, context) if lane.pressed else lane.taken()
         deadline_s, _ = _deadline(context, default_s)
         call = Call(_request_id(context), deadline_s, context, turn, computing, method.streams_in)
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
         try:
-            if request is _UNDECODABLE:
+            if request is UNDECODABLE:
                 raise _malformed(path)
             with ExitStack() as held:
                 if method.streams_in:
@@ -362,7 +263,7 @@ async def _decoded(requests: AsyncIterator[Any], path: str, method: Method, call
     """The messages of a stream, each in its turn: who is not read waits, and is not refused."""
     lane, intake = method.lane, method.intake
     async for request in requests:
-        if request is _UNDECODABLE:
+        if request is UNDECODABLE:
             raise _malformed(path)
         if lane is not None and lane.pressed:
             # What is computed in the loop runs from here to its end; the turn is not held for what waits then.

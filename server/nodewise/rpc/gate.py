@@ -1,7 +1,7 @@
-"""The gate: every call passes it before its message is read; what would wait too long is refused here, typed and cheaply.
+"""The gate: every call passes it; what would wait too long is refused before its message is read, typed and cheaply.
 
-gRPC accepts one call in each turn of the event loop. Whoever computes there must therefore let it turn between two
-calls, or gRPC's own queue fills up, which refuses by a bare CANCELLED that says neither why nor how long to wait.
+Whoever computes in the event loop lets it turn between two calls, so that what has arrived meanwhile comes here. What
+stays in gRPC's own queue is refused there by a bare CANCELLED, which says neither why nor how long to wait.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import grpc
 import structlog
@@ -20,7 +20,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.errors import status_of
 from nodewise.rpc.lanes import Lane, OverloadedError
 
-__all__ = ["Gate", "LANES", "Refusals", "overloaded"]
+__all__ = ["LANES", "Gate", "Refusals", "overloaded"]
 
 _log = structlog.get_logger("nodewise.rpc")
 
@@ -57,7 +57,7 @@ LANES: Final[Mapping[str, str]] = MappingProxyType(
         "UndeleteProfile": "ingest",
     }
 )
-"""The lane of each method; the others (listings of plugins and devices, streams) are always let in."""
+"""The lane of each method; the others (listings of plugins and devices, watches) are always let in."""
 
 
 class Refusals:
@@ -137,8 +137,9 @@ class Gate:
         for _ in range(BREATH_TURNS):
             await asyncio.sleep(0)
 
-    async def refuse(self, context: Any, method: str, request_id: str, error: OverloadedError) -> None:
-        """End a call that is not taken; always raises."""
+    async def refuse(self, context: Any, method: str, request_id: str, error: OverloadedError) -> NoReturn:
+        """End a call that is not taken."""
         self.refusals.count(method)
         text, trailers = self.refusals.status(error)
         await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text, (*trailers, ("x-request-id", request_id)))
+        raise AssertionError("abort always raises")

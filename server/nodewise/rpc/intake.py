@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from nodewise.domain.errors import NodewiseError, Reason, Violation
@@ -142,7 +142,7 @@ class Intake:
         self._most_bytes = most_bytes
         self._parts_cap = limits.parts_per_call
         self._in_flight = in_flight
-        self._plan: Plan = plan_of(message.DESCRIPTOR, caps_of(limits))
+        self._plan: Plan = plan_of(cast("Descriptor", message.DESCRIPTOR), caps_of(limits))
         self.small_bytes = min(LARGE_BYTES, most_bytes, self._plan.quiet_bytes, 2 * limits.parts_per_call)
         """A message of so many bytes exceeds no cap, and is decoded as it comes."""
 

@@ -117,6 +117,10 @@ class Lane:
         """Seconds from one turn to the next while calls wait."""
         return self._pace_s
 
+    def learn(self, apart_s: float) -> None:
+        """Two turns began so many seconds apart while calls waited."""
+        self._pace_s += (_NEWEST_WEIGHT if self._pace_s else 1.0) * (apart_s - self._pace_s)
+
     def taken(self) -> Turn:
         """A turn at once; there must be one free."""
         self.free -= 1
@@ -216,8 +220,7 @@ class Lane:
             return
         now_s = time.monotonic()
         if self._last_s:
-            apart_s = now_s - self._last_s
-            self._pace_s += (_NEWEST_WEIGHT if self._pace_s else 1.0) * (apart_s - self._pace_s)
+            self.learn(now_s - self._last_s)
         self._last_s = now_s
         # Who comes anew begins here: nobody saves up turns by asking nothing.
         self._given_s = least.given_s

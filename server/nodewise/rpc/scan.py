@@ -120,19 +120,15 @@ def _planned(
                 FieldDescriptor.TYPE_STRING,
                 FieldDescriptor.TYPE_BYTES,
             )
-            plan.fields[field.number] = _Field(
-                field.name, cap, limit, _FIXED_BYTES.get(field.type, 0), packable, below
-            )
+            plan.fields[field.number] = _Field(field.name, cap, limit, _FIXED_BYTES.get(field.type, 0), packable, below)
     return plan
 
 
 def _least_bytes(plan: Plan) -> int:
-    """Below this many bytes no list of a message reaches its cap."""
-    packed = min((field.cap * (field.element_bytes or 1) for field in plan.fields.values() if field.packable), default=0)
-    single = min(
-        (field.cap * LEAST_ENTRY_BYTES for field in plan.fields.values() if field.cap and not field.packable), default=0
-    )
-    return min(filter(None, (packed, single)), default=1 << 62)
+    """Below this many bytes no list of a message exceeds its cap."""
+    counted = [field for field in plan.fields.values() if field.cap]
+    least = (field.cap * ((field.element_bytes or 1) if field.packable else LEAST_ENTRY_BYTES) for field in counted)
+    return min(least, default=1 << 62)
 
 
 def scan(data: bytes, plan: Plan, parts_cap: int) -> Excess | None:
@@ -237,4 +233,3 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
         if shift > 63:
             raise IndexError
-

@@ -11,7 +11,8 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from nodewise.ports.limits import Limits
-from nodewise.rpc.calls import Door, Method, generic_handler
+from nodewise.rpc.calls import Method
+from nodewise.rpc.doors import Door, generic_handler
 from nodewise.rpc.gate import Gate
 from nodewise.rpc.intake import RECEIVED_BYTES, InFlight, Intake, most_bytes
 from nodewise_protos.v1 import prediction_service_pb2, profile_service_pb2, schedule_service_pb2
@@ -55,9 +56,7 @@ _EXCEPTIONS: Final[Mapping[str, dict[str, Any]]] = MappingProxyType(
 their caller likes, all else is over after the usual time unless the caller states one."""
 
 
-def handlers(
-    behaviours: Sequence[object], default_deadline_s: float, limits: Limits, gate: Gate
-) -> list[Door]:
+def handlers(behaviours: Sequence[object], default_deadline_s: float, limits: Limits, gate: Gate) -> list[Door]:
     """Handlers of all services, from objects with a behaviour for each of their methods, by its name in snake case.
 
     Parameters

@@ -28,9 +28,10 @@ from nodewise.rpc.accepting import accept_more
 from nodewise.rpc.answering import Answering
 from nodewise.rpc.architectures import ArchitectureBatches
 from nodewise.rpc.batches import Batches
-from nodewise.rpc.calls import Door, run_in
+from nodewise.rpc.calls import run_in
 from nodewise.rpc.completions import Completions
 from nodewise.rpc.diagnoses import Diagnoses
+from nodewise.rpc.doors import Door
 from nodewise.rpc.evaluations import Evaluations
 from nodewise.rpc.gate import Gate
 from nodewise.rpc.intake import RECEIVED_BYTES
