@@ -15,15 +15,13 @@ from nodewise_protos.v1 import prediction_service_pb2 as pb
 BATCH = "/nodewise.v1.PredictionService/BatchPredict"
 OPTIONS = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
 REQUEST = pb.BatchPredictRequest(
-    jobs=[
-        pb.BatchJob(profile=inline(), configurations=workers(*range(1 + job % 8, 17 + job % 8))) for job in range(60)
-    ]
+    jobs=[pb.BatchJob(profile=inline(), configurations=workers(*range(1 + job % 8, 17 + job % 8))) for job in range(60)]
 ).SerializeToString()
 
 
 def named(error: grpc.aio.AioRpcError) -> tuple[str, str, bool, bool]:
     """Code, reason, whether it says when to come back, for people and for gRPC."""
-    trailers = {key: value for key, value in error.trailing_metadata() or ()}
+    trailers = dict(error.trailing_metadata() or ())
     info, reason, delay = error_details_pb2.ErrorInfo(), "", False
     for detail in status_pb2.Status.FromString(trailers.get("grpc-status-details-bin", b"")).details:
         if detail.Unpack(info):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 import threading
@@ -10,7 +11,7 @@ from typing import Any
 import orjson
 import structlog
 
-__all__ = ["configure_logging"]
+__all__ = ["configure_logging", "log_unhandled"]
 
 
 def configure_logging(level: str) -> None:
@@ -27,6 +28,18 @@ def configure_logging(level: str) -> None:
         logger_factory=_StandardError,
         cache_logger_on_first_use=False,
     )
+
+
+def log_unhandled(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What nobody awaited, as one line: asyncio itself would write a traceback that is no JSON.
+
+    A reply to a caller who has gone cannot be written; gRPC leaves that failure behind, and it means nothing.
+    """
+    log, error = structlog.get_logger("nodewise.runtime"), context.get("exception")
+    if type(error).__module__.startswith("grpc."):
+        log.debug("reply_not_written", message=str(error))
+    else:
+        log.error("unhandled", message=context.get("message", ""), exc_info=error)
 
 
 class _StandardError:

@@ -27,7 +27,7 @@ from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.traces import TraceStore
 from nodewise.runtime.application import Application, PortInUseError
 from nodewise.runtime.blas import one_thread_each
-from nodewise.runtime.logging import configure_logging
+from nodewise.runtime.logging import configure_logging, log_unhandled
 from nodewise.runtime.settings import Settings, SettingsError, redacted
 from nodewise.runtime.workshops import catalogue_of, registry_of
 
@@ -127,6 +127,7 @@ def _run(settings: Settings, listen: str, announce: Callable[[str], None], *, sh
 
     async def life() -> None:
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(log_unhandled)
         ended = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, ended.set)
