@@ -18,10 +18,12 @@ from typing import Final
 
 __all__ = ["CALLER_WAIT_S", "Lane", "OverloadedError", "Turn"]
 
-CALLER_WAIT_S: Final = 1.0
+CALLER_WAIT_S: Final = 2.0
 """Longest wait that is expected of a caller's only waiting call; above it even that is refused."""
 BREATH_AFTER_S: Final = 0.002
 """Work after which the next call waits until the loop has taken in what arrived meanwhile."""
+SHORT_TURN_S: Final = 0.001
+"""A turn so short holds nothing up: gRPC hands over a call in about the same time."""
 _LEAST_WAITING: Final = 4
 """Calls that may wait whatever they take: with fewer a lane would run dry between two of them."""
 _NEWEST_WEIGHT: Final = 0.1
@@ -119,7 +121,8 @@ class Lane:
 
     def learn(self, apart_s: float) -> None:
         """Two turns began so many seconds apart while calls waited."""
-        self._pace_s += (_NEWEST_WEIGHT if self._pace_s else 1.0) * (apart_s - self._pace_s)
+        # From nothing upwards: a server that just started is slow, and soon is not.
+        self._pace_s += _NEWEST_WEIGHT * (apart_s - self._pace_s)
 
     def taken(self) -> Turn:
         """A turn at once; there must be one free."""
@@ -177,7 +180,7 @@ class Lane:
         asking = sum(1 for each in self._callers.values() if each.waiting) + (mine == 0)
         ahead = min(self._waiting, mine * asking + asking - 1)
         wait_s = (ahead + 1) * self._pace_s
-        longest_s = min(self._wait_s if mine else CALLER_WAIT_S, remaining_s)
+        longest_s = min(self._wait_s if mine else max(self._wait_s, CALLER_WAIT_S), remaining_s)
         if wait_s > longest_s and ahead >= _LEAST_WAITING:
             self.refused += 1
             raise OverloadedError(wait_s, self._waiting)
@@ -198,8 +201,11 @@ class Lane:
     async def _dispatch(self) -> None:
         """Give turns while calls wait."""
         while self._waiting:
-            await self._breathe()
-            self._worked_s = 0.0
+            if self._worked_s > BREATH_AFTER_S or not self._last_s:
+                await self._breathe()
+                self._worked_s = 0.0
+            else:
+                await asyncio.sleep(0)  # the call that was given a turn begins
             if self.free <= 0:
                 self._freed.clear()
                 await self._freed.wait()
@@ -231,7 +237,8 @@ class Lane:
     def _over(self, turn: Turn) -> None:
         self.free += 1
         held_s = time.monotonic() - turn.began_s
-        self._worked_s += held_s
+        if held_s > SHORT_TURN_S:
+            self._worked_s += held_s
         if self._dispatching is not None:
             self._freed.set()
             asking = self._callers.get(turn.caller)

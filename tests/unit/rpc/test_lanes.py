@@ -29,7 +29,8 @@ async def waiting(to: Lane, caller: str, calls: int) -> list[asyncio.Task[Turn]]
 
 
 def paced(to: Lane, pace_s: float) -> Lane:
-    to.learn(pace_s)
+    for _ in range(200):
+        to.learn(pace_s)
     return to
 
 
