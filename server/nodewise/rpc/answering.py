@@ -11,7 +11,7 @@ from nodewise.domain.predictions import Fidelity
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO, Answer, Basis, Question
 from nodewise.hosting.processes.host import impatient
-from nodewise.rpc.calls import Call, run_in
+from nodewise.rpc.calls import Call, computed_in, run_in
 from nodewise.rpc.long_call import ANSWER_SHARE
 
 __all__ = ["Answering", "found"]
@@ -54,9 +54,14 @@ class Answering:
         asked = replace(question, terms=question.terms.within(budget))
         simulated = question.terms.options.fidelity == Fidelity.SIMULATE
         usual = self.simulations if simulated else self.executor
-        executor = self.homes.get(self.answers.home(question), usual)
+        home = self.homes.get(self.answers.home(question))
         try:
-            answered: Answer | Basis = await run_in(executor, found, self.answers, asked, if_none_match)
+            answered: Answer | Basis
+            if home is None:
+                answered = await computed_in(usual, call, found, self.answers, asked, if_none_match)
+            else:  # threads of its own: what waits there holds up nobody else
+                call.step_aside()
+                answered = await run_in(home, found, self.answers, asked, if_none_match)
         finally:
             budget.end()
         return answered

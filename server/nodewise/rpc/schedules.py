@@ -97,6 +97,7 @@ class Schedules:
         try:
             predict = partial(answered_within, self.limits, self.answers)
             executor = self.homes.get(loaded.distribution, self.executor)
+            call.step_aside()
             decision: Decision = await run_in(executor, decide, question, loaded, predict, budget, caps)
         finally:
             budget.end()

@@ -23,19 +23,23 @@ from nodewise.plugin import Catalogue
 from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.writer import StoreWriter
+from nodewise.rpc.accepting import accept_more
 from nodewise.rpc.answering import Answering
 from nodewise.rpc.architectures import ArchitectureBatches
 from nodewise.rpc.batches import Batches
 from nodewise.rpc.calls import run_in
 from nodewise.rpc.completions import Completions
 from nodewise.rpc.diagnoses import Diagnoses
+from nodewise.rpc.doors import Door
 from nodewise.rpc.evaluations import Evaluations
+from nodewise.rpc.gate import Gate
+from nodewise.rpc.intake import RECEIVED_BYTES
 from nodewise.rpc.listing import Listing
 from nodewise.rpc.plans import Plans
 from nodewise.rpc.predictions import Predictions
 from nodewise.rpc.profiles import Profiles
 from nodewise.rpc.schedules import Schedules
-from nodewise.rpc.services import RECEIVED_BYTES, SERVICES, handlers
+from nodewise.rpc.services import SERVICES, handlers
 from nodewise.rpc.sharing import Sharing
 from nodewise.rpc.simulations import Simulations
 from nodewise.rpc.sources import ProfileSources
@@ -52,6 +56,8 @@ __all__ = ["Application", "PortInUseError"]
 
 _log = structlog.get_logger(__name__)
 
+PENDING_CALLS: Final = 100_000
+"""Calls that may wait in gRPC until the loop takes them: more than arrive while it is held up for seconds."""
 THREADS_END_S: Final = 2.0
 """Patience with threads at the end, after every call in flight has had its grace."""
 THREAD_HANDS: Final = 2
@@ -139,10 +145,16 @@ class Application:
                 ("grpc.so_reuseport", int(share_port)),
                 ("grpc.max_receive_message_length", RECEIVED_BYTES),
                 ("grpc.max_send_message_length", -1),
+                # The gate refuses, and says why; gRPC's own queue would by a bare CANCELLED.
+                ("grpc.server.max_pending_requests", PENDING_CALLS),
+                ("grpc.server.max_pending_requests_hard_limit", PENDING_CALLS),
                 ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
             ]
         )
-        server.add_generic_rpc_handlers(tuple(self._handlers()))
+        doors = self._handlers()
+        server.add_generic_rpc_handlers(tuple(doors))
+        for door in doors:
+            server.add_registered_method_handlers(door.service_name, door.registered())
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         if self._settings.reflection:
             names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
@@ -154,6 +166,8 @@ class Application:
         if not port:
             raise PortInUseError(f"cannot listen on {listen}: the port is in use or the address is not this machine's")
         await server.start()
+        for door in doors:
+            accept_more(server, door.service, door.paths)
         self._server = server
         self._learner = asyncio.get_running_loop().create_task(self._learning.run())
         if self.scoring is not None:
@@ -230,7 +244,7 @@ class Application:
             if loaded.breaker is not None:
                 loaded.breaker.listen(listener(name))
 
-    def _handlers(self) -> list[grpc.GenericRpcHandler]:
+    def _handlers(self) -> list[Door]:
         sources = ProfileSources(self._reader, self._limits, self._reads)
         scores = partial(run_in, self._reads, self._store.scores.scores)
         policy = self._settings.default_policy
@@ -246,7 +260,8 @@ class Application:
             Evaluations(self._compute),
             Sharing(self._answers, sources, self._limits, self._compute),
         )
-        return handlers(behaviours, self._settings.default_deadline_s, self._limits.reply_bytes)
+        gate = Gate(self._settings.queue_wait_s, self._settings.threads)
+        return handlers(behaviours, self._settings.default_deadline_s, self._limits, gate)
 
     def _predicting(self, sources: ProfileSources) -> tuple[object, ...]:
         """Behaviours that predict."""

@@ -17,6 +17,7 @@ from nodewise.runtime.application import Application
 from nodewise.runtime.assembly import application_of, start_faults
 from nodewise.runtime.channel import Channel, Say
 from nodewise.runtime.event_loop import new_event_loop, settle_garbage
+from nodewise.runtime.logging import log_unhandled
 from nodewise.runtime.pinning import cores, pin
 from nodewise.runtime.settings import Settings
 from nodewise.runtime.workshops import registry_of
@@ -61,6 +62,7 @@ class Life:
 
     async def _live(self, registry: Registry) -> None:
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(log_unhandled)
         self._ended, self._told = asyncio.Event(), asyncio.Event()
         self._orphaned = False
         loop.add_signal_handler(signal.SIGTERM, self._ended.set)
@@ -122,8 +124,9 @@ def serve_alone(settings: Settings, announce: Callable[[str], None]) -> None:
     """
 
     async def life() -> None:
-        ended = asyncio.Event()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+        ended, loop = asyncio.Event(), asyncio.get_running_loop()
+        loop.set_exception_handler(log_unhandled)
+        loop.add_signal_handler(signal.SIGTERM, ended.set)
         port = await _opened(application, settings.listen, share_port=False)
         announce(f"{settings.listen.rpartition(':')[0]}:{port}")
         await ended.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import select
 import sys
@@ -11,7 +12,7 @@ from typing import Any, ClassVar, Final, TextIO
 import orjson
 import structlog
 
-__all__ = ["configure_logging"]
+__all__ = ["configure_logging", "log_unhandled"]
 
 
 ROOM_S: Final = 0.2
@@ -32,6 +33,18 @@ def configure_logging(level: str) -> None:
         logger_factory=_StandardError,
         cache_logger_on_first_use=False,
     )
+
+
+def log_unhandled(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What nobody awaited, as one line: asyncio itself would write a traceback that is no JSON.
+
+    A reply to a caller who has gone cannot be written; gRPC leaves that failure behind, and it means nothing.
+    """
+    log, error = structlog.get_logger("nodewise.runtime"), context.get("exception")
+    if type(error).__module__.startswith("grpc."):
+        log.debug("reply_not_written", message=str(error))
+    else:
+        log.error("unhandled", message=context.get("message", ""), exc_info=error)
 
 
 class _StandardError:

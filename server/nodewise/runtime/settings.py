@@ -44,6 +44,9 @@ class LimitSettings(BaseModel):
     simulated_jobs_per_call: int = Field(Limits().simulated_jobs_per_call, ge=1)
     simulation_rows_per_call: int = Field(Limits().simulation_rows_per_call, ge=1)
     simulation_repetitions_per_call: int = Field(Limits().simulation_repetitions_per_call, ge=1)
+    entries_per_list: int = Field(Limits().entries_per_list, ge=1)
+    parts_per_call: int = Field(Limits().parts_per_call, ge=1)
+    bytes_in_flight: int = Field(Limits().bytes_in_flight, ge=1024)
     reply_bytes: int = Field(Limits().reply_bytes, ge=1024)
 
     def limits(self) -> Limits:
@@ -119,6 +122,11 @@ class Settings(BaseSettings):
     safe_mode: bool = Field(default=False, description="shipped plugins only")
     reflection: bool = Field(default=True, description="offer gRPC server reflection")
     default_deadline_s: float = Field(60.0, gt=0, description="for calls that state none")
+    queue_wait_s: float = Field(
+        0.2,
+        gt=0,
+        description="longest expected wait for a turn, seconds; above it calls are refused as OVERLOADED",
+    )
     drain_delay_s: float = Field(0.0, ge=0, description="seconds between NOT_SERVING and the stop, for balancers")
     grace_s: float = Field(10.0, ge=0, description="seconds for calls in flight when stopping")
     default_policy: str = Field("efficiency-capped", description="policy of a Schedule that names none")
