@@ -28,6 +28,8 @@ TURNS: Final = 4
 """Calls of a lane at work at a time: one that computes, and some that wait for the store meanwhile."""
 INGEST_TURNS: Final = 64
 """Writes at a time: they wait for the disk together, and are written together."""
+COMPUTING_WAITS: Final = 10.0
+"""How much longer a call may wait for a thread than for the loop: a fit takes tens of milliseconds where an answer takes one."""
 BREATH_TURNS: Final = 6
 """Turns of the loop in which what gRPC has handed over reaches the gate, and what is refused there is answered."""
 LOG_EVERY_S: Final = 1.0
@@ -114,7 +116,7 @@ class Gate:
     Parameters
     ----------
     wait_s : float
-        Longest expected wait of a call that is taken.
+        Longest expected wait for the loop of a call that is taken.
     threads : int
         That compute what is not computed in the loop.
     """
@@ -125,7 +127,7 @@ class Gate:
         self.refusals = Refusals()
         self.questions = Lane("questions", TURNS, wait_s, self.breathe)
         self.ingest = Lane("ingest", INGEST_TURNS, wait_s, self.breathe)
-        self.computing = Lane("computing", threads, wait_s, self.breathe)
+        self.computing = Lane("computing", threads, COMPUTING_WAITS * wait_s, self.breathe)
 
     def lane(self, method: str) -> Lane | None:
         """The lane of a method, by its name; None = always let in."""

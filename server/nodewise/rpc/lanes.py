@@ -26,8 +26,11 @@ SHORT_TURN_S: Final = 0.001
 """A turn so short holds nothing up: gRPC hands over a call in about the same time."""
 _LEAST_WAITING: Final = 4
 """Calls that may wait whatever they take: with fewer a lane would run dry between two of them."""
-_NEWEST_WEIGHT: Final = 0.1
-"""Of the newest of the times from which the pace is learned: about the last twenty count."""
+PACE_MEMORY_S: Final = 1.0
+"""Time over which the pace is counted, older turns less and less: one that takes long among thousands that do not is told
+apart from a slow lane."""
+_TURNS_AT_FIRST: Final = 10.0
+"""Quick turns that a lane begins with: a server that just started is slow, and soon is not."""
 
 
 class OverloadedError(Exception):
@@ -97,7 +100,7 @@ class Lane:
         self._breathe = breathe
         self._callers: dict[tuple[str, bool], _Caller] = {}
         self._waiting = 0
-        self._pace_s = 0.0
+        self._apart_s, self._counted = 0.0, _TURNS_AT_FIRST
         self._last_s = 0.0
         self._given_s = 0.0
         self._worked_s = 0.0
@@ -117,12 +120,12 @@ class Lane:
     @property
     def pace_s(self) -> float:
         """Seconds from one turn to the next while calls wait."""
-        return self._pace_s
+        return self._apart_s / self._counted
 
     def learn(self, apart_s: float) -> None:
         """Two turns began so many seconds apart while calls waited."""
-        # From nothing upwards: a server that just started is slow, and soon is not.
-        self._pace_s += _NEWEST_WEIGHT * (apart_s - self._pace_s)
+        kept = math.exp(-apart_s / PACE_MEMORY_S)
+        self._apart_s, self._counted = self._apart_s * kept + apart_s, self._counted * kept + 1.0
 
     def taken(self) -> Turn:
         """A turn at once; there must be one free."""
@@ -179,12 +182,12 @@ class Lane:
         """Refuse a call that would wait too long; or another one in its stead, of who has more waiting."""
         asking = sum(1 for each in self._callers.values() if each.waiting) + (mine == 0)
         ahead = min(self._waiting, mine * asking + asking - 1)
-        wait_s = (ahead + 1) * self._pace_s
+        wait_s = (ahead + 1) * self.pace_s
         longest_s = min(self._wait_s if mine else max(self._wait_s, CALLER_WAIT_S), remaining_s)
         if wait_s > longest_s and ahead >= _LEAST_WAITING:
             self.refused += 1
             raise OverloadedError(wait_s, self._waiting)
-        if self._waiting < _LEAST_WAITING or (self._waiting + 1) * self._pace_s <= self._wait_s:
+        if self._waiting < _LEAST_WAITING or (self._waiting + 1) * self.pace_s <= self._wait_s:
             return
         impatient = (each for each in self._callers.values() if not each.patient)
         most = max(impatient, key=lambda each: len(each.waiting), default=None)
@@ -192,11 +195,11 @@ class Lane:
             newest = most.waiting.pop()
             self._waiting -= 1
             if not newest.done():
-                newest.set_exception(OverloadedError(self._waiting * self._pace_s, self._waiting))
+                newest.set_exception(OverloadedError(self._waiting * self.pace_s, self._waiting))
                 self.refused += 1
         elif mine:
             self.refused += 1
-            raise OverloadedError(self._waiting * self._pace_s, self._waiting)
+            raise OverloadedError(self._waiting * self.pace_s, self._waiting)
 
     async def _dispatch(self) -> None:
         """Give turns while calls wait."""
@@ -230,7 +233,7 @@ class Lane:
         self._last_s = now_s
         # Who comes anew begins here: nobody saves up turns by asking nothing.
         self._given_s = least.given_s
-        least.given_s += self._pace_s
+        least.given_s += self.pace_s
         self.free -= 1
         ready.set_result(None)
 

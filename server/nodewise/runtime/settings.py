@@ -123,9 +123,10 @@ class Settings(BaseSettings):
     reflection: bool = Field(default=True, description="offer gRPC server reflection")
     default_deadline_s: float = Field(60.0, gt=0, description="for calls that state none")
     queue_wait_s: float = Field(
-        0.2,
+        0.5,
         gt=0,
-        description="longest expected wait for a turn, seconds; above it calls are refused as OVERLOADED",
+        description="longest expected wait for a turn in the event loop, seconds; ten times that for a thread; "
+        "above it calls are refused as OVERLOADED",
     )
     drain_delay_s: float = Field(0.0, ge=0, description="seconds between NOT_SERVING and the stop, for balancers")
     grace_s: float = Field(10.0, ge=0, description="seconds for calls in flight when stopping")
