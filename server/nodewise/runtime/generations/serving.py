@@ -104,6 +104,7 @@ class Serving:
         self._stamp = folder.stamp()
         self._generation = generation
         self._prints = prints_of(settings, folder, generation)
+        self._installed = self._environment()
         self._catalogue = generation.catalogue_digest or catalogue_digest(catalogue_bytes(settings))
         self._watch: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -113,17 +114,15 @@ class Serving:
 
     async def run(self) -> None:
         """Follow what other processes decide, until cancelled."""
-        with suppress(PluginsFolderError):
-            await self._follow()
+        known: tuple[int, int] | None = None
         while True:
+            if (self._stamp != known or self.folder.stamp() != known) and not self._changing.locked():
+                try:
+                    await self._follow()
+                except Exception as error:  # noqa: BLE001  # what serves goes on; the folder may be mended
+                    _log.error("generation_not_followed", exc_info=error)
+                known = self._stamp
             await asyncio.sleep(LOOK_S)
-            if self.folder.stamp() == self._stamp or self._changing.locked():
-                continue
-            try:
-                await self._follow()
-            except Exception as error:  # noqa: BLE001  # what serves goes on; the folder may be mended
-                _log.error("generation_not_followed", exc_info=error)
-            self._tell()
 
     def close(self) -> None:
         """Stop to follow; other processes count on this one no more."""
@@ -142,6 +141,8 @@ class Serving:
             except _UNLOADABLE as error:
                 self._problem = str(error)
                 _log.error("generation_not_loaded", generation=state.stable, problem=str(error))
+            if self.folder.path.is_dir():
+                self._tell()
 
     async def _serve(self, state: State) -> None:
         """Switch to what a state says, as far as it is not served yet."""
@@ -176,6 +177,7 @@ class Serving:
         if stable.plugged.number != self._generation.number:
             self._generation = self.folder.generation(stable.plugged.number)
             self._prints = prints_of(self._settings, self.folder, self._generation)
+            self._installed = self._environment()
             self._catalogue = self._generation.catalogue_digest
 
     async def _made(self, number: int, track: str = "", *, beside: Rooms | None = None) -> Rooms:
@@ -305,6 +307,10 @@ class Serving:
             raise NodewiseError(Reason.GENERATION_BUSY, "another generation is being tried or taken; retry")
         return self._changing
 
+    def _environment(self) -> dict[str, str]:
+        """Builds of the hosted distributions that are installed with the server: pip puts others in their place."""
+        return prints_of(self._settings, self.folder, self.folder.generation(0))[1]
+
     def _found(self, number: int) -> Generation:
         try:
             return self.folder.generation(number)
@@ -349,7 +355,7 @@ class Serving:
             trial = await tried(self._settings, self.application.tracks.stable, rooms)
         except _UNLOADABLE as error:
             trial = Trial(failures=(str(error),))
-        if prints_of(self._settings, self.folder, generation)[1] != self._prints[1] and not generation.distributions:
+        if await run_in(None, self._environment) != self._installed:
             told = "plugins were installed in place of others: these are gone, and a rollback would load the same again"
             trial = replace(trial, notices=(*trial.notices, told))
         if generation.number:
