@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 from patience import PATIENCE_S, wait_until
-from serving import Stubs, failure_of, inline, one_worker_phases, workers
+from serving import Failure, Stubs, failure_of, inline, one_worker_phases, workers
 from tiny_wheels import wheel
 
 from nodewise.runtime.embedded import EmbeddedServer
@@ -194,6 +194,15 @@ def test_a_generation_that_is_not_there(site: Site) -> None:
     failure = failure_of(site.stubs.admin.Reload, admin.ReloadRequest(generation=999))
     assert failure.code is grpc.StatusCode.NOT_FOUND
     assert failure.reason == "GENERATION_NOT_FOUND"
+
+
+def test_one_change_at_a_time(site: Site) -> None:
+    site.install("6.0", seconds=6.0)
+    trying = [site.stubs.admin.Reload.future(admin.ReloadRequest(), timeout=PATIENCE_S) for _ in range(2)]
+    errors = [each.exception(PATIENCE_S) for each in trying]
+    refused = [Failure(error) for error in errors if isinstance(error, grpc.RpcError)]
+    assert [failure.reason for failure in refused] == ["GENERATION_BUSY"]
+    assert site.version() == "6.0"
 
 
 def test_admin_is_off_unless_enabled() -> None:
