@@ -199,9 +199,11 @@ def reach(stubs: Stubs, reason: Reason) -> Failure:  # noqa: C901, PLR0912  # on
 
 
 # Reached elsewhere: a notice and not an error; a store that is gone; a process that is killed; a queue that is full; a
-# call that ends in time; a fault of ours; what only a later release has: estimators in processes, callers by name.
+# call that ends in time; generations of plugins; a fault of ours; what only a later release has: estimators in processes, callers by name.
 ELSEWHERE = {
     Reason.OBJECTIVE_UNREACHABLE,
+    Reason.GENERATION_NOT_FOUND,
+    Reason.GENERATION_BUSY,
     Reason.STORE_UNAVAILABLE,
     Reason.COMPUTE_LOST,
     Reason.OVERLOADED,
@@ -260,7 +262,7 @@ def test_a_deadline_that_passes_is_deadline_exceeded(stated: bool) -> None:
 def test_a_fault_of_ours_says_nothing_but_the_request_id() -> None:
     registry = registry_with((record("fails", Constant()),))
     with EmbeddedServer(None, registry) as server, Stubs(server.target) as stubs:
-        server._application._answers.prepared = _raise  # type: ignore[method-assign]
+        server._application.tracks.stable.answers.prepared = _raise  # type: ignore[method-assign]
         request = predictions.PredictRequest(profile=inline(), configurations=workers(1))
         failure = failure_of(stubs.prediction.Predict, request, metadata=(("x-request-id", "mine-17"),))
     assert failure.code is grpc.StatusCode.INTERNAL

@@ -21,6 +21,7 @@ from grpc_status import rpc_status
 from nodewise_client import AsyncClient, Client
 from nodewise_protos.v1 import prediction_service_pb2, profile_service_pb2, schedule_service_pb2
 from nodewise_protos.v1beta1 import (
+    admin_service_pb2,
     completion_service_pb2,
     diagnosis_service_pb2,
     evaluation_service_pb2,
@@ -40,6 +41,7 @@ SERVICES = tuple(
         evaluation_service_pb2,
         plan_service_pb2,
         sharing_service_pb2,
+        admin_service_pb2,
         simulation_service_pb2,
     )
     for service in module.DESCRIPTOR.services_by_name.values()

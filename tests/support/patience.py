@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -13,6 +14,14 @@ Answer = TypeVar("Answer")
 
 PATIENCE_S: Final = 300.0
 """Shorter than pytest's own time-out, so that a failure says what did not come."""
+
+
+def wait_until(came: Callable[[], object]) -> None:
+    """Wait until something holds; it is looked at often."""
+    late_s = time.monotonic() + PATIENCE_S
+    while not came():
+        assert time.monotonic() < late_s, "what was waited for did not come"
+        time.sleep(0.005)
 
 
 def before_its_deadline(call: Callable[[float], Answer], shortest_s: float) -> Answer:

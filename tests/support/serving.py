@@ -26,6 +26,7 @@ from nodewise_protos.v1 import (
     schedule_service_pb2_grpc,
 )
 from nodewise_protos.v1beta1 import (
+    admin_service_pb2_grpc,
     completion_service_pb2_grpc,
     diagnosis_service_pb2_grpc,
     evaluation_service_pb2_grpc,
@@ -84,6 +85,7 @@ class Stubs:
         self.plan = plan_service_pb2_grpc.PlanServiceStub(self.channel)
         self.diagnosis = diagnosis_service_pb2_grpc.DiagnosisServiceStub(self.channel)
         self.sharing = sharing_service_pb2_grpc.SharingServiceStub(self.channel)
+        self.admin = admin_service_pb2_grpc.AdminServiceStub(self.channel)
         self.evaluation = evaluation_service_pb2_grpc.EvaluationServiceStub(self.channel)
 
     def __enter__(self) -> Stubs:

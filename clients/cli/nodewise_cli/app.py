@@ -19,6 +19,7 @@ from nodewise_cli.commands.plugins import plugins
 from nodewise_cli.commands.predict import predict
 from nodewise_cli.commands.profiles import profiles
 from nodewise_cli.commands.rank import rank
+from nodewise_cli.commands.reload import reload
 from nodewise_cli.commands.replay import replay
 from nodewise_cli.commands.schedule import schedule
 from nodewise_cli.commands.serve import serve
@@ -97,6 +98,7 @@ for _command, _summary in (
     (diagnose, "Find what bounds recorded steps, and what would help."),
     (estimators, "Show how well each estimator has predicted so far."),
     (health, "Ask a server whether it serves."),
+    (reload, "Let other plugins take over in a server, under load."),
 ):
     app.command(short_help=_summary)(_command)
 app.add_typer(plugins, name="plugins", short_help="List what plugins bring, or begin one of your own.")

@@ -16,6 +16,7 @@ from google.protobuf import wrappers_pb2
 from nodewise_client._version import version
 from nodewise_protos.v1 import prediction_service_pb2_grpc, profile_service_pb2_grpc, schedule_service_pb2_grpc
 from nodewise_protos.v1beta1 import (
+    admin_service_pb2_grpc,
     completion_service_pb2_grpc,
     diagnosis_service_pb2_grpc,
     evaluation_service_pb2_grpc,
@@ -39,6 +40,7 @@ _STUBS: Final[tuple[Any, ...]] = (
     diagnosis_service_pb2_grpc.DiagnosisServiceStub,
     evaluation_service_pb2_grpc.EvaluationServiceStub,
     sharing_service_pb2_grpc.SharingServiceStub,
+    admin_service_pb2_grpc.AdminServiceStub,
 )
 HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
 

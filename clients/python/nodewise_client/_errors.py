@@ -149,9 +149,9 @@ _REASONS: Final[dict[tuple[type[NodewiseError], Code], tuple[str, ...]]] = {
     (LimitExceededError, Code.INVALID_ARGUMENT): ("LIMIT_EXCEEDED",),
     (NotFoundError, Code.NOT_FOUND): (
         "PROFILE_NOT_FOUND", "REVISION_NOT_FOUND", "EVIDENCE_NOT_FOUND", "ESTIMATOR_NOT_FOUND", "POLICY_NOT_FOUND",
-        "DIAGNOSER_NOT_FOUND", "SHARING_MODEL_NOT_FOUND",
+        "DIAGNOSER_NOT_FOUND", "SHARING_MODEL_NOT_FOUND", "GENERATION_NOT_FOUND",
     ),
-    (ConflictError, Code.ABORTED): ("ETAG_MISMATCH",),
+    (ConflictError, Code.ABORTED): ("ETAG_MISMATCH", "GENERATION_BUSY"),
     (ConflictError, Code.ALREADY_EXISTS): ("BATCH_CONFLICT", "REQUEST_ID_REUSED"),
     (FailedPreconditionError, Code.FAILED_PRECONDITION): ("SESSION_NOT_OPEN", "BATCH_OUT_OF_ORDER"),
     (RefusedError, Code.FAILED_PRECONDITION): (

@@ -21,7 +21,7 @@ from nodewise.conformance.sharing import SHARING_CHECKS
 from nodewise.hosting.registry import Registry, load_registry
 from nodewise.plugin import ENTRY_POINT_GROUP
 
-__all__ = ["Case", "cases", "installed_cases"]
+__all__ = ["Case", "cases", "installed_cases", "registry_cases"]
 
 Checks = Mapping[str, Callable[[Any, Evidence], None]]
 
@@ -71,6 +71,12 @@ def cases(plugin: Any, evidence: Evidence | None = None) -> list[Case]:
     """
     name = getattr(plugin, "__name__", type(plugin).__name__)
     return _cases(load_registry(entry_points=lambda: (_Registered(plugin, name, name),)), evidence)  # type: ignore[arg-type, return-value]  # all that is asked of an entry point
+
+
+def registry_cases(registry: Registry, names: Iterable[str], evidence: Evidence | None = None) -> list[Case]:
+    """The cases of records of these names in a registry, wherever they run."""
+    wanted = set(names)
+    return [case for case in _cases(registry, evidence) if case.name in wanted]
 
 
 def installed_cases(names: Iterable[str], evidence: Evidence | None = None) -> list[Case]:

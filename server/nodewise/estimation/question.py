@@ -117,7 +117,8 @@ class Basis:
     """What an answer rests on; same basis and same question, same answer.
 
     A mixture's ``estimator`` is ``AUTO``, and ``mixture`` says what it consists of, the heaviest part first. ``digest``
-    covers all that the answer depends on but the question; empty = not known. ``generation`` is that of the plugins.
+    covers all that the answer depends on but the question; empty = not known. ``generation`` is that of the plugins,
+    ``track`` the one that answered, empty = the default one.
     """
 
     estimator: str
@@ -134,6 +135,7 @@ class Basis:
     mixture: tuple[MixtureShare, ...] = ()
     digest: str = ""
     generation: str = ""
+    track: str = ""
 
     @property
     def prior_ids(self) -> tuple[str, ...]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib import metadata
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
@@ -28,7 +30,7 @@ from nodewise.plugin import (
     TraceReaderRecord,
 )
 
-__all__ = ["Hosting", "Loaded", "PluginConflictError", "PluginProblem", "Registry", "load_registry"]
+__all__ = ["Hosting", "Loaded", "PluginConflictError", "PluginProblem", "Registry", "load_registry", "origin_of"]
 
 _log = structlog.get_logger(__name__)
 
@@ -69,6 +71,9 @@ class Loaded(Generic[RecordT]):
     ----------
     mode : str
         ``inline``, ``thread`` or ``process``.
+    origin : str
+        Tells two loadings of one version from each other, such as the folder that it was loaded from; "" = there was
+        but one.
     calls : CallCounts
         What was asked of it since it was loaded.
     breaker : Breaker or None
@@ -78,6 +83,7 @@ class Loaded(Generic[RecordT]):
     record: RecordT
     distribution: str
     mode: str
+    origin: str = ""
     calls: CallCounts = field(default_factory=CallCounts, compare=False, repr=False)
     breaker: Breaker | None = field(default=None, compare=False, repr=False)
 
@@ -175,6 +181,7 @@ def load_registry(
             tuple((point.name, point.value) for point in points),
             terms.limits,
             terms.listings.get(distribution),
+            _folder(points[0]),
         )
         for distribution, points in apart.items()
     ]
@@ -194,7 +201,8 @@ def load_registry(
             _add_here(entry_point, add, "thread" if hosting is None else "inline")
         for host in hosts:
             for hook, records, problem in listed(host):
-                add(hook, records, problem, partial(_hosted, host=host))
+                origin = origin_of(apart[host.distribution][0])
+                add(hook, records, problem, partial(_hosted, host=host, origin=origin))
     except BaseException:
         for host in hosts:
             host.close()
@@ -237,8 +245,8 @@ def _add_here(entry_point: metadata.EntryPoint, add: Callable[..., None], mode: 
         add(hook, records, problem, lambda record: Loaded(record, distribution, "inline" if shipped else mode))
 
 
-def _hosted(record: Any, host: Host) -> Loaded[Any]:
-    return Loaded(record, host.distribution, "process", breaker=Breaker())
+def _hosted(record: Any, host: Host, origin: str) -> Loaded[Any]:
+    return Loaded(record, host.distribution, "process", origin, breaker=Breaker())
 
 
 def _register(known: dict[str, Loaded[Any]], hook: Hook, loaded: Loaded[Any]) -> None:
@@ -250,6 +258,26 @@ def _register(known: dict[str, Loaded[Any]], hook: Hook, loaded: Loaded[Any]) ->
             "or leave it off the allow-list"
         )
     known[name] = loaded
+
+
+def origin_of(entry_point: metadata.EntryPoint) -> str:
+    """Where its distribution lies, and since when: pip writes files anew each time. "" = it belongs to none."""
+    if entry_point.dist is None:
+        return ""
+    described = getattr(entry_point.dist, "_path", None)
+    try:
+        written_ns = 0 if described is None else Path(described).stat().st_mtime_ns
+    except OSError:
+        written_ns = 0
+    return f"{entry_point.dist.locate_file('')} {written_ns}"
+
+
+def _folder(entry_point: metadata.EntryPoint) -> str:
+    """The folder of a distribution that this process would not find; "" = it would."""
+    if entry_point.dist is None:
+        return ""
+    place = str(entry_point.dist.locate_file(""))
+    return "" if place in {path or str(Path.cwd()) for path in sys.path} else place
 
 
 def _distribution_name(entry_point: metadata.EntryPoint) -> str:

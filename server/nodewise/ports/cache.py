@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from itertools import islice
 from typing import Final, Generic, TypeVar
 
 __all__ = ["KEPT_ROWS", "LruCache"]
@@ -62,6 +63,11 @@ class LruCache(Generic[KeyT, ValueT]):
             found = make()
             self.put(key, found, 1 if weight is None else weight(found) or 1)
         return found
+
+    def newest(self, most: int) -> list[KeyT]:
+        """Keys of what was used last, the last first."""
+        with self._lock:
+            return list(islice(reversed(self._entries), most))
 
     def drop(self, unwanted: Callable[[KeyT], bool]) -> None:
         """Forget some entries."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,7 @@ from nodewise.rpc.wire_configurations import read_candidates
 from nodewise.rpc.wire_objectives import write_recommendation
 from nodewise.rpc.wire_predictions import columns_of, write_basis, write_predictions
 from nodewise_protos.v1 import prediction_service_pb2 as pb
+from nodewise_protos.v1 import profile_pb2
 
 __all__ = ["Batches"]
 
@@ -43,12 +44,15 @@ class Batches:
         Answers batches of architectures.
     sources : ProfileSources
         Finds profiles.
+    answering_of : callable or None
+        Answers a job instead of ``answering``, found by where its profile comes from; None = nothing does.
     """
 
     answering: Answering
     architectures: ArchitectureBatches
     sources: ProfileSources
     limits: Limits
+    answering_of: Callable[[profile_pb2.ProfileSource], Answering] | None = None
 
     async def batch_predict(self, request: pb.BatchPredictRequest, call: Call) -> bytes:
         """Many jobs, or many architectures of one; each fails alone."""
@@ -109,7 +113,8 @@ class Batches:
         try:
             profile = await self.sources.profile(message.profile, options.waiting(call))
             question = options.question(profile, job.configurations, job.objective)
-            return await self.answering.answer(question, message.if_none_match, call)
+            answering = self.answering if self.answering_of is None else self.answering_of(message.profile)
+            return await answering.answer(question, message.if_none_match, call)
         except NodewiseError as error:
             return prefixed(error, f"jobs[{number}].")
 

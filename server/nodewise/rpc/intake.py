@@ -35,6 +35,12 @@ _MOST_BYTES: Final[Mapping[str, int]] = MappingProxyType(
         "DeleteProfile": _NAMES_BYTES,
         "UndeleteProfile": _NAMES_BYTES,
         "RetractEvidence": RECEIVED_BYTES // 16,
+        "ListGenerations": _NAMES_BYTES,
+        "Reload": _NAMES_BYTES,
+        "SetCanary": _NAMES_BYTES,
+        "Promote": _NAMES_BYTES,
+        "Rollback": _NAMES_BYTES,
+        "ListPluginStates": _NAMES_BYTES,
     }
 )
 LARGE_BYTES: Final = 64 * 1024

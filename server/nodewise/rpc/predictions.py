@@ -86,6 +86,10 @@ class Predictions:
             self._replies.put(key, reply, len(reply))
         return reply
 
+    def recent(self, most: int) -> list[bytes]:
+        """Requests that were answered last, each once, the last first: PredictRequests as they came."""
+        return self._read.newest(most)
+
     def _written(self, answer: Answer, columns: frozenset[int]) -> bytes:
         """The reply; rows that no objective changes are written once for all objectives."""
         key = (answer.predictions, answer.basis, answer.notices, columns)

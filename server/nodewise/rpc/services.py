@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
+from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.ports.limits import Limits
-from nodewise.rpc.calls import Method
+from nodewise.rpc.calls import Call, Method
 from nodewise.rpc.doors import Door, generic_handler
 from nodewise.rpc.gate import Gate
 from nodewise.rpc.intake import RECEIVED_BYTES, InFlight, Intake, most_bytes
 from nodewise_protos.v1 import prediction_service_pb2, profile_service_pb2, schedule_service_pb2
 from nodewise_protos.v1beta1 import (
+    admin_service_pb2,
     completion_service_pb2,
     diagnosis_service_pb2,
     evaluation_service_pb2,
@@ -25,7 +27,7 @@ from nodewise_protos.v1beta1 import (
     simulation_service_pb2,
 )
 
-__all__ = ["SERVICES", "handlers"]
+__all__ = ["SERVICES", "behaviours_by_name", "handlers", "refused_admin"]
 
 _DESCRIPTORS: Final = {
     service.full_name: service
@@ -39,6 +41,7 @@ _DESCRIPTORS: Final = {
         diagnosis_service_pb2,
         evaluation_service_pb2,
         sharing_service_pb2,
+        admin_service_pb2,
     )
     for service in file.DESCRIPTOR.services_by_name.values()
 }
@@ -50,17 +53,40 @@ _EXCEPTIONS: Final[Mapping[str, dict[str, Any]]] = MappingProxyType(
         "GetProfile": {"reply_bytes": RECEIVED_BYTES},
         "WatchProfiles": {"default_deadline_s": None},
         "Backtest": {"reply_bytes": RECEIVED_BYTES, "default_deadline_s": None},
+        # Loading, conformance and recent requests: as long as the operator's settings give a trial.
+        "Reload": {"default_deadline_s": None},
+        "SetCanary": {"default_deadline_s": None},
     }
 )
 """What does not follow from a method's descriptor. Streams of requests and watches live as long as
 their caller likes, all else is over after the usual time unless the caller states one."""
 
 
-def handlers(behaviours: Sequence[object], default_deadline_s: float, limits: Limits, gate: Gate) -> list[Door]:
-    """Handlers of all services, from objects with a behaviour for each of their methods, by its name in snake case.
+def behaviours_by_name(objects: Sequence[object]) -> dict[str, Callable[..., Any]]:
+    """The behaviours of objects by the names of their methods, which are those of the contract in snake case."""
+    names = [_snake_case(each.name) for service in _DESCRIPTORS.values() for each in service.methods]
+    return {name: getattr(each, name) for each in objects for name in names if hasattr(each, name)}
+
+
+def refused_admin() -> dict[str, Callable[..., Any]]:
+    """Behaviours of AdminService where the operator did not enable it."""
+
+    async def refuse(_request: Any, _call: Call) -> NoReturn:
+        raise NodewiseError(Reason.PERMISSION_DENIED, "AdminService is off; the setting admin enables it")
+
+    (service,) = admin_service_pb2.DESCRIPTOR.services_by_name.values()
+    return {_snake_case(each.name): refuse for each in service.methods}
+
+
+def handlers(
+    behaviours: Mapping[str, Callable[..., Any]], default_deadline_s: float, limits: Limits, gate: Gate
+) -> list[Door]:
+    """Handlers of all services.
 
     Parameters
     ----------
+    behaviours : mapping of name to callable
+        For every method of the contract, by its name in snake case; see :class:`Method`.
     default_deadline_s : float
         Of calls that state none.
     limits : Limits
@@ -71,15 +97,13 @@ def handlers(behaviours: Sequence[object], default_deadline_s: float, limits: Li
     in_flight = InFlight(limits.bytes_in_flight)
 
     def method(described: MethodDescriptor) -> Method:
-        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", described.name).lower()
-        (behaviour,) = (found for each in behaviours if (found := getattr(each, name, None)) is not None)
         usual: dict[str, Any] = {
             "default_deadline_s": None if described.client_streaming else default_deadline_s,
             "reply_bytes": limits.reply_bytes,
         }
         request = GetMessageClass(described.input_type)
         return Method(
-            behaviour=behaviour,
+            behaviour=behaviours[_snake_case(described.name)],
             request=request,
             intake=Intake(request, most_bytes(described.name), limits, in_flight),
             gate=gate,
@@ -93,3 +117,7 @@ def handlers(behaviours: Sequence[object], default_deadline_s: float, limits: Li
         generic_handler(name, {each.name: method(each) for each in service.methods})
         for name, service in _DESCRIPTORS.items()
     ]
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

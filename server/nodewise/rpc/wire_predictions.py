@@ -189,5 +189,4 @@ def write_basis(basis: Basis) -> prediction_pb2.Basis:
         basis,
         profile_revision=basis.profile_revision or None,
         catalog_digest=basis.catalogue_digest,
-        track=None,  # there is but one
     )

@@ -6,10 +6,8 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import grpc
 import structlog
@@ -17,40 +15,32 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.estimation.lessons.priors import learned_from
-from nodewise.hosting.registry import Registry
-from nodewise.plugin import Catalogue
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.answer.kept import Kept
+from nodewise.estimation.estimators.warm_up import warm_up
 from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.accepting import accept_more
-from nodewise.rpc.answering import Answering
-from nodewise.rpc.architectures import ArchitectureBatches
-from nodewise.rpc.batches import Batches
 from nodewise.rpc.calls import run_in
-from nodewise.rpc.completions import Completions
-from nodewise.rpc.diagnoses import Diagnoses
 from nodewise.rpc.doors import Door
-from nodewise.rpc.evaluations import Evaluations
 from nodewise.rpc.gate import Gate
 from nodewise.rpc.intake import RECEIVED_BYTES
-from nodewise.rpc.listing import Listing
-from nodewise.rpc.plans import Plans
-from nodewise.rpc.predictions import Predictions
 from nodewise.rpc.profiles import Profiles
-from nodewise.rpc.schedules import Schedules
-from nodewise.rpc.services import SERVICES, handlers
-from nodewise.rpc.sharing import Sharing
-from nodewise.rpc.simulations import Simulations
+from nodewise.rpc.services import SERVICES, behaviours_by_name, handlers, refused_admin
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.streams import Streams
-from nodewise.runtime.compute.pool import ComputePool, Hand
+from nodewise.rpc.wire_predictions import write_basis
+from nodewise.runtime.compute.pool import ComputePool
 from nodewise.runtime.compute.processes import ProcessHand
 from nodewise.runtime.compute.threads import ThreadHand
+from nodewise.runtime.generations.lessons import begun_with, carried_over, changed_estimators
+from nodewise.runtime.generations.rooms import House, Plugged, Rooms, rooms_of
+from nodewise.runtime.generations.switchboard import Switchboard, Tracks, names_of
 from nodewise.runtime.learning import Learning
 from nodewise.runtime.scoring import Scoring
 from nodewise.runtime.settings import Settings
-from nodewise.runtime.workshops import opened, workshop_of
+from nodewise_protos.v1 import profile_pb2
 
 __all__ = ["Application", "PortInUseError"]
 
@@ -60,6 +50,8 @@ PENDING_CALLS: Final = 100_000
 """Calls that may wait in gRPC until the loop takes them: more than arrive while it is held up for seconds."""
 THREADS_END_S: Final = 2.0
 """Patience with threads at the end, after every call in flight has had its grace."""
+MODELS_KEPT: Final = 8192
+"""Fitted models that a process which serves keeps, of all generations together."""
 THREAD_HANDS: Final = 2
 """Long calls at a time where they run in threads: these share one interpreter, more at once would end no sooner."""
 
@@ -75,21 +67,18 @@ class Application:
     ----------
     settings : Settings
         Of the operator.
-    registry : Registry
-        Plugins as loaded.
+    plugged : Plugged
+        Plugins and catalogue to begin with; :meth:`switch` lets others take over.
     store : ProfileStore
         Closed by :meth:`stop`.
-    catalogue : Catalogue
-        Devices and links.
     processes : int
         For long calls, with the plugins that are installed; 0 = threads of this process, with its registry.
     """
 
-    def __init__(
-        self, settings: Settings, registry: Registry, store: ProfileStore, catalogue: Catalogue, processes: int = 0
-    ) -> None:
+    def __init__(self, settings: Settings, plugged: Plugged, store: ProfileStore, processes: int = 0) -> None:
         self._settings = settings
         self._store = store
+        self._limits = settings.limits.limits()
         # Apart, so that a plugin that never returns keeps no profile from being read, a fit ahead no answer, and a
         # simulation of a job no model's.
         self._reads = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-reads")
@@ -97,32 +86,79 @@ class Application:
         self._simulations = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-simulations")
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="nodewise-ahead")
         self._lessons = ThreadPoolExecutor(1, thread_name_prefix="nodewise-lessons")
-        self._homes = {
-            host.distribution: ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-hosted")
-            for host in registry.hosts
-        }
         self._waiting_ahead: set[str] = set()
         self._writer = StoreWriter(store)
         self._reader = ProfileReader(store)
-        # What shipped estimators bring with them; what the store teaches is learned beside the way of requests.
-        priors = learned_from(_inline(registry), ()).priors
-        workshop = workshop_of(settings, registry, catalogue, store.traces, priors=priors, ahead=self._soon)
-        self._answers, self._limits = workshop.answers, workshop.limits
         self._profiles = Profiles(store, self._writer, self._reader, self._limits, self._reads, self._committed)
-
-        def hand() -> Hand:
-            if not processes:
-                return ThreadHand(workshop)
-            opening = partial(opened, settings, store.traces.root, registry.listings)
-            return ProcessHand(opening, lambda: workshop.answers.lessons)
-
-        self._compute = ComputePool(hand, processes or THREAD_HANDS)
-        self._learning = Learning(self._answers, store, self._lessons, settings.learn_interval_s)
+        self._compute = ComputePool(ProcessHand if processes else ThreadHand, processes or THREAD_HANDS)
+        self._house = House(
+            settings=settings,
+            store=store,
+            sources=ProfileSources(self._reader, self._limits, self._reads),
+            pool=self._compute,
+            work=self._work,
+            simulations=self._simulations,
+            reads=self._reads,
+            kept=Kept.of(MODELS_KEPT),
+            ahead=self._soon,
+        )
+        stable = rooms_of(self._house, plugged, begun_with(plugged.registry))
+        self._switchboard = Switchboard(Tracks(stable), self._given_up)
+        self._leaving: set[asyncio.Future[None]] = set()
+        self._learning = Learning(stable.answers, store, self._lessons, settings.learn_interval_s)
         self._learner: asyncio.Task[None] | None = None
-        self.scoring = Scoring(self._answers, store) if settings.scoring else None
+        self.scoring = Scoring(stable.answers, store) if settings.scoring else None
         """What compares predictions with what arrives; None = switched off."""
+        self._offered: tuple[object, ...] = ()
         self._health = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
+
+    @property
+    def tracks(self) -> Tracks:
+        """Who answers which jobs."""
+        return self._switchboard.tracks
+
+    def offer(self, *behaviours: object) -> None:
+        """Answer more methods by these, before the start."""
+        self._offered = behaviours
+
+    async def rooms_of(self, plugged: Plugged, track: str = "") -> Rooms:
+        """Rooms of other plugins, to be asked, and perhaps to take over; away from the event loop.
+
+        What was learned of estimators that did not change holds for them too.
+        """
+        known = self.tracks.stable.answers
+        return cast("Rooms", await run_in(self._work, self._rooms_of, plugged, known, track))
+
+    def _rooms_of(self, plugged: Plugged, known: Answers, track: str) -> Rooms:
+        warm_up(changed_estimators(plugged, known))
+        return rooms_of(self._house, plugged, carried_over(plugged, known), track)
+
+    async def switch(self, tracks: Tracks) -> None:
+        """Let calls that begin from now on be answered by these; those under way end as they began."""
+        before = self._switchboard.tracks
+        self._switchboard.switch(tracks)
+        self._learning.follow(*(rooms.answers for rooms in tracks.rooms))
+        if self.scoring is not None:
+            self.scoring.follow(tracks.stable.answers)
+        if self._server is not None:
+            await self._announce(health_pb2.HealthCheckResponse.SERVING)
+            if tracks.stable is not before.stable:
+                self._watch_breakers(tracks)
+            for name in names_of(before) - names_of(tracks):
+                await self._health.set(f"estimator/{name}", health_pb2.HealthCheckResponse.SERVICE_UNKNOWN)
+
+    def _given_up(self, rooms: Rooms) -> None:
+        """No call is left in rooms that were retired: what their plugins hold goes, away from the event loop."""
+        leaving = asyncio.get_running_loop().run_in_executor(self._reads, self._close, rooms)
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._leaving.discard)
+
+    def _close(self, rooms: Rooms) -> None:
+        rooms.close()
+        origins = (each.answers.estimators.provenance.origins for each in self.tracks.rooms)
+        self._house.kept.drop_others(frozenset().union(*origins))
+        write_basis.cache_clear()  # most of what it holds names the generation that is gone
 
     async def start(self, listen: str, *, share_port: bool = False) -> int:
         """Serve; returns the port.
@@ -173,7 +209,7 @@ class Application:
         if self.scoring is not None:
             self.scoring.start()
         await self._announce(health_pb2.HealthCheckResponse.SERVING)
-        self._watch_breakers()
+        self._watch_breakers(self.tracks)
         return port
 
     async def stop(self, *, at_once: bool = False) -> bool:
@@ -197,11 +233,12 @@ class Application:
         if self._server is not None:
             await self._server.stop(self._settings.grace_s)
         await self._compute.close()
+        if self._leaving:
+            await asyncio.wait(self._leaving)
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._writer.close)
         ended = await loop.run_in_executor(None, self._ended)
         self._store.close()
-        self._answers.registry.close()
         _log.info("stopped", threads_left=not ended)
         return ended
 
@@ -209,8 +246,9 @@ class Application:
         """Wait a moment for the threads."""
 
         def end() -> None:
-            own = (self._lessons, self._ahead, self._simulations, self._work, self._reads)
-            for pool in (*own, *self._homes.values()):
+            for rooms in self.tracks.rooms:  # first: threads that wait for a plugin host end with it
+                rooms.close()
+            for pool in (self._lessons, self._ahead, self._simulations, self._work, self._reads):
                 pool.shutdown(wait=True, cancel_futures=True)
             if self.scoring is not None:
                 self.scoring.join()
@@ -223,10 +261,10 @@ class Application:
     async def _announce(self, status: Any) -> None:
         for name in ("", *SERVICES):
             await self._health.set(name, status)
-        for name in self._answers.registry.estimators:
+        for name in names_of(self.tracks):
             await self._health.set(f"estimator/{name}", status)
 
-    def _watch_breakers(self) -> None:
+    def _watch_breakers(self, tracks: Tracks) -> None:
         """Let health say of an estimator that is left alone that it does not serve, and when it is back."""
         loop = asyncio.get_running_loop()
         serving, not_serving = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
@@ -236,40 +274,23 @@ class Application:
                 await self._health.set(f"estimator/{name}", status)
 
             def changed(closed: bool) -> None:  # noqa: FBT001  # as breakers tell it
+                if self.tracks.stable is not tracks.stable:
+                    return
                 asyncio.run_coroutine_threadsafe(announce(serving if closed else not_serving), loop)
 
             return changed
 
-        for name, loaded in self._answers.registry.estimators.items():
+        for name, loaded in tracks.stable.plugged.registry.estimators.items():
             if loaded.breaker is not None:
                 loaded.breaker.listen(listener(name))
 
     def _handlers(self) -> list[Door]:
-        sources = ProfileSources(self._reader, self._limits, self._reads)
-        scores = partial(run_in, self._reads, self._store.scores.scores)
-        policy = self._settings.default_policy
-        behaviours = (
-            *self._predicting(sources),
-            Listing(self._answers, scores),
-            self._profiles,
-            Schedules(self._answers, sources, self._limits, self._work, policy, self._homes),
-            Simulations(self._answers, sources, self._limits, self._compute, policy),
-            Completions(self._answers, sources, self._compute),
-            Plans(self._answers, sources, self._limits, self._compute),
-            Diagnoses(sources, self._compute),
-            Evaluations(self._compute),
-            Sharing(self._answers, sources, self._limits, self._compute),
-        )
+        switched = self._switchboard.methods
+        # Every question of a stream enters on its own: its stream changes rooms between answers.
+        streams = Streams(switched["predict"], switched["batch_predict"], self._limits.reply_bytes)
+        behaviours = {**refused_admin(), **switched, **behaviours_by_name((self._profiles, streams, *self._offered))}
         gate = Gate(self._settings.queue_wait_s, self._settings.threads)
         return handlers(behaviours, self._settings.default_deadline_s, self._limits, gate)
-
-    def _predicting(self, sources: ProfileSources) -> tuple[object, ...]:
-        """Behaviours that predict."""
-        answering = Answering(self._answers, self._work, self._simulations, self._homes)
-        architectures = ArchitectureBatches(self._answers, sources, self._limits, self._work, self._compute)
-        predictions = Predictions(answering, sources, self._limits, self._compute)
-        batches = Batches(answering, architectures, sources, self._limits)
-        return predictions, batches, Streams(predictions.predict, batches.batch_predict, self._limits.reply_bytes)
 
     def _committed(self, profile_id: str) -> None:
         """A profile moved: score what arrived, and fit it so that the next question finds the model."""
@@ -285,7 +306,8 @@ class Application:
 
     def _fit(self, profile_id: str) -> None:
         self._waiting_ahead.discard(profile_id)
-        self._answers.fit_ahead(self._reader.get(profile_id))
+        rooms = self.tracks.of(profile_pb2.ProfileSource(profile_id=profile_id))
+        rooms.answers.fit_ahead(self._reader.get(profile_id))
 
 
 def _guarded(work: Callable[[], None]) -> None:
@@ -296,9 +318,3 @@ def _guarded(work: Callable[[], None]) -> None:
         _log.debug("fit_ahead_refused", reason=str(error.reason), message=error.message)
     except Exception:  # noqa: BLE001  # nobody waits for it; the next question meets the same fault and reports it
         _log.warning("fit_ahead_failed", exc_info=True)
-
-
-def _inline(registry: Registry) -> Registry:
-    """The estimators that run in the caller's thread: nobody else's is waited for before the first call."""
-    inline = {name: loaded for name, loaded in registry.estimators.items() if loaded.mode == "inline"}
-    return replace(registry, estimators=MappingProxyType(inline))

@@ -13,32 +13,37 @@ from nodewise.profiles.opening import open_store
 from nodewise.profiles.store import ProfileStore, StoreFormatError
 from nodewise.profiles.traces import TraceStore
 from nodewise.runtime.application import Application, PortInUseError
+from nodewise.runtime.generations.loading import served_first
+from nodewise.runtime.generations.rooms import Plugged
 from nodewise.runtime.settings import Settings, SettingsError, redacted_url
 from nodewise.runtime.starting import StartError
-from nodewise.runtime.workshops import catalogue_of, registry_of
+from nodewise.runtime.workshops import catalogue_of
 
 __all__ = ["application_of", "start_faults", "store_of"]
 
 
-def application_of(settings: Settings, registry: Registry | None = None, *, processes: int = 0) -> Application:
+def application_of(
+    settings: Settings, registry: Registry | None = None, *, plugged: Plugged | None = None, processes: int = 0
+) -> Application:
     """An application as set.
 
     Parameters
     ----------
     registry : Registry or None
-        Stands in for the plugins that are installed.
+        Stands in for the plugins that are installed. Other processes have not got it: there is no pool of them then.
+    plugged : Plugged or None
+        Plugins that were loaded before; None = the stable generation, or what is installed.
     processes : int
-        Of the pool; 0 = threads. Those of a pool load the plugins that are installed, whatever registry is given here.
+        Of the pool; 0 = threads.
 
     Raises
     ------
     PluginConflictError, StoreFormatError, SettingsError
         Whatever must stop a start, with a text for the operator.
     """
-    if registry is None:
-        registry = registry_of(settings)
-    catalogue = catalogue_of(settings)
-    return Application(settings, registry, store_of(settings), catalogue, processes)
+    if registry is not None:
+        plugged, processes = Plugged(registry=registry, catalogue=catalogue_of(settings)), 0
+    return Application(settings, plugged or served_first(settings), store_of(settings), processes)
 
 
 def store_of(settings: Settings) -> ProfileStore:

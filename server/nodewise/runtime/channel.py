@@ -20,6 +20,8 @@ class Say:
     """To a worker, first: `settings` (by name), `listen`, `core` (its own, or null)."""
     SERVE: Final = "serve"
     """To a worker that is warm: open the store and the port."""
+    RELOAD: Final = "reload"
+    """To a worker that serves: let what plugins or catalogue there are by now take over, in place if that can be."""
 
     WARM: Final = "warm"
     """Of a worker: everything is imported, plugins are loaded; it waits for SERVE."""
@@ -27,6 +29,8 @@ class Say:
     """Calls are answered."""
     DRAINING: Final = "draining"
     """It was told to end, by whomever, and takes no more connections."""
+    RESTART: Final = "restart"
+    """New workers are to take the place of all: what changed cannot be had in those that there are."""
     REFUSED: Final = "refused"
     """It cannot start: `text` for the operator; `of_input`, whether what was given is at fault. It ends then."""
     DOING: Final = "doing"

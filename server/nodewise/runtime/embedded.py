@@ -18,6 +18,11 @@ from nodewise.runtime.assembly import application_of, start_faults
 from nodewise.runtime.event_loop import new_event_loop
 from nodewise.runtime.executors.local import LocalExecutor
 from nodewise.runtime.executors.ray_engine import RayExecutor, RayMissingError
+from nodewise.runtime.generations.admin import Administration
+from nodewise.runtime.generations.folder import plugins_folder_of
+from nodewise.runtime.generations.rooms import Plugged
+from nodewise.runtime.generations.serving import Serving
+from nodewise.runtime.generations.switchboard import Tracks
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, load_settings
 from nodewise.runtime.starting import StartError
@@ -53,6 +58,7 @@ class EmbeddedServer:
     def __init__(self, settings: Settings | None = None, registry: Registry | None = None) -> None:
         self._settings = settings or Settings(store="memory:", grace_s=1.0)
         self._registry = registry
+        self._serving: Serving | None = None
         self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="nodewise-embedded", daemon=True)
         self.target = ""
@@ -61,10 +67,31 @@ class EmbeddedServer:
         if not structlog.is_configured():
             configure_logging("warning")
         self._application = application_of(self._settings, self._registry)
+        if self._settings.admin:
+            self._begin_serving()
         self._thread.start()
         starting = asyncio.run_coroutine_threadsafe(self._application.start("127.0.0.1:0"), self._loop)
         self.target = f"127.0.0.1:{starting.result()}"
         return self
+
+    def _begin_serving(self) -> None:
+        """Follow the folder of plugins, and let callers change what it says."""
+        folder = plugins_folder_of(self._settings)
+        if folder is None:
+            raise StartError("setting admin: needs plugins_folder, or a store that lasts", of_input=True)
+        self._serving = Serving(self._application, self._settings, folder)
+        self._application.offer(Administration(self._serving))
+        self._following = asyncio.run_coroutine_threadsafe(self._serving.run(), self._loop)
+
+    def swap(self, registry: Registry) -> None:
+        """Let other plugins answer all calls that begin from now on; those under way end as they began."""
+
+        async def swapped() -> None:
+            application = self._application
+            plugged = Plugged(registry=registry, catalogue=application.tracks.stable.plugged.catalogue)
+            await application.switch(Tracks(await application.rooms_of(plugged)))
+
+        asyncio.run_coroutine_threadsafe(swapped(), self._loop).result()
 
     def wait_until_scored(self, timeout_s: float) -> bool:
         """Wait until every commit so far is scored; False = some were left after so many seconds."""
@@ -74,6 +101,9 @@ class EmbeddedServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._serving is not None:
+            self._following.cancel()
+            self._loop.call_soon_threadsafe(self._serving.close)
         asyncio.run_coroutine_threadsafe(self._application.stop(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

@@ -10,6 +10,7 @@ from typing import Final
 
 import structlog
 
+from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.calibrations import calibrations_of
 from nodewise.estimation.lessons.priors import learned_from
@@ -29,7 +30,7 @@ class Learning:
     Parameters
     ----------
     answers : Answers
-        Adopts what was learned.
+        Adopts what was learned; others may take its place.
     store : ProfileStore
         Whose profiles teach, the first LEARNED_PROFILES by name.
     executor : Executor
@@ -39,11 +40,15 @@ class Learning:
     """
 
     def __init__(self, answers: Answers, store: ProfileStore, executor: Executor, interval_s: float) -> None:
-        self._answers = answers
+        self._followed: tuple[Answers, ...] = (answers,)
         self._store = store
         self._executor = executor
         self._interval_s = interval_s
         self._learned: Hashable = None
+
+    def follow(self, *answers: Answers) -> None:
+        """Let these adopt what is learned from now on; with the next look at the store they do."""
+        self._followed, self._learned = answers, None
 
     async def run(self) -> None:
         """Look again and again, until cancelled."""
@@ -57,22 +62,26 @@ class Learning:
 
     def learn(self) -> bool:
         """Learn from the store as it is; False = it has not changed since."""
-        generation = self._store.generation()
+        generation, followed = self._store.generation(), self._followed
         if generation == self._learned:
             return False
         filled = (profile for profile in self._store.profiles() if not profile.is_empty)
         profiles = list(islice(filled, LEARNED_PROFILES))
-        registry = self._answers.registry
-        learned = learned_from(registry, profiles)
+        for answers in followed:
+            self._teach(answers, profiles)
+        if followed is self._followed:
+            self._learned = generation
+        return True
+
+    def _teach(self, answers: Answers, profiles: list[Profile]) -> None:
+        learned = learned_from(answers.registry, profiles)
         calibrations = calibrations_of(
-            learned.registry, profiles, catalogue=self._answers.estimators.catalogue, priors=learned.priors
+            learned.registry, profiles, catalogue=answers.estimators.catalogue, priors=learned.priors
         )
-        self._answers.adopt(learned.priors, calibrations)
-        self._learned = generation
+        answers.adopt(learned.priors, calibrations)
         _log.info(
             "learned",
             profiles=len(profiles),
             priors=sorted(prior.prior_id for prior in learned.priors.values()),
             calibrations={name: round(found.factor, 3) for name, found in sorted(calibrations.items())},
         )
-        return True

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Final
 
 import structlog
 
+from nodewise.domain.errors import NodewiseError
 from nodewise.estimation.estimators.warm_up import warm_up
-from nodewise.hosting.registry import Registry
 from nodewise.runtime.application import Application
 from nodewise.runtime.assembly import application_of, start_faults
 from nodewise.runtime.channel import Channel, Say
 from nodewise.runtime.event_loop import new_event_loop, settle_garbage
+from nodewise.runtime.generations.admin import Administration
+from nodewise.runtime.generations.folder import PluginsFolder, plugins_folder_of
+from nodewise.runtime.generations.loading import served_first
+from nodewise.runtime.generations.rooms import Plugged
+from nodewise.runtime.generations.serving import Outcome, Serving
 from nodewise.runtime.logging import log_unhandled
 from nodewise.runtime.pinning import cores, pin
 from nodewise.runtime.settings import Settings
-from nodewise.runtime.workshops import registry_of
 
 __all__ = ["Life", "serve_alone"]
 
@@ -50,17 +58,20 @@ class Life:
         self._listen = listen
         self._channel = channel
         self._core = core
+        self._serving: Serving | None = None
+        self._reloading = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def run(self) -> None:
         """Until the end. Raises StartError."""
         with start_faults(self._settings):
             self._channel.send(Say.DOING, what="loading plugins")
-            registry = registry_of(self._settings)
+            plugged = served_first(self._settings)
             self._channel.send(Say.DOING, what="")
             with asyncio.Runner(loop_factory=new_event_loop) as runner:
-                runner.run(self._live(registry))
+                runner.run(self._live(plugged))
 
-    async def _live(self, registry: Registry) -> None:
+    async def _live(self, plugged: Plugged) -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(log_unhandled)
         self._ended, self._told = asyncio.Event(), asyncio.Event()
@@ -69,7 +80,7 @@ class Life:
         loop.add_reader(self._channel.fileno(), self._heard)
         ending = loop.create_task(self._ended.wait())
         beating = loop.create_task(self._beat())
-        warming = asyncio.ensure_future(asyncio.to_thread(warm_up, registry.estimators))
+        warming = asyncio.ensure_future(asyncio.to_thread(warm_up, plugged.registry.estimators))
         await asyncio.wait((warming, ending), return_when=asyncio.FIRST_COMPLETED)
         if not self._ended.is_set():
             self._channel.send(Say.WARM)
@@ -80,10 +91,14 @@ class Life:
         processes = _processes(self._settings)
         if self._core is not None:
             pin(self._core)
-        application = application_of(self._settings, registry, processes=processes)
+        application = application_of(self._settings, plugged=plugged, processes=processes)
+        serving = self._serving = self._generations_of(application)
         await _opened(application, self._listen, share_port=True)
+        following = loop.create_task(serving.run())
         self._channel.send(Say.SERVING)
         await ending
+        following.cancel()
+        serving.close()
         self._channel.send(Say.DRAINING)
         _log.info("draining")
         threads_ended = await application.stop(at_once=self._orphaned)
@@ -91,6 +106,26 @@ class Life:
         loop.remove_reader(self._channel.fileno())
         if not threads_ended:
             _leave()  # a thread that a plugin holds would keep the interpreter; all that must be kept is kept
+
+    def _generations_of(self, application: Application) -> Serving:
+        """What lets other plugins take over in this process."""
+        folder = plugins_folder_of(self._settings) or _folder_of_this_process()
+        serving = Serving(application, self._settings, folder, lambda: self._channel.send(Say.RESTART))
+        if self._settings.admin:
+            application.offer(Administration(serving))
+        return serving
+
+    async def _reload(self, serving: Serving) -> None:
+        """Let what is installed or written by now take over; where nothing differs, in new processes."""
+        async with self._reloading:
+            try:
+                found = await serving.reload()
+            except NodewiseError as error:
+                _log.error("reload_refused", reason=str(error.reason), message=error.message)
+                return
+        _log.info("reloaded", outcome=found.outcome.name, generation=found.number, failures=found.trial.failures)
+        if found.outcome is Outcome.UNCHANGED:
+            self._channel.send(Say.RESTART)
 
     async def _beat(self) -> None:
         while True:
@@ -108,6 +143,10 @@ class Life:
         for message in messages:
             if message["say"] == Say.SERVE:
                 self._told.set()
+            elif message["say"] == Say.RELOAD and self._serving is not None:
+                task = asyncio.get_running_loop().create_task(self._reload(self._serving))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
 
 
 def serve_alone(settings: Settings, announce: Callable[[str], None]) -> None:
@@ -152,6 +191,13 @@ async def _opened(application: Application, listen: str, *, share_port: bool) ->
 def _processes(settings: Settings) -> int:
     """Of the pool for long calls."""
     return max(1, len(cores()) // 2) if settings.compute_processes is None else settings.compute_processes
+
+
+def _folder_of_this_process() -> PluginsFolder:
+    """A folder of plugins that ends with the process, as its store does."""
+    path = Path(mkdtemp(prefix="nodewise-plugins-"))
+    atexit.register(rmtree, path, ignore_errors=True)
+    return PluginsFolder(path)
 
 
 def _leave() -> None:

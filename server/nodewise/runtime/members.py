@@ -103,6 +103,10 @@ class Member:
         self.state = State.OPENING
         self.channel.send(Say.SERVE)
 
+    def reload(self) -> None:
+        """Let one that serves look for other plugins."""
+        self.channel.send(Say.RELOAD)
+
     def heard(self) -> list[str] | None:
         """Take in what it tells; returns what moved its state, None = it will tell nothing more."""
         messages = self.channel.receive()
@@ -114,6 +118,8 @@ class Member:
             self._pulse.beat()
             if say == Say.DOING:
                 self.doing = message["what"]
+            elif say == Say.RESTART:
+                moves.append(say)
             elif say == Say.REFUSED:
                 self.refusal = message
             elif say in (Say.WARM, Say.SERVING, Say.DRAINING) and self.state is not State.DRAINING:

@@ -48,7 +48,7 @@ class Scoring:
     ----------
     answers : Answers
         Answers as it would have answered a question about the revision before; models that it keeps are not fitted
-        again.
+        again. Others may take its place.
     store : ProfileStore
         Whose ledger says what waits, and takes the scores.
     estimator_s, lease_s, look_s : float
@@ -77,6 +77,10 @@ class Scoring:
     def start(self) -> None:
         """Begin, with what earlier processes left."""
         self._thread.start()
+
+    def follow(self, answers: Answers) -> None:
+        """Score these from the next commit on."""
+        self._answers = answers
 
     def notify(self) -> None:
         """Something was committed."""
@@ -146,6 +150,7 @@ class Scoring:
     def _sums(self, commit: UnscoredCommit) -> dict[tuple[str, str], ScoreSums] | None:
         """What a commit scores, by estimator and version; None = the process stops."""
         sums: dict[tuple[str, str], ScoreSums] = {}
+        answers = self._answers
         try:
             before = self._profile(commit, commit.revision - 1, self._profiles.get(commit.uid))
             after = self._profile(commit, commit.revision, before)
@@ -155,14 +160,14 @@ class Scoring:
             raise
         if before.uid != commit.uid:
             return sums
-        observations = arrived(self._answers, before, after, commit)
+        observations = arrived(answers, before, after, commit)
         if not len(observations):
             return sums
-        registry = self._answers.registry
+        registry = answers.registry
         versions = {AUTO: auto_version(registry)}
         versions.update({name: loaded.record.version for name, loaded in registry.predicting.items()})
         for name, version in versions.items():
-            sums[name, version] = self._asked(name, before, observations, commit)
+            sums[name, version] = self._asked(answers, name, before, observations, commit)
             if self._stopped.done():
                 return None
         return sums
@@ -174,7 +179,9 @@ class Scoring:
             self._profiles.put(profile.uid, profile, len(profile.observations) + len(profile.phase_timings) + 1)
         return profile
 
-    def _asked(self, name: str, before: Profile, observations: Observations, commit: UnscoredCommit) -> ScoreSums:
+    def _asked(
+        self, answers: Answers, name: str, before: Profile, observations: Observations, commit: UnscoredCommit
+    ) -> ScoreSums:
         """An estimator's score; one that refuses, fails or never returns costs only its own."""
         unanswered = ScoreSums(unanswered=len(observations))
         stuck = self._stuck.get(name)
@@ -183,7 +190,7 @@ class Scoring:
                 return unanswered
             del self._stuck[name]
         about = {"estimator": name, "profile_id": commit.profile_id, "revision": commit.revision}
-        asking = _in_thread(lambda: scored(self._answers, before, observations, name))
+        asking = _in_thread(lambda: scored(answers, before, observations, name))
         either: tuple[Future[Any], ...] = (asking, self._stopped)
         wait(either, self._estimator_s, FIRST_COMPLETED)
         if not asking.done():

@@ -10,6 +10,7 @@ from typing import Any, Final
 import structlog
 
 from nodewise.runtime.blas import one_thread_each
+from nodewise.runtime.generations.folder import PluginsFolderError, plugins_folder_of
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, SettingsError, load_settings, redacted
 from nodewise.runtime.starting import StartError
@@ -20,6 +21,8 @@ __all__ = ["serve_configured"]
 _log = structlog.get_logger(__name__)
 
 HIGHEST_PORT: Final = 65_535
+LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+"""Hosts that only this machine reaches."""
 
 
 def serve_configured(config: Path | None, announce: Callable[[str], None], **options: Any) -> int:
@@ -47,8 +50,13 @@ def serve_configured(config: Path | None, announce: Callable[[str], None], **opt
 
     try:
         settings = read()
+        folder = plugins_folder_of(settings)
+        if folder is not None:
+            folder.begin()
     except SettingsError as error:
         raise StartError(str(error), of_input=True) from None
+    except PluginsFolderError as error:
+        raise StartError(str(error), of_input=False) from None
     one_thread_each()
     configure_logging(settings.log_level)
     _log.info("starting", settings=redacted(settings), pid=os.getpid())
@@ -63,4 +71,8 @@ def _checked(settings: Settings) -> Settings:
         raise SettingsError(f"setting listen: {right}, found {settings.listen!r}")
     if settings.workers > 1 and settings.store.startswith("memory:"):
         raise SettingsError("setting store: memory: is one process's own; use sqlite:PATH with more than one worker")
+    if settings.admin and host.strip("[]") not in LOOPBACK:
+        raise SettingsError(
+            f"setting admin: whoever connects may swap plugins, so listen must be loopback, found {host}"
+        )
     return settings

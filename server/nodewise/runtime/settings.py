@@ -119,6 +119,16 @@ class Settings(BaseSettings):
         description="who stands in for an estimator that is named and cannot answer, where the call allows it, in this "
         "order; empty, or none of them can = as auto chooses",
     )
+    plugins_folder: str = Field("", description="directory of generations of plugins; empty = beside the store")
+    admin: bool = Field(
+        default=False, description="offer AdminService, which swaps plugins; only where listen is loopback"
+    )
+    swap_trial_s: float = Field(
+        20.0, ge=0, description="seconds for trying another generation of plugins before it serves; 0 = no trial"
+    )
+    swap_shadowed_requests: int = Field(
+        200, ge=0, le=10_000, description="recent requests that another generation is asked before it serves"
+    )
     safe_mode: bool = Field(default=False, description="shipped plugins only")
     reflection: bool = Field(default=True, description="offer gRPC server reflection")
     default_deadline_s: float = Field(60.0, gt=0, description="for calls that state none")

@@ -113,7 +113,7 @@ class _Supervisor:
             if number in _ENDING or (number == signal.SIGHUP and self._signals.terminal_is_gone()):
                 self._told_to_stop()
             elif number == signal.SIGHUP:
-                self._told_to_restart()
+                self._told_to_reload()
 
     def _told_to_stop(self) -> None:
         if self._stopping_since_s is None:
@@ -132,6 +132,20 @@ class _Supervisor:
     def _give_up(self, failure: StartError | None) -> None:
         self._failure, self._status = failure, 1
         self._stop()
+
+    def _told_to_reload(self) -> None:
+        """Let a worker see whether other plugins can take over in place, unless the settings need new workers.
+
+        It tries them for all: the others follow what it decides. Where nothing differs, or what does runs in the
+        workers themselves, it asks for a restart.
+        """
+        serving = [member for member in self._of(State.SERVING) if not member.stale]
+        if serving and self._announced and not self._restarting and self._stopping_since_s is None:
+            with suppress(SettingsError):  # told by the restart
+                if self._again().model_copy(update={"listen": self._settings.listen}) == self._settings:
+                    serving[0].reload()
+                    return
+        self._told_to_restart()
 
     def _told_to_restart(self) -> None:
         if self._restarting or not self._announced:
@@ -166,7 +180,9 @@ class _Supervisor:
         for member in list(self._members):
             moves = member.heard()
             for move in moves or ():
-                if move == Say.SERVING:
+                if move == Say.RESTART:
+                    self._told_to_restart()
+                elif move == Say.SERVING:
                     _log.info("worker_serves", pid=member.pid, seconds=round(time.monotonic() - member.born_s, 3))
             if moves is None:
                 with suppress(KeyError):

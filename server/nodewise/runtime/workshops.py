@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +15,27 @@ from nodewise.plugin import Catalogue
 from nodewise.profiles.reading import TraceLoader
 from nodewise.profiles.traces import TraceStore
 from nodewise.rpc.long_call import Workshop
+from nodewise.runtime.generations.discovery import entry_points_of
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, SettingsError
 
-__all__ = ["catalogue_of", "opened", "registry_of", "workshop_of"]
+__all__ = ["Opening", "catalogue_of", "registry_of", "workshop_of"]
 
 MODELS_KEPT = 256
 """Fitted models that a process of the pool keeps: each piece of work there takes long beside a fit."""
 
 
-def registry_of(settings: Settings, listings: Mapping[str, Listing] | None = None) -> Registry:
+def registry_of(
+    settings: Settings, listings: Mapping[str, Listing] | None = None, folders: Sequence[Path] = ()
+) -> Registry:
     """The plugins that are installed and allowed.
 
     Parameters
     ----------
     listings : mapping of distribution to Listing
         What is known already of plugins that run in processes of their own.
+    folders : sequence of Path
+        Of distributions that stand in the place of those installed.
 
     Raises
     ------
@@ -37,7 +43,12 @@ def registry_of(settings: Settings, listings: Mapping[str, Listing] | None = Non
         If two of them claim one name.
     """
     hosting = Hosting(limits=settings.hosts.limits(), trusted=settings.trusted_plugins, listings=listings or {})
-    return load_registry(allowed=settings.plugins, safe_mode=settings.safe_mode, hosting=hosting)
+    return load_registry(
+        allowed=settings.plugins,
+        safe_mode=settings.safe_mode,
+        entry_points=lambda: entry_points_of(folders),
+        hosting=hosting,
+    )
 
 
 def catalogue_of(settings: Settings) -> Catalogue:
@@ -71,12 +82,35 @@ def workshop_of(
     return Workshop(answers=made, traces=loader, limits=limits)
 
 
-def opened(settings: Settings, traces: Path, listings: Mapping[str, Listing]) -> Workshop:
-    """The workshop of a process that was just started; what was learned comes with the work.
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Makes the workshop of another process; what was learned comes with the work.
 
-    Plugins that run in processes of their own have further ones here, which start when they are first asked and end
-    with this process.
+    Plugins that run in processes of their own have further ones there, which start when they are first asked and end
+    with that process.
+
+    Attributes
+    ----------
+    traces : Path
+        Directory of the store of traces.
+    number : int
+        Of the generation: another one is opened anew.
+    folders : tuple of Path
+        Of its distributions.
+    listings : mapping of distribution to Listing
+        What hosted plugins bring, as this process knows it.
     """
-    configure_logging(settings.log_level)
-    store = TraceStore(traces, artefact_bytes=settings.trace_artefact_bytes)
-    return workshop_of(settings, registry_of(settings, listings), catalogue_of(settings), store, capacity=MODELS_KEPT)
+
+    settings: Settings
+    traces: Path
+    number: int = 0
+    folders: tuple[Path, ...] = ()
+    listings: Mapping[str, Listing] = field(default_factory=dict, compare=False)
+
+    def __call__(self) -> Workshop:
+        """Open it."""
+        settings = self.settings
+        configure_logging(settings.log_level)
+        store = TraceStore(self.traces, artefact_bytes=settings.trace_artefact_bytes)
+        registry = registry_of(settings, self.listings, self.folders)
+        return workshop_of(settings, registry, catalogue_of(settings), store, capacity=MODELS_KEPT)

@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from functools import partial
 
 import pytest
 from measurement_tables import Proportional, Row, registry_of, table_of
@@ -23,7 +22,7 @@ from nodewise.rpc.calls import Call
 from nodewise.rpc.evaluations import Evaluations, backtest
 from nodewise.rpc.long_call import Workshop
 from nodewise.rpc.wire_configurations import write_configurations
-from nodewise.runtime.compute.pool import ComputePool
+from nodewise.runtime.compute.pool import ComputePool, Equipped, Tools
 from nodewise.runtime.compute.threads import ThreadHand
 from nodewise_protos.v1beta1 import evaluation_service_pb2 as pb
 
@@ -39,7 +38,7 @@ class Service:
             traces=TraceLoader(TraceStore(), {}),
             limits=Limits(**limits),
         )
-        self.pool = ComputePool(partial(ThreadHand, self.workshop), 2)
+        self.pool = Equipped(ComputePool(ThreadHand, 2), Tools(self.workshop))
 
     async def backtest(self, request: pb.BacktestRequest) -> AsyncIterator[pb.BacktestResponse]:
         behaviour = Evaluations(self.pool).backtest(request, CALL)
@@ -118,7 +117,7 @@ async def test_a_stream_that_is_closed_stops_before_the_next_job() -> None:
     await asyncio.to_thread(estimator.entered.wait)
     await stream.aclose()
     estimator.gate.release(3)
-    await service.pool.close()
+    await service.pool.pool.close()
     assert estimator.assessed == 1
 
 
@@ -135,7 +134,7 @@ async def test_a_call_that_is_cancelled_stops_before_the_next_job() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     estimator.gate.release(3)
-    await service.pool.close()
+    await service.pool.pool.close()
     assert estimator.assessed == 1
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
+from nodewise_cli.commands.generations import add_to
 from nodewise_cli.commands.options import ONE_MINUTE, AsJson, Call, Commands
 from nodewise_cli.console import print_json, say
 from nodewise_cli.scaffold import KINDS, scaffolded
@@ -33,6 +34,9 @@ def list_plugins(context: typer.Context, call: Call = ONE_MINUTE) -> None:
     call.tell(
         lambda entries: {"plugins": entries}, _show, [*map(_entry, listed.plugins), *map(_entry, listed.problems)]
     )
+
+
+add_to(plugins)
 
 
 def _show(entries: list[dict[str, Any]]) -> None:

@@ -338,6 +338,39 @@ class AsyncClient(AsyncCalls):
         """What jobs keep of their solo speed on one device, set by set, and whether sharing is worth it."""
         return await self._unary(request, values.PredictSharingResponse, timeout_s)
 
+    # --- generations of plugins ------------------------------------------------------------------------------------
+
+    async def list_generations(
+        self, request: values.ListGenerationsRequest | None = None, *, timeout_s: float | None = None
+    ) -> values.ListGenerationsResponse:
+        """Sets of plugins that are served together, the newest first, and who serves whom; a page of them."""
+        asked = request or values.ListGenerationsRequest()
+        return await self._unary(asked, values.ListGenerationsResponse, timeout_s)
+
+    async def reload(
+        self, request: values.ReloadRequest | None = None, *, timeout_s: float | None = None
+    ) -> values.ReloadResponse:
+        """Let another generation take over, once it was tried: the one that waits, is named, or is installed by now."""
+        return await self._unary(request or values.ReloadRequest(), values.ReloadResponse, timeout_s)
+
+    async def set_canary(
+        self, request: values.SetCanaryRequest, *, timeout_s: float | None = None
+    ) -> values.SetCanaryResponse:
+        """Let a generation answer a share of the jobs, once it was tried."""
+        return await self._unary(request, values.SetCanaryResponse, timeout_s)
+
+    async def promote(self, *, timeout_s: float | None = None) -> values.PromoteResponse:
+        """Let the canary answer all jobs."""
+        return await self._unary(values.PromoteRequest(), values.PromoteResponse, timeout_s)
+
+    async def rollback(self, *, timeout_s: float | None = None) -> values.RollbackResponse:
+        """End the canary; without one, return to the generation that was stable before."""
+        return await self._unary(values.RollbackRequest(), values.RollbackResponse, timeout_s)
+
+    async def list_plugin_states(self, *, timeout_s: float | None = None) -> values.ListPluginStatesResponse:
+        """How the plugins of every track fare in the process that answers."""
+        return await self._unary(values.ListPluginStatesRequest(), values.ListPluginStatesResponse, timeout_s)
+
     # --- the server ------------------------------------------------------------------------------------------------
 
     async def health(self, service: str = "", *, timeout_s: float | None = None) -> HealthStatus:

@@ -12,8 +12,10 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Fidelity, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
+from nodewise.estimation.answer.alone import Alone
 from nodewise.estimation.answer.assembly import assembled
 from nodewise.estimation.answer.goodput import Candidates, candidates_of
+from nodewise.estimation.answer.kept import Kept
 from nodewise.estimation.answer.prediction import predicted
 from nodewise.estimation.choice.chooser import Chooser
 from nodewise.estimation.estimators.estimators import Estimators
@@ -22,7 +24,7 @@ from nodewise.estimation.fit.models import Models, evidence_of
 from nodewise.estimation.lessons.calibration import Calibration
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.lessons.trials import Predict
-from nodewise.estimation.question import Answer, Basis, Freshness, Question, Terms
+from nodewise.estimation.question import Answer, Basis, Freshness, Question
 from nodewise.estimation.resolution import MAX_WORKERS, Resolution
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue, Prior
@@ -82,6 +84,10 @@ class Answers:
         Does work that no answer waits for, soon and elsewhere; None = nothing is begun that nobody waits for.
     fallbacks : sequence of str
         Who stands in for an estimator that is named and cannot answer, in this order.
+    kept : Kept or None
+        Models and trials that others of this process may share; None = nobody does.
+    generation, track : str
+        Of the plugins, as bases name them; "" = a digest of the registry, and the only track.
     """
 
     def __init__(
@@ -97,14 +103,24 @@ class Answers:
         traces: Callable[[Profile], Sequence[Trace]] | None = None,
         ahead: Callable[[Callable[[], None]], None] | None = None,
         fallbacks: Sequence[str] = (),
+        kept: Kept | None = None,
+        generation: str = "",
+        track: str = "",
     ) -> None:
-        self.estimators = Estimators(registry, catalogue or Catalogue())
-        self._generation = registry.generation
+        kept = kept or Kept.of(capacity)
+        self.estimators = Estimators(registry, catalogue or Catalogue(), kept.built_on)
+        self._generation, self._track = generation or registry.generation, track
         self._resolution = Resolution(max_workers, capacity)
         self._models = Models(
-            self.estimators, self._resolution, capacity=capacity, clock=clock or SystemClock(), traces=traces
+            self.estimators,
+            self._resolution,
+            capacity=capacity,
+            kept=kept.models,
+            clock=clock or SystemClock(),
+            traces=traces,
         )
-        self._chooser = Chooser(self.estimators, self.alone, fallbacks)
+        self._alone = Alone(self.estimators, self._models, self._resolution)
+        self._chooser = Chooser(self.estimators, self._alone.asking, fallbacks, kept.trials)
         self._lessons = Lessons(dict(priors or {}), dict(calibrations or {}))
         self._ready: LruCache[tuple[object, ...], tuple[Configurations, Fitted, Basis]] = LruCache(capacity)
         self._predictions: LruCache[tuple[object, ...], Predictions] = LruCache(KEPT_ROWS)
@@ -228,22 +244,8 @@ class Answers:
         return self._fitted(question)[1]
 
     def alone(self, name: str) -> Predict:
-        """A way of asking one estimator about a profile, whatever else is loaded; nothing of it is kept.
-
-        For trials, of which there are many: of an answer they take what is predicted, and no more is made.
-        """
-        terms = Terms(estimator=name)
-
-        def predict(profile: Profile, configurations: Configurations) -> Predictions:
-            rows = self.resolve(profile, configurations)
-            assessment = self.estimators.assessed(name, profile, rows, terms.options)
-            if assessment.refusal is not None:
-                raise NodewiseError.refused(assessment.refusal)
-            fitted = self._models.tried(profile, name, terms.options.seed, self._lessons)
-            question = Question(profile=profile, configurations=configurations, terms=terms)
-            return predicted(self.estimators, fitted, rows, question)
-
-        return predict
+        """A way of asking one estimator about a profile, whatever else is loaded; nothing of it is kept."""
+        return self._alone.asking(name, self._lessons)
 
     def resolve(self, profile: Profile, configurations: Configurations) -> Configurations:
         """The configurations with everything filled in that the profile's evidence tells.
@@ -324,7 +326,11 @@ class Answers:
         """What an answer rests on, with the digest of all of it; the same is one object."""
         options = question.terms.options
         key = (fitted, options.seed, options.fidelity, options.simulated_steps, question.terms.coverage)
-        return self._bases.kept(key, lambda: replace(with_digest(fitted, key[1:]), generation=self._generation))
+
+        def stated() -> Basis:
+            return replace(with_digest(fitted, key[1:]), generation=self._generation, track=self._track)
+
+        return self._bases.kept(key, stated)
 
     def _at_hand(self, question: Question, configurations: Configurations) -> bool:
         """Whether nothing would have to be tried or fitted."""

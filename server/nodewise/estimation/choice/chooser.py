@@ -18,7 +18,7 @@ from nodewise.hosting.calls import PluginError, UnavailableError
 from nodewise.plugin import Assessment
 from nodewise.ports.cache import KEPT_ROWS, LruCache
 
-__all__ = ["Choice", "Chooser"]
+__all__ = ["KEPT_TRIALS", "Choice", "Chooser"]
 
 QUICK: Final = "quick"
 """What an estimator whose fits cost next to nothing lists among its capabilities: it is tried before the others."""
@@ -59,20 +59,26 @@ class Chooser:
     ----------
     estimators : Estimators
     predict : callable
-        From an estimator's name to a way of asking it alone; what it answers is checked.
+        From an estimator's name and what was learned to a way of asking it alone; what it answers is checked.
     fallbacks : sequence of str
         Who answers in place of an estimator that is named and cannot, where the question allows it: the first that
         can. Those that are not loaded are passed over. Empty, or none of them can = as if nobody had been named.
+    trials : LruCache or None
+        Estimators' trials on jobs; other generations of the same estimators may share it.
     """
 
     def __init__(
-        self, estimators: Estimators, predict: Callable[[str], Predict], fallbacks: Sequence[str] = ()
+        self,
+        estimators: Estimators,
+        predict: Callable[[str, Lessons], Predict],
+        fallbacks: Sequence[str] = (),
+        trials: LruCache[tuple[object, ...], tuple[Trial, ...]] | None = None,
     ) -> None:
         self._fallbacks = fallbacks
         self._estimators = estimators
         self._predict = predict
         self._choices: LruCache[tuple[object, ...], Choice] = LruCache(KEPT_ROWS)
-        self._trials: LruCache[tuple[object, ...], tuple[Trial, ...]] = LruCache(KEPT_TRIALS)
+        self._trials = LruCache(KEPT_TRIALS) if trials is None else trials
 
     def choose(
         self, question: Question, configurations: Configurations, lessons: Lessons, *, may_try: bool
@@ -229,8 +235,9 @@ class Chooser:
             if not held:
                 continue
             for name in names:
-                key = (profile.digest, mode, name, lessons.version(self._estimators.named(name)))
-                trials = self._trials.get(key) if profile.digest else None
+                about = (profile.digest, mode, name, lessons.version(self._estimators.named(name)))
+                provenance = self._estimators.provenance
+                trials = self._trials.get((*about, provenance.of(name))) if profile.digest else None
                 if trials is None:
                     if question.terms.freshness == Freshness.CACHED_ONLY:
                         raise NodewiseError(
@@ -240,11 +247,11 @@ class Chooser:
                         )
                     if not may_try:
                         return None
-                    predict = self._predict(name)
+                    predict = self._predict(name, lessons)
                     made = (each.tried(predict) for each in held)
                     trials = tuple(trial for trial in made if trial is not None)
                     if profile.digest:
-                        self._trials.put(key, trials)
+                        self._trials.put((*about, provenance.of(name)), trials)
                 found[name] += trials
         return found
 

@@ -12,6 +12,7 @@ from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.estimation.estimators.check import checked
+from nodewise.estimation.estimators.provenance import Provenance
 from nodewise.estimation.estimators.shown import Shown, shown_to
 from nodewise.estimation.question import AUTO
 from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call
@@ -31,11 +32,16 @@ class Estimators:
     registry : Registry
     catalogue : Catalogue
         What estimators may know of devices and links.
+    built_on : mapping or None
+        As :class:`Provenance` has it: given where other generations of the same estimators answer beside these.
     """
 
-    def __init__(self, registry: Registry, catalogue: Catalogue) -> None:
+    def __init__(
+        self, registry: Registry, catalogue: Catalogue, built_on: dict[str, frozenset[str]] | None = None
+    ) -> None:
         self.registry = registry
         self.catalogue = catalogue
+        self.provenance = Provenance(registry, catalogue, {} if built_on is None else built_on)
         self.all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
         self.epoch = 0
         """Another number after each change of who is left alone."""

@@ -39,7 +39,7 @@ class MixturePart:
 
 @dataclass(frozen=True, slots=True)
 class ModelKey:
-    """Everything that a fitted model depends on, besides the catalogue."""
+    """Everything that a fitted model depends on; ``provenance`` as in :class:`Provenance`."""
 
     digest: str
     estimator: str
@@ -47,6 +47,7 @@ class ModelKey:
     prior_id: str
     calibration_id: str
     seed: int
+    provenance: str
 
 
 def mixture_of(parts: tuple[MixturePart, ...], choice: str, notices: tuple[Notice, ...] = ()) -> Fitted:

@@ -41,8 +41,8 @@ def evidence_of(profile: Profile) -> Configurations | None:
 class Models:
     """Fitted models, each kept under everything that it depends on.
 
-    That is: the profile's digest, the estimator and its version, its prior and calibration, and the seed. A profile
-    without a digest is fitted anew for every question.
+    That is: the profile's digest, the estimator, its version and whose code it is, its prior and calibration, and the
+    seed. A profile without a digest is fitted anew for every question.
 
     Parameters
     ----------
@@ -50,7 +50,9 @@ class Models:
     resolution : Resolution
         Of the configurations that a fit asks other estimators about.
     capacity : int
-        Models that are kept, least recently used dropped first.
+        Statements about models that are kept, least recently used dropped first.
+    kept : LruCache
+        Models; other generations of the same estimators may share it.
     traces : callable or None
         Reads the traces that a profile names; None = none can be read here.
     """
@@ -61,6 +63,7 @@ class Models:
         resolution: Resolution,
         *,
         capacity: int,
+        kept: LruCache[ModelKey, Fitted],
         clock: Clock,
         traces: Callable[[Profile], Sequence[Trace]] | None,
     ) -> None:
@@ -69,7 +72,7 @@ class Models:
         self._clock = clock
         self._traces = traces
         self._flights = Flights()
-        self._kept: LruCache[ModelKey, Fitted] = LruCache(capacity)
+        self._kept = kept
         self._failed: LruCache[ModelKey, tuple[PluginError, float]] = LruCache(capacity)
         self._stated: LruCache[tuple[object, ...], Fitted] = LruCache(capacity)
 
@@ -123,7 +126,10 @@ class Models:
         assessment = self.estimators.assessed(estimator, profile, configurations, Options(seed=seed))
         if assessment.refusal is not None:
             raise NodewiseError.refused(assessment.refusal)
-        return self._model(profile, self._key(profile, estimator, seed, lessons), lessons).model
+        model = self._model(profile, self._key(profile, estimator, seed, lessons), lessons).model
+        for key in chain:
+            self.estimators.provenance.builds(key.estimator, estimator)
+        return model
 
     def traces_of(self, profile: Profile) -> Sequence[Trace]:
         """The traces that a profile names, read.
@@ -172,7 +178,9 @@ class Models:
 
     def _key(self, profile: Profile, name: str, seed: int, lessons: Lessons) -> ModelKey:
         version, prior_id = lessons.version(self.estimators.named(name))
-        return ModelKey(profile.digest, name, version, prior_id, lessons.calibration(name).calibration_id, seed)
+        calibration_id = lessons.calibration(name).calibration_id
+        provenance = self.estimators.provenance.of(name)
+        return ModelKey(profile.digest, name, version, prior_id, calibration_id, seed, provenance)
 
     def _model(self, profile: Profile, key: ModelKey, lessons: Lessons) -> Fitted:
         """A model, kept from now on if its profile has a digest."""
@@ -181,7 +189,12 @@ class Models:
 
         def fit() -> Fitted:
             # Somebody may have put it there since the caller looked.
-            return self._kept.kept(key, lambda: self._fit(profile, key, lessons))
+            found = self._kept.get(key)
+            if found is None:
+                found = self._fit(profile, key, lessons)
+                # Only its fit shows on which others a model builds.
+                self._kept.put(replace(key, provenance=self.estimators.provenance.of(key.estimator)), found)
+            return found
 
         known = self._kept.get(key)
         if known is not None:

@@ -49,6 +49,8 @@ class Host:
     limits : HostLimits
     known : pair of lists or None
         The listing, where another process has it already: this host starts when it is first asked something.
+    folder : str
+        Where its modules lie, if not among those of this process: two versions live side by side in two folders.
     """
 
     def __init__(
@@ -57,7 +59,9 @@ class Host:
         entry_points: tuple[tuple[str, str], ...],
         limits: HostLimits,
         known: Listing | None = None,
+        folder: str = "",
     ) -> None:
+        self._folder = folder
         self.distribution = distribution
         self._entry_points = entry_points
         self._limits = limits
@@ -87,7 +91,7 @@ class Host:
         """Start the process without waiting for it, so that several start at the same time."""
         with self._turn:
             if self._life is None and self._known is None and not self._closed:
-                self._life = started(self.distribution, self._limits.call_budget_s)
+                self._life = started(self.distribution, self._limits.call_budget_s, self._folder)
 
     def listing(self) -> Listing:
         """Records and problems, as plain values; starts the host unless it runs.
@@ -136,7 +140,7 @@ class Host:
         if life is None or life.ended:
             if life is not None:
                 life.kill()  # what it forked may live
-            life = self._life = started(self.distribution, self._limits.call_budget_s)
+            life = self._life = started(self.distribution, self._limits.call_budget_s, self._folder)
         self._generation += 1
         self._loaded = False
         self._sending.begin()

@@ -37,13 +37,15 @@ class Life:
     process : Popen
         Leader of a session of its own.
     pipe : Pipe
+    folder : str
+        Where it looks for modules before all else; "" = where this process looks.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], pipe: Pipe) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], pipe: Pipe, folder: str = "") -> None:
         self._process = process
         self.pipe = pipe
         self.pid = process.pid
-        self.paths = [path or str(Path.cwd()) for path in sys.path]
+        self.paths = [*filter(None, [folder]), *(path or str(Path.cwd()) for path in sys.path)]
         self._gone = os.pidfd_open(process.pid)
         self._socket = pipe.socket.fileno()
         # Children that a plugin forked hold the socket open: only the process itself tells that it has ended.
@@ -104,7 +106,7 @@ _starters: dict[int, ThreadPoolExecutor] = {}
 _lock = threading.Lock()
 
 
-def started(distribution: str, send_s: float) -> Life:
+def started(distribution: str, send_s: float, folder: str = "") -> Life:
     """A process that waits to be told what to load.
 
     Started by a thread that lives as long as this process: a host ends with the thread that started it.
@@ -113,15 +115,17 @@ def started(distribution: str, send_s: float) -> Life:
     ----------
     send_s : float
         Seconds that it may leave what is sent to it unread.
+    folder : str
+        As of :class:`Life`.
     """
     with _lock:
         starter = _starters.get(os.getpid())
         if starter is None:
             starter = _starters[os.getpid()] = ThreadPoolExecutor(1, thread_name_prefix="nodewise-host-starter")
-    return starter.submit(_start, distribution, send_s).result()
+    return starter.submit(_start, distribution, send_s, folder).result()
 
 
-def _start(distribution: str, send_s: float) -> Life:
+def _start(distribution: str, send_s: float, folder: str) -> Life:
     ours, theirs = socket.socketpair()
     with theirs:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(_OWN)}
@@ -141,4 +145,4 @@ def _start(distribution: str, send_s: float) -> Life:
     process.stdout.close()
     process.stderr.close()
     ours.settimeout(send_s)
-    return Life(process, Pipe(ours))
+    return Life(process, Pipe(ours), folder)

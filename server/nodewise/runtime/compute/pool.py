@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import structlog
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.ports.compute import Work
+from nodewise.rpc.long_call import Workshop
 
-__all__ = ["MOST_WAITING", "ComputePool", "Hand", "HandLostError"]
+__all__ = ["MOST_WAITING", "ComputePool", "Equipped", "Hand", "HandLostError", "Tools"]
 
 _log = structlog.get_logger(__name__)
 
@@ -24,6 +26,23 @@ class HandLostError(Exception):
     """What did the work is gone; the text says how."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Tools:
+    """What work is done with, in this process and in others.
+
+    Attributes
+    ----------
+    workshop : Workshop
+        Of this process.
+    opening : callable or None
+        Makes the same in another process: a value that can be pickled, equal where it makes the same. None = only
+        threads of this process can.
+    """
+
+    workshop: Workshop
+    opening: Callable[[], Workshop] | None = None
+
+
 class Hand(Protocol):
     """Does one piece of work at a time."""
 
@@ -32,7 +51,7 @@ class Hand(Protocol):
         """Whether its work has ended, or it was given none."""
         ...
 
-    async def give(self, work: Work[Any], argument: Any, end_s: float) -> None:
+    async def give(self, work: Work[Any], argument: Any, end_s: float, tools: Tools) -> None:
         """Have it begin. Raises as :meth:`receive`."""
         ...
 
@@ -62,7 +81,7 @@ class Hand(Protocol):
 
 
 class ComputePool:
-    """Implements Compute.
+    """What Compute needs, but for the tools: see :class:`Equipped`.
 
     Parameters
     ----------
@@ -85,11 +104,13 @@ class ComputePool:
         """Replaced, and not at their end yet."""
         self._ending: set[asyncio.Task[None]] = set()
 
-    async def run(self, work: Work[Any], argument: Any, end_s: float, late_s: float) -> AsyncGenerator[bytes, None]:
-        """As the port says."""
+    async def run(
+        self, work: Work[Any], argument: Any, end_s: float, late_s: float, tools: Tools
+    ) -> AsyncGenerator[bytes, None]:
+        """As the port says, with these tools."""
         hand = await self._taken(late_s)
         try:
-            await _before(late_s, hand.give(work, argument, end_s))
+            await _before(late_s, hand.give(work, argument, end_s, tools))
             while (message := await _before(late_s, hand.receive())) is not None:
                 yield message
         except HandLostError as error:
@@ -142,6 +163,18 @@ class ComputePool:
         if self._ending:
             await asyncio.wait(self._ending)
         await asyncio.gather(*(asyncio.to_thread(hand.close) for hand in (*self._hands, *self._lost)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Equipped:
+    """Implements Compute: the pool's hands, with the tools of one generation of plugins."""
+
+    pool: ComputePool
+    tools: Tools
+
+    def run(self, work: Work[Workshop], argument: Any, end_s: float, late_s: float) -> AsyncGenerator[bytes, None]:
+        """As the port says."""
+        return self.pool.run(work, argument, end_s, late_s, self.tools)
 
 
 async def _before(late_s: float, awaited: Any) -> Any:

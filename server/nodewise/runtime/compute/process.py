@@ -17,6 +17,7 @@ from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError
 from nodewise.ports.compute import LongRun
 from nodewise.rpc.long_call import Workshop
+from nodewise.runtime.compute.recent import Recent
 from nodewise.runtime.processes import settle
 
 __all__ = ["Frame", "serve"]
@@ -29,20 +30,22 @@ class Frame:
     """First byte of what is sent back."""
 
     READY: Final = b"o"
-    """The workshop is open: sent once, before anything else."""
+    """The workshop is open: sent once for each, before anything else of its first work."""
     MESSAGE: Final = b"m"
     DONE: Final = b"d"
     REFUSED: Final = b"r"
     FAILED: Final = b"f"
 
 
-def serve(pipe: Connection, opening: Callable[[], Workshop], gone: c_int64) -> None:
-    """Work until the pipe ends.
+WORKSHOPS: Final = 2
+"""Workshops that are kept, each with its caches: of the generation that serves, and of one that is tried beside it."""
+
+
+def serve(pipe: Connection, gone: c_int64) -> None:
+    """Work until the pipe ends, with workshops that stay from one piece of work to the next.
 
     Parameters
     ----------
-    opening : callable
-        Makes the workshop, with caches that stay from one piece of work to the next.
     gone : c_int64
         Shared: number of the last piece of work that nobody waits for any more.
     """
@@ -50,21 +53,27 @@ def serve(pipe: Connection, opening: Callable[[], Workshop], gone: c_int64) -> N
     # Told together with its parent, which drains first and then ends the pipe.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.nice(NICENESS)
-    workshop = opening()
-    gc.collect()
-    gc.freeze()
+    workshops: Recent[Callable[[], Workshop], Workshop] = Recent(WORKSHOPS)
     try:
-        pipe.send_bytes(Frame.READY)
         while True:
-            pipe.send_bytes(_done(pipe, workshop, gone, pipe.recv_bytes()))
+            pipe.send_bytes(_done(pipe, workshops, gone, pipe.recv_bytes()))
     except (EOFError, OSError):
         return
 
 
-def _done(pipe: Connection, workshop: Workshop, gone: c_int64, data: bytes) -> bytes:
-    """Do a piece of work; the frame that ends it."""
+def _done(pipe: Connection, workshops: Recent[Callable[[], Workshop], Workshop], gone: c_int64, data: bytes) -> bytes:
+    """Do a piece of work; the frame that ends it. What keeps a workshop from opening ends the process."""
+    opening = pickle.loads(data)  # noqa: S301  # from the parent, as all that comes
+    given = pipe.recv_bytes()
+    workshop = workshops.get(opening)
+    if workshop is None:
+        workshop = opening()
+        gc.collect()
+        gc.freeze()
+        pipe.send_bytes(Frame.READY)
+    workshops.put(opening, workshop)
     try:
-        number, work, argument, end_s, news = pickle.loads(data)  # noqa: S301  # from the parent
+        number, work, argument, end_s, news = pickle.loads(given)  # noqa: S301
         if news is not None:
             workshop.answers.adopt(*news)
         budget = Budget(end_s - time.monotonic(), ended=lambda: gone.value >= number)

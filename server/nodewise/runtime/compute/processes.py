@@ -15,9 +15,9 @@ import structlog
 from nodewise.domain.errors import NodewiseError
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.ports.compute import Work
-from nodewise.rpc.long_call import Workshop
-from nodewise.runtime.compute.pool import HandLostError
-from nodewise.runtime.compute.process import Frame, serve
+from nodewise.runtime.compute.pool import HandLostError, Tools
+from nodewise.runtime.compute.process import WORKSHOPS, Frame, serve
+from nodewise.runtime.compute.recent import Recent
 from nodewise.runtime.processes import CONTEXT, Child, started
 
 __all__ = ["PATIENCE_S", "ProcessHand", "WorkFailedError"]
@@ -39,18 +39,12 @@ class ProcessHand:
 
     Values travel pickled (arrays stay read-only), messages as bytes. Nothing is sent but while work is done.
 
-    Parameters
-    ----------
-    opening : callable
-        Makes the workshop there; can be pickled.
-    lessons : callable
-        What the serving process has learned: sent along whenever it is not what was sent before.
+    What the serving process has learned is sent along whenever it is not what was sent before for the same workshop.
     """
 
-    def __init__(self, opening: Callable[[], Workshop], lessons: Callable[[], Lessons]) -> None:
-        self._opening = opening
-        self._lessons = lessons
-        self._sent: Lessons | None = None
+    def __init__(self) -> None:
+        self._sent: Recent[Any, Lessons] = Recent(WORKSHOPS)
+        """The workshops that the process has, with what was sent for each; it forgets them in the same order."""
         self._child: Child | None = None
         self._ready = False
         # Writing and reading block: in a thread, one after the other.
@@ -61,33 +55,36 @@ class ProcessHand:
         """Number of the last piece of work that nobody waits for any more; the process looks at it."""
         self.idle = True
 
-    async def give(self, work: Work[Any], argument: Any, end_s: float) -> None:
+    async def give(self, work: Work[Any], argument: Any, end_s: float, tools: Tools) -> None:
         """As the protocol says."""
-        lessons = self._lessons()
+        lessons = tools.workshop.answers.lessons
         if self._child is None or not self._child.process.is_alive():
-            self._sent = None
-        news = None if lessons is self._sent else (lessons.priors, lessons.calibrations)
+            self._sent.clear()
+        sent = self._sent.get(tools.opening)
+        news = None if lessons is sent else (lessons.priors, lessons.calibrations)
+        self._ready = sent is not None
         self._number += 1
         self.idle = False
-        giving = self._in_thread(self._give, (self._number, work, argument, end_s, news))
+        giving = self._in_thread(self._give, tools.opening, (self._number, work, argument, end_s, news))
         try:
             await asyncio.shield(giving)
         except OSError as error:
             raise HandLostError(f"it could not be given work: {error}") from None
-        self._sent = lessons
+        self._sent.put(tools.opening, lessons)
 
-    def _give(self, given: tuple[Any, ...]) -> None:
+    def _give(self, opening: object, given: tuple[Any, ...]) -> None:
         try:
-            data = pickle.dumps(given, protocol=5)
+            data = pickle.dumps(opening), pickle.dumps(given, protocol=5)
         except Exception:
             self.idle = True
             raise
         if self._child is None or not self._child.process.is_alive():
             self.close()
-            child = self._child = started(serve, self._opening, self._gone, name="nodewise-compute")
+            child = self._child = started(serve, self._gone, name="nodewise-compute")
             atexit.register(child.process.kill)  # multiprocessing would wait for it
             _log.info("compute_started", pid=child.process.pid)
-        self._child.pipe.send_bytes(data)
+        for each in data:
+            self._child.pipe.send_bytes(each)
 
     async def receive(self) -> bytes | None:
         """As the protocol says."""

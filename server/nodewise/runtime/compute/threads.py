@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from nodewise.domain.budget import Budget
 from nodewise.ports.compute import LongRun, Work
+from nodewise.rpc.long_call import Workshop
+from nodewise.runtime.compute.pool import Tools
 
 __all__ = ["ThreadHand"]
 
@@ -19,21 +21,14 @@ ENDING_S: Final = 2.0
 
 
 class ThreadHand:
-    """Implements Hand, each piece of work in a thread of its own.
+    """Implements Hand, each piece of work in a thread of its own."""
 
-    Parameters
-    ----------
-    shared : object
-        What work works with.
-    """
-
-    def __init__(self, shared: Any) -> None:
-        self._shared = shared
+    def __init__(self) -> None:
         self._thread: threading.Thread | None = None
         self._budget = Budget()
         self.idle = True
 
-    async def give(self, work: Work[Any], argument: Any, end_s: float) -> None:
+    async def give(self, work: Work[Any], argument: Any, end_s: float, tools: Tools) -> None:
         """As the protocol says."""
         self._loop = asyncio.get_running_loop()
         self._messages: asyncio.Queue[bytes | BaseException | None] = asyncio.Queue()
@@ -41,14 +36,17 @@ class ThreadHand:
         self._budget = Budget(end_s - time.monotonic())
         self.idle = False
         self._thread = threading.Thread(
-            target=self._do, args=(work, argument), name=f"nodewise-{work.__name__.strip('_')}", daemon=True
+            target=self._do,
+            args=(work, argument, tools.workshop),
+            name=f"nodewise-{work.__name__.strip('_')}",
+            daemon=True,
         )
         self._thread.start()
 
-    def _do(self, work: Work[Any], argument: Any) -> None:
+    def _do(self, work: Work[Any], argument: Any, workshop: Workshop) -> None:
         end: BaseException | None = None
         try:
-            LongRun(self._budget, self._put).do(work, self._shared, argument)
+            LongRun(self._budget, self._put).do(work, workshop, argument)
         except BaseException as error:  # noqa: BLE001  # told to whoever waits, who knows what to make of it
             end = error
         self.idle = True

@@ -1,0 +1,260 @@
+import datetime
+
+from google.api import annotations_pb2 as _annotations_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from nodewise_protos.v1 import plugin_pb2 as _plugin_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class ReloadOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RELOAD_OUTCOME_UNSPECIFIED: _ClassVar[ReloadOutcome]
+    RELOAD_OUTCOME_TAKEN: _ClassVar[ReloadOutcome]
+    RELOAD_OUTCOME_UNCHANGED: _ClassVar[ReloadOutcome]
+    RELOAD_OUTCOME_FAILED: _ClassVar[ReloadOutcome]
+    RELOAD_OUTCOME_RESTARTING: _ClassVar[ReloadOutcome]
+RELOAD_OUTCOME_UNSPECIFIED: ReloadOutcome
+RELOAD_OUTCOME_TAKEN: ReloadOutcome
+RELOAD_OUTCOME_UNCHANGED: ReloadOutcome
+RELOAD_OUTCOME_FAILED: ReloadOutcome
+RELOAD_OUTCOME_RESTARTING: ReloadOutcome
+
+class PluginDistribution(_message.Message):
+    __slots__ = ("name", "version", "digest")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    version: str
+    digest: str
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class Generation(_message.Message):
+    __slots__ = ("number", "create_time", "why", "distributions", "catalog_digest", "trial")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    DISTRIBUTIONS_FIELD_NUMBER: _ClassVar[int]
+    CATALOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    TRIAL_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    create_time: _timestamp_pb2.Timestamp
+    why: str
+    distributions: _containers.RepeatedCompositeFieldContainer[PluginDistribution]
+    catalog_digest: str
+    trial: Trial
+    def __init__(self, number: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., why: _Optional[str] = ..., distributions: _Optional[_Iterable[_Union[PluginDistribution, _Mapping]]] = ..., catalog_digest: _Optional[str] = ..., trial: _Optional[_Union[Trial, _Mapping]] = ...) -> None: ...
+
+class Trial(_message.Message):
+    __slots__ = ("trial_time", "failures", "notices", "checks_passed_count", "checks_left_out_count", "differences")
+    TRIAL_TIME_FIELD_NUMBER: _ClassVar[int]
+    FAILURES_FIELD_NUMBER: _ClassVar[int]
+    NOTICES_FIELD_NUMBER: _ClassVar[int]
+    CHECKS_PASSED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    CHECKS_LEFT_OUT_COUNT_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCES_FIELD_NUMBER: _ClassVar[int]
+    trial_time: _timestamp_pb2.Timestamp
+    failures: _containers.RepeatedScalarFieldContainer[str]
+    notices: _containers.RepeatedScalarFieldContainer[str]
+    checks_passed_count: int
+    checks_left_out_count: int
+    differences: _containers.RepeatedCompositeFieldContainer[EstimatorDifference]
+    def __init__(self, trial_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., failures: _Optional[_Iterable[str]] = ..., notices: _Optional[_Iterable[str]] = ..., checks_passed_count: _Optional[int] = ..., checks_left_out_count: _Optional[int] = ..., differences: _Optional[_Iterable[_Union[EstimatorDifference, _Mapping]]] = ...) -> None: ...
+
+class EstimatorDifference(_message.Message):
+    __slots__ = ("estimator", "version_before", "version_after", "requests_count", "rows_count", "median_log_ratio", "largest_log_ratio", "changed_refusals_count", "failures_count", "median_seconds_before", "median_seconds_after")
+    ESTIMATOR_FIELD_NUMBER: _ClassVar[int]
+    VERSION_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_AFTER_FIELD_NUMBER: _ClassVar[int]
+    REQUESTS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    ROWS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    MEDIAN_LOG_RATIO_FIELD_NUMBER: _ClassVar[int]
+    LARGEST_LOG_RATIO_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_REFUSALS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    FAILURES_COUNT_FIELD_NUMBER: _ClassVar[int]
+    MEDIAN_SECONDS_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    MEDIAN_SECONDS_AFTER_FIELD_NUMBER: _ClassVar[int]
+    estimator: str
+    version_before: str
+    version_after: str
+    requests_count: int
+    rows_count: int
+    median_log_ratio: float
+    largest_log_ratio: float
+    changed_refusals_count: int
+    failures_count: int
+    median_seconds_before: float
+    median_seconds_after: float
+    def __init__(self, estimator: _Optional[str] = ..., version_before: _Optional[str] = ..., version_after: _Optional[str] = ..., requests_count: _Optional[int] = ..., rows_count: _Optional[int] = ..., median_log_ratio: _Optional[float] = ..., largest_log_ratio: _Optional[float] = ..., changed_refusals_count: _Optional[int] = ..., failures_count: _Optional[int] = ..., median_seconds_before: _Optional[float] = ..., median_seconds_after: _Optional[float] = ...) -> None: ...
+
+class CanaryRule(_message.Message):
+    __slots__ = ("calls_count", "failure_share", "latency_ratio", "log_ratio", "promotes")
+    CALLS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_SHARE_FIELD_NUMBER: _ClassVar[int]
+    LATENCY_RATIO_FIELD_NUMBER: _ClassVar[int]
+    LOG_RATIO_FIELD_NUMBER: _ClassVar[int]
+    PROMOTES_FIELD_NUMBER: _ClassVar[int]
+    calls_count: int
+    failure_share: float
+    latency_ratio: float
+    log_ratio: float
+    promotes: bool
+    def __init__(self, calls_count: _Optional[int] = ..., failure_share: _Optional[float] = ..., latency_ratio: _Optional[float] = ..., log_ratio: _Optional[float] = ..., promotes: bool = ...) -> None: ...
+
+class Canary(_message.Message):
+    __slots__ = ("generation", "share", "rule")
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    share: float
+    rule: CanaryRule
+    def __init__(self, generation: _Optional[int] = ..., share: _Optional[float] = ..., rule: _Optional[_Union[CanaryRule, _Mapping]] = ...) -> None: ...
+
+class WorkerState(_message.Message):
+    __slots__ = ("process_id", "stable_generation", "canary_generation", "problem")
+    PROCESS_ID_FIELD_NUMBER: _ClassVar[int]
+    STABLE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    CANARY_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    process_id: int
+    stable_generation: int
+    canary_generation: int
+    problem: str
+    def __init__(self, process_id: _Optional[int] = ..., stable_generation: _Optional[int] = ..., canary_generation: _Optional[int] = ..., problem: _Optional[str] = ...) -> None: ...
+
+class Tracks(_message.Message):
+    __slots__ = ("stable_generation", "canary", "candidate_generation", "previous_generations", "workers")
+    STABLE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    CANARY_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_GENERATIONS_FIELD_NUMBER: _ClassVar[int]
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
+    stable_generation: int
+    canary: Canary
+    candidate_generation: int
+    previous_generations: _containers.RepeatedScalarFieldContainer[int]
+    workers: _containers.RepeatedCompositeFieldContainer[WorkerState]
+    def __init__(self, stable_generation: _Optional[int] = ..., canary: _Optional[_Union[Canary, _Mapping]] = ..., candidate_generation: _Optional[int] = ..., previous_generations: _Optional[_Iterable[int]] = ..., workers: _Optional[_Iterable[_Union[WorkerState, _Mapping]]] = ...) -> None: ...
+
+class ListGenerationsRequest(_message.Message):
+    __slots__ = ("page_size", "page_token")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListGenerationsResponse(_message.Message):
+    __slots__ = ("generations", "next_page_token", "tracks")
+    GENERATIONS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    TRACKS_FIELD_NUMBER: _ClassVar[int]
+    generations: _containers.RepeatedCompositeFieldContainer[Generation]
+    next_page_token: str
+    tracks: Tracks
+    def __init__(self, generations: _Optional[_Iterable[_Union[Generation, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., tracks: _Optional[_Union[Tracks, _Mapping]] = ...) -> None: ...
+
+class ReloadRequest(_message.Message):
+    __slots__ = ("generation",)
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    def __init__(self, generation: _Optional[int] = ...) -> None: ...
+
+class ReloadResponse(_message.Message):
+    __slots__ = ("outcome", "generation", "generation_before", "trial", "tracks")
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    TRIAL_FIELD_NUMBER: _ClassVar[int]
+    TRACKS_FIELD_NUMBER: _ClassVar[int]
+    outcome: ReloadOutcome
+    generation: int
+    generation_before: int
+    trial: Trial
+    tracks: Tracks
+    def __init__(self, outcome: _Optional[_Union[ReloadOutcome, str]] = ..., generation: _Optional[int] = ..., generation_before: _Optional[int] = ..., trial: _Optional[_Union[Trial, _Mapping]] = ..., tracks: _Optional[_Union[Tracks, _Mapping]] = ...) -> None: ...
+
+class SetCanaryRequest(_message.Message):
+    __slots__ = ("generation", "share", "rule")
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    share: float
+    rule: CanaryRule
+    def __init__(self, generation: _Optional[int] = ..., share: _Optional[float] = ..., rule: _Optional[_Union[CanaryRule, _Mapping]] = ...) -> None: ...
+
+class SetCanaryResponse(_message.Message):
+    __slots__ = ("outcome", "generation", "trial", "tracks")
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    TRIAL_FIELD_NUMBER: _ClassVar[int]
+    TRACKS_FIELD_NUMBER: _ClassVar[int]
+    outcome: ReloadOutcome
+    generation: int
+    trial: Trial
+    tracks: Tracks
+    def __init__(self, outcome: _Optional[_Union[ReloadOutcome, str]] = ..., generation: _Optional[int] = ..., trial: _Optional[_Union[Trial, _Mapping]] = ..., tracks: _Optional[_Union[Tracks, _Mapping]] = ...) -> None: ...
+
+class PromoteRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PromoteResponse(_message.Message):
+    __slots__ = ("generation", "tracks")
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    TRACKS_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    tracks: Tracks
+    def __init__(self, generation: _Optional[int] = ..., tracks: _Optional[_Union[Tracks, _Mapping]] = ...) -> None: ...
+
+class RollbackRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class RollbackResponse(_message.Message):
+    __slots__ = ("outcome", "generation", "failures", "tracks")
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    FAILURES_FIELD_NUMBER: _ClassVar[int]
+    TRACKS_FIELD_NUMBER: _ClassVar[int]
+    outcome: ReloadOutcome
+    generation: int
+    failures: _containers.RepeatedScalarFieldContainer[str]
+    tracks: Tracks
+    def __init__(self, outcome: _Optional[_Union[ReloadOutcome, str]] = ..., generation: _Optional[int] = ..., failures: _Optional[_Iterable[str]] = ..., tracks: _Optional[_Union[Tracks, _Mapping]] = ...) -> None: ...
+
+class ListPluginStatesRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListPluginStatesResponse(_message.Message):
+    __slots__ = ("plugins", "problems")
+    PLUGINS_FIELD_NUMBER: _ClassVar[int]
+    PROBLEMS_FIELD_NUMBER: _ClassVar[int]
+    plugins: _containers.RepeatedCompositeFieldContainer[PluginState]
+    problems: _containers.RepeatedCompositeFieldContainer[_plugin_pb2.PluginProblem]
+    def __init__(self, plugins: _Optional[_Iterable[_Union[PluginState, _Mapping]]] = ..., problems: _Optional[_Iterable[_Union[_plugin_pb2.PluginProblem, _Mapping]]] = ...) -> None: ...
+
+class PluginState(_message.Message):
+    __slots__ = ("plugin", "generation", "track", "serving", "calls_count", "failures_count")
+    PLUGIN_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    TRACK_FIELD_NUMBER: _ClassVar[int]
+    SERVING_FIELD_NUMBER: _ClassVar[int]
+    CALLS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    FAILURES_COUNT_FIELD_NUMBER: _ClassVar[int]
+    plugin: _plugin_pb2.Plugin
+    generation: int
+    track: str
+    serving: bool
+    calls_count: int
+    failures_count: int
+    def __init__(self, plugin: _Optional[_Union[_plugin_pb2.Plugin, _Mapping]] = ..., generation: _Optional[int] = ..., track: _Optional[str] = ..., serving: bool = ..., calls_count: _Optional[int] = ..., failures_count: _Optional[int] = ...) -> None: ...

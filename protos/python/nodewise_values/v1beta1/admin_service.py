@@ -1,0 +1,326 @@
+"""AdminService: which plugins serve, and how others take over while calls go on.
+
+Absence, as on the whole wire: see nodewise/v1/configuration.proto.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from nodewise_values.v1.plugin import Plugin, PluginProblem
+from nodewise_values.value import Value, Word
+
+__all__ = [
+    "Canary",
+    "CanaryRule",
+    "EstimatorDifference",
+    "Generation",
+    "ListGenerationsRequest",
+    "ListGenerationsResponse",
+    "ListPluginStatesRequest",
+    "ListPluginStatesResponse",
+    "PluginDistribution",
+    "PluginState",
+    "PromoteRequest",
+    "PromoteResponse",
+    "ReloadOutcome",
+    "ReloadRequest",
+    "ReloadResponse",
+    "RollbackRequest",
+    "RollbackResponse",
+    "SetCanaryRequest",
+    "SetCanaryResponse",
+    "Tracks",
+    "Trial",
+    "WorkerState",
+]
+
+
+class ReloadOutcome(Word):
+    """What came of a call for another generation."""
+
+    TAKEN = "taken"
+    """It serves."""
+    UNCHANGED = "unchanged"
+    """Nothing differs from what serves."""
+    FAILED = "failed"
+    """It failed what it was tried with; nothing changed."""
+    RESTARTING = "restarting"
+    """What changed runs in the workers themselves: new ones are being started, one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PluginDistribution(Value):
+    """A distribution that brings plugins, as a generation has it."""
+
+    name: str = ""
+    """Name."""
+    version: str = ""
+    """Version."""
+    digest: str = ""
+    """Digest of its files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Generation(Value):
+    """What is served together."""
+
+    number: int = 0
+    """Number, from 1 upwards. 0 = what is installed with the server, before there was any."""
+    create_time: datetime | None = None
+    """When it was made. Absent = it is what is installed."""
+    why: str = ""
+    """What made it, for people."""
+    distributions: tuple[PluginDistribution, ...] = ()
+    """Distributions besides those of the server's own environment, in whose place they stand."""
+    catalog_digest: str = ""
+    """Digest of its file of devices and links. Empty = the shipped facts alone."""
+    trial: Trial | None = None
+    """What came of trying it last. Absent = it was not tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Trial(Value):
+    """What came of trying a generation beside the one that served."""
+
+    trial_time: datetime | None = None
+    """When."""
+    failures: tuple[str, ...] = ()
+    """Why it was not taken; empty = nothing speaks against it."""
+    notices: tuple[str, ...] = ()
+    """What the operator should know."""
+    checks_passed_count: int = 0
+    """Conformance checks of changed plugins that passed."""
+    checks_left_out_count: int = 0
+    """Those for which there was no time."""
+    differences: tuple[EstimatorDifference, ...] = ()
+    """How its answers to recent requests differ, by estimator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class EstimatorDifference(Value):
+    """How two generations answer the same requests."""
+
+    estimator: str = ""
+    """Estimator that was asked; "auto" = its choice."""
+    version_before: str = ""
+    """Version in the generation that served."""
+    version_after: str = ""
+    """Version in the other one."""
+    requests_count: int = 0
+    """Requests that both were asked."""
+    rows_count: int = 0
+    """Rows that both answered."""
+    median_log_ratio: float = 0.0
+    """Median over rows of |ln(throughput after / before)|."""
+    largest_log_ratio: float = 0.0
+    """Largest of them."""
+    changed_refusals_count: int = 0
+    """Rows, and whole requests, that one answered and the other refused."""
+    failures_count: int = 0
+    """Requests that the other one failed and the first did not."""
+    median_seconds_before: float = 0.0
+    """Median seconds of a request before."""
+    median_seconds_after: float = 0.0
+    """Median seconds of a request after."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CanaryRule(Value):
+    """When a canary is promoted or rolled back without a call."""
+
+    calls_count: int | None = None
+    """Calls on the canary before anything is decided. Absent = 200."""
+    failure_share: float | None = None
+    """Largest share of calls that fail by a fault of the server or a plugin, beyond the stable track's.
+
+    Absent = 0.01.
+    """
+    latency_ratio: float | None = None
+    """Largest ratio of median seconds of a call to the stable track's. Absent = 2."""
+    log_ratio: float | None = None
+    """Largest median |ln(throughput on the canary / on the stable track)| of the same questions. Absent = 0.5."""
+    promotes: bool = False
+    """Whether a canary within all bounds is promoted; else it waits for a call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Canary(Value):
+    """A generation that answers a share of the jobs."""
+
+    generation: int = 0
+    """Generation."""
+    share: float = 0.0
+    """Share of the jobs, above 0 and below 1. A job stays on its track."""
+    rule: CanaryRule | None = None
+    """Absent = only calls decide."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class WorkerState(Value):
+    """What one process of the server serves."""
+
+    process_id: int = 0
+    """Process id."""
+    stable_generation: int = 0
+    """Generation of its stable track."""
+    canary_generation: int = 0
+    """Generation of its canary. 0 = none."""
+    problem: str = ""
+    """Why it does not serve what it should. Empty = it does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Tracks(Value):
+    """Who serves whom."""
+
+    stable_generation: int = 0
+    """Generation of the default track. 0 = what is installed with the server."""
+    canary: Canary | None = None
+    """Absent = none."""
+    candidate_generation: int = 0
+    """Generation that the next Reload takes. 0 = none waits."""
+    previous_generations: tuple[int, ...] = ()
+    """Stable generations before this one, the last first."""
+    workers: tuple[WorkerState, ...] = ()
+    """Processes that have said what they serve."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ListGenerationsRequest(Value):
+    """Which generations."""
+
+    page_size: int | None = None
+    """At most this many, up to 1000. Absent = 100."""
+    page_token: str = ""
+    """From an earlier reply."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ListGenerationsResponse(Value):
+    """Generations."""
+
+    generations: tuple[Generation, ...] = ()
+    """The newest first."""
+    next_page_token: str = ""
+    """For the next page. Empty = this was the last."""
+    tracks: Tracks | None = None
+    """Who serves whom."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ReloadRequest(Value):
+    """What is to take over."""
+
+    generation: int | None = None
+    """Generation. Absent = the one that waits, else what is installed or written by now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ReloadResponse(Value):
+    """What came of it."""
+
+    outcome: ReloadOutcome | None = None
+    """Outcome."""
+    generation: int = 0
+    """Generation that was tried, or serves already."""
+    generation_before: int = 0
+    """Generation that served before."""
+    trial: Trial | None = None
+    """What trying it showed."""
+    tracks: Tracks | None = None
+    """Who serves whom now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SetCanaryRequest(Value):
+    """What is to answer a share of the jobs."""
+
+    generation: int | None = None
+    """Generation. Absent = the one that waits for a reload."""
+    share: float = 0.0
+    """Share of the jobs, above 0 and below 1."""
+    rule: CanaryRule | None = None
+    """When it is promoted or rolled back without a call. Absent = never."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SetCanaryResponse(Value):
+    """What came of it."""
+
+    outcome: ReloadOutcome | None = None
+    """TAKEN or FAILED."""
+    generation: int = 0
+    """Generation that was tried."""
+    trial: Trial | None = None
+    """What trying it showed."""
+    tracks: Tracks | None = None
+    """Who serves whom now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PromoteRequest(Value):
+    """No more to say: there is one canary at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PromoteResponse(Value):
+    """What came of it."""
+
+    generation: int = 0
+    """Generation that serves."""
+    tracks: Tracks | None = None
+    """Who serves whom now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RollbackRequest(Value):
+    """No more to say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RollbackResponse(Value):
+    """What came of it."""
+
+    outcome: ReloadOutcome | None = None
+    """TAKEN or FAILED."""
+    generation: int = 0
+    """Generation that serves."""
+    failures: tuple[str, ...] = ()
+    """Why it was not taken; empty = it was."""
+    tracks: Tracks | None = None
+    """Who serves whom now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ListPluginStatesRequest(Value):
+    """No more to say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ListPluginStatesResponse(Value):
+    """How plugins fare."""
+
+    plugins: tuple[PluginState, ...] = ()
+    """By track, kind and name."""
+    problems: tuple[PluginProblem, ...] = ()
+    """Plugins of the stable track that were left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PluginState(Value):
+    """How a plugin fares in the process that answers."""
+
+    plugin: Plugin | None = None
+    """The plugin."""
+    generation: int = 0
+    """Generation that has it."""
+    track: str = ""
+    """Track, "canary" or empty for the default one."""
+    serving: bool = False
+    """Whether it is asked: false while it fails too often, until a probe succeeds."""
+    calls_count: int = 0
+    """Calls that it was asked since it was loaded."""
+    failures_count: int = 0
+    """Those that failed."""

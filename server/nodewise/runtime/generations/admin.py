@@ -1,0 +1,214 @@
+"""AdminService: generations over the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from nodewise.domain.errors import NodewiseError, Violation
+from nodewise.rpc.calls import Call, run_in
+from nodewise.rpc.paging import page
+from nodewise.rpc.wire_plugins import write_plugin, write_plugin_problem
+from nodewise.rpc.wire_rows import timestamp
+from nodewise.runtime.generations.manifest import Generation, Rule
+from nodewise.runtime.generations.rooms import Rooms
+from nodewise.runtime.generations.serving import CANARY, Reloaded, Serving
+from nodewise.runtime.generations.trial import Trial
+from nodewise_protos.v1beta1 import admin_service_pb2 as pb
+
+__all__ = ["Administration"]
+
+AGREED_S: Final = 30.0
+"""Patience with the other processes of a server, in calls without a deadline too."""
+_WIDTH: Final = 12
+"""Digits of a number in a page's token, so that numbers sort as texts."""
+
+
+@dataclass(slots=True, eq=False)
+class Administration:
+    """Behaviours of AdminService."""
+
+    serving: Serving
+
+    async def list_generations(self, request: pb.ListGenerationsRequest, call: Call) -> pb.ListGenerationsResponse:
+        """Generations, the newest first."""
+        folder = self.serving.folder
+        found = {each.number: each for each in await run_in(None, folder.generations)}
+        highest = 10**_WIDTH
+        keys = {f"{highest - number:0{_WIDTH}d}": number for number in found}
+        names, next_token = page(sorted(keys), request)
+        return pb.ListGenerationsResponse(
+            generations=[_generation(found[keys[name]], folder.report(keys[name])) for name in names],
+            next_page_token=next_token,
+            tracks=self._tracks(),
+        )
+
+    async def reload(self, request: pb.ReloadRequest, call: Call) -> pb.ReloadResponse:
+        """Let another one take over."""
+        found = await self.serving.reload(request.generation if request.HasField("generation") else None)
+        await self._agreed(call)
+        return pb.ReloadResponse(
+            outcome=_outcome(found),
+            generation=found.number,
+            generation_before=found.before,
+            trial=_trial(found.trial),
+            tracks=self._tracks(),
+        )
+
+    async def set_canary(self, request: pb.SetCanaryRequest, call: Call) -> pb.SetCanaryResponse:
+        """Let one answer a share of the jobs."""
+        rule = _rule(request)
+        number = request.generation if request.HasField("generation") else None
+        found = await self.serving.set_canary(number, request.share, rule)
+        await self._agreed(call)
+        return pb.SetCanaryResponse(
+            outcome=_outcome(found), generation=found.number, trial=_trial(found.trial), tracks=self._tracks()
+        )
+
+    async def promote(self, request: pb.PromoteRequest, call: Call) -> pb.PromoteResponse:
+        """Let the canary answer all jobs."""
+        number = await self.serving.promote()
+        await self._agreed(call)
+        return pb.PromoteResponse(generation=number, tracks=self._tracks())
+
+    async def rollback(self, request: pb.RollbackRequest, call: Call) -> pb.RollbackResponse:
+        """End the canary, or return to the generation before."""
+        found = await self.serving.rollback()
+        await self._agreed(call)
+        return pb.RollbackResponse(
+            outcome=_outcome(found), generation=found.number, failures=found.trial.failures, tracks=self._tracks()
+        )
+
+    async def list_plugin_states(self, request: pb.ListPluginStatesRequest, call: Call) -> pb.ListPluginStatesResponse:
+        """Plugins of all tracks."""
+        tracks = self.serving.application.tracks
+        states = [state for rooms in tracks.rooms for state in _states(rooms, canary=rooms is tracks.canary)]
+        problems = [write_plugin_problem(each) for each in tracks.stable.plugged.registry.problems]
+        return pb.ListPluginStatesResponse(plugins=states, problems=problems)
+
+    async def _agreed(self, call: Call) -> None:
+        await self.serving.agreed(min(AGREED_S, call.remaining_s() / 2))
+
+    def _tracks(self) -> pb.Tracks:
+        folder = self.serving.folder
+        state = folder.state()
+        workers = [
+            pb.WorkerState(
+                process_id=pid,
+                stable_generation=told["stable"],
+                canary_generation=told["canary"],
+                problem=told["problem"],
+            )
+            for pid, told in sorted(folder.told().items())
+        ]
+        found = pb.Tracks(
+            stable_generation=state.stable,
+            candidate_generation=state.candidate,
+            previous_generations=state.previous,
+            workers=workers,
+        )
+        if state.canary is not None:
+            found.canary.generation, found.canary.share = state.canary.number, state.canary.share
+            if state.canary.rule is not None:
+                found.canary.rule.CopyFrom(_written(state.canary.rule))
+        return found
+
+
+def _generation(generation: Generation, report: dict[str, Any]) -> pb.Generation:
+    found = pb.Generation(
+        number=generation.number,
+        create_time=_time(generation.created_unix_s),
+        why=generation.why,
+        distributions=[
+            pb.PluginDistribution(name=each.name, version=each.version, digest=each.digest)
+            for each in generation.distributions
+        ],
+        catalog_digest=generation.catalogue_digest,
+    )
+    if report:
+        found.trial.CopyFrom(_trial(Trial.read(report)) or pb.Trial())
+    return found
+
+
+def _trial(trial: Trial) -> pb.Trial | None:
+    """What trying it showed; None = it was not tried."""
+    if not trial.trial_unix_s:
+        return None
+    return pb.Trial(
+        trial_time=_time(trial.trial_unix_s),
+        failures=trial.failures,
+        notices=trial.notices,
+        checks_passed_count=trial.checks_passed_count,
+        checks_left_out_count=trial.checks_left_out_count,
+        differences=[
+            pb.EstimatorDifference(**{name: getattr(each, name) for name in each.__dataclass_fields__})
+            for each in trial.differences
+        ],
+    )
+
+
+def _states(rooms: Rooms, *, canary: bool) -> list[pb.PluginState]:
+    states = []
+    for kind, records in rooms.plugged.registry.by_kind.items():
+        for loaded in records.values():
+            counted = loaded.calls.by_method().values()
+            states.append(
+                pb.PluginState(
+                    plugin=write_plugin(loaded, kind),
+                    generation=rooms.plugged.number,
+                    track=CANARY if canary else "",
+                    serving=loaded.breaker is None or loaded.breaker.closed,
+                    calls_count=sum(each.calls for each in counted),
+                    failures_count=sum(each.failures for each in counted),
+                )
+            )
+    return states
+
+
+def _rule(request: pb.SetCanaryRequest) -> Rule | None:
+    """The rule that a request states.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD, of the share too.
+    """
+    wrong = []
+    if not 0.0 < request.share < 1.0:
+        wrong.append(Violation("share", f"must be above 0 and below 1, found {request.share:g}"))
+    stated, rule = request.rule, Rule(promotes=request.rule.promotes)
+    found: dict[str, Any] = {}
+    for field, name, least in (
+        ("calls_count", "calls", 1.0),
+        ("failure_share", "most_failures", 0.0),
+        ("latency_ratio", "most_latency_ratio", 0.0),
+        ("log_ratio", "most_log_ratio", 0.0),
+    ):
+        value = getattr(stated, field) if stated.HasField(field) else getattr(rule, name)
+        if not least <= value < float("inf"):
+            wrong.append(Violation(f"rule.{field}", f"must be at least {least:g}, found {value:g}"))
+        found[name] = value
+    if wrong:
+        raise NodewiseError.invalid(wrong)
+    return Rule(**found, promotes=stated.promotes) if request.HasField("rule") else None
+
+
+def _written(rule: Rule) -> pb.CanaryRule:
+    return pb.CanaryRule(
+        calls_count=rule.calls,
+        failure_share=rule.most_failures,
+        latency_ratio=rule.most_latency_ratio,
+        log_ratio=rule.most_log_ratio,
+        promotes=rule.promotes,
+    )
+
+
+def _outcome(found: Reloaded) -> pb.ReloadOutcome:
+    outcome: pb.ReloadOutcome = getattr(pb, f"RELOAD_OUTCOME_{found.outcome.name}")
+    return outcome
+
+
+def _time(unix_s: float) -> Timestamp | None:
+    return timestamp(unix_s) if unix_s else None

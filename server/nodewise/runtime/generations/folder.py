@@ -1,0 +1,273 @@
+"""The folder of plugins: distributions, generations of them, and who serves, for all processes of a server.
+
+Whatever is complete is never changed: folders and files are written under another name first, and renamed. Changes of
+the state are made one at a time, whichever process makes them, and are on the disk before anyone hears of them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, Final
+
+import orjson
+
+from nodewise.runtime.generations.manifest import Generation, Installed, State
+from nodewise.runtime.settings import Settings
+
+__all__ = ["PluginsFolder", "PluginsFolderError", "plugins_folder_of"]
+
+_STATE: Final = "state.json"
+
+
+class PluginsFolderError(Exception):
+    """What is wrong with the folder, or with what was asked of it, in words for the operator."""
+
+
+class PluginsFolder:
+    """Generations on the disk.
+
+    Parameters
+    ----------
+    path : Path
+        Made with the first write.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    # --- who serves
+
+    def state(self) -> State:
+        """Who serves now; before anything was written, the server's own environment.
+
+        Raises
+        ------
+        PluginsFolderError
+            It cannot be read.
+        """
+        try:
+            return State.read((self.path / _STATE).read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            return State()
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise PluginsFolderError(f"{self.path / _STATE}: cannot be read: {error}") from None
+
+    def stamp(self) -> tuple[int, int]:
+        """Another one once the state was replaced: cheap to ask."""
+        try:
+            found = (self.path / _STATE).stat()
+        except OSError:
+            return 0, 0
+        return found.st_mtime_ns, found.st_ino
+
+    def change(self, update: Callable[[State], State]) -> State:
+        """Replace the state by what is made of it; returns what it is now."""
+        with self._locked():
+            before = self.state()
+            after = update(before)
+            if after == before:
+                return before
+            after = replace(after, sequence=before.sequence + 1)
+            _replaced(self.path / _STATE, after.written())
+            return after
+
+    def begin(self) -> Generation:
+        """What a server starts with: what waits for a reload, since nothing serves beside it, else what served last.
+
+        Raises
+        ------
+        PluginsFolderError
+            It cannot be had.
+        """
+        state = self.state()
+        if state.candidate:
+            self.generation(state.candidate)
+            state = self.change(lambda now: now.promoted(now.candidate) if now.candidate else now)
+        return self.generation(state.stable)
+
+    # --- generations
+
+    def add(self, why: str, distributions: tuple[Installed, ...], catalogue: bytes = b"") -> Generation:
+        """A new generation; nobody serves it yet.
+
+        Parameters
+        ----------
+        catalogue : bytes
+            The file of devices and links that belongs to it; empty = none.
+        """
+        with self._locked():
+            number = max(self._numbers(), default=0) + 1
+            generation = Generation(
+                number=number,
+                created_unix_s=time.time(),
+                why=why,
+                distributions=tuple(sorted(distributions, key=lambda each: each.name)),
+                catalogue_digest=hashlib.sha256(catalogue).hexdigest()[:16] if catalogue else "",
+            )
+            if catalogue:
+                _replaced(self._generations / f"{number}.catalogue.toml", catalogue)
+            _replaced(self._generations / f"{number}.json", generation.written())
+            return generation
+
+    def generation(self, number: int) -> Generation:
+        """A generation by its number; 0 is the server's own environment.
+
+        Raises
+        ------
+        PluginsFolderError
+            There is none, or a folder of it is gone.
+        """
+        if number == 0:
+            return Generation(number=0, created_unix_s=0.0, why="what is installed")
+        try:
+            found = Generation.read((self._generations / f"{number}.json").read_bytes())
+        except FileNotFoundError:
+            known = ", ".join(str(each) for each in sorted(self._numbers())) or "none"
+            raise PluginsFolderError(f"there is no generation {number}; there are: {known}") from None
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise PluginsFolderError(f"generation {number} cannot be read: {error}") from None
+        for each in found.distributions:
+            if not self.folder_of(each).is_dir():
+                raise PluginsFolderError(f"generation {number} needs {self.folder_of(each)}, which is gone")
+        return found
+
+    def generations(self) -> list[Generation]:
+        """All that can be read, by number."""
+        return [Generation.read((self._generations / f"{each}.json").read_bytes()) for each in sorted(self._numbers())]
+
+    def catalogue_of(self, generation: Generation) -> Path | None:
+        """The file of devices and links that is kept with a generation; None = it has none."""
+        return self._generations / f"{generation.number}.catalogue.toml" if generation.catalogue_digest else None
+
+    def keep_report(self, number: int, report: Mapping[str, Any]) -> None:
+        """Keep what came of trying a generation, in place of what came of it before."""
+        _replaced(self._generations / f"{number}.report.json", orjson.dumps(report, option=orjson.OPT_INDENT_2))
+
+    def report(self, number: int) -> dict[str, Any]:
+        """What came of trying a generation; empty = it was not tried."""
+        try:
+            found: dict[str, Any] = orjson.loads((self._generations / f"{number}.report.json").read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return found
+
+    # --- distributions
+
+    def folder_of(self, distribution: Installed) -> Path:
+        """Where a distribution is."""
+        return self._distributions / distribution.folder
+
+    @contextmanager
+    def new_folder(self) -> Iterator[Path]:
+        """An empty folder to install into; :meth:`complete` makes it one of ours, else it goes."""
+        self._distributions.mkdir(parents=True, exist_ok=True)
+        made = Path(mkdtemp(prefix=".new-", dir=self._distributions))
+        try:
+            yield made
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+
+    def complete(self, made: Path, name: str, version: str, digest: str) -> Installed:
+        """Name a folder for good; the same content that is there already stays."""
+        installed = Installed(name=name, version=version, folder=f"{name}-{version}-{digest[:12]}", digest=digest)
+        target = self.folder_of(installed)
+        if not target.is_dir():
+            _synced(made)
+            made.rename(target)
+            _synced_folder(self._distributions)
+        return installed
+
+    # --- processes that serve
+
+    def tell(self, pid: int, told: Mapping[str, Any]) -> None:
+        """Say what a process serves by now."""
+        _replaced(self.path / "serving" / f"{pid}.json", orjson.dumps(told), durable=False)
+
+    def told(self) -> dict[int, dict[str, Any]]:
+        """What the processes that are alive said last."""
+        found = {}
+        for path in (self.path / "serving").glob("[0-9]*.json"):
+            pid = int(path.stem)
+            try:
+                os.kill(pid, 0)
+                found[pid] = orjson.loads(path.read_bytes())
+            except ProcessLookupError:
+                path.unlink(missing_ok=True)
+            except (OSError, ValueError):
+                continue
+        return found
+
+    def untell(self, pid: int) -> None:
+        """A process ends."""
+        (self.path / "serving" / f"{pid}.json").unlink(missing_ok=True)
+
+    # --- within
+
+    @property
+    def _generations(self) -> Path:
+        return self.path / "generations"
+
+    @property
+    def _distributions(self) -> Path:
+        return self.path / "distributions"
+
+    def _numbers(self) -> list[int]:
+        return [int(path.stem) for path in self._generations.glob("*.json") if path.stem.isdigit()]
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            with (self.path / "lock").open("a") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield
+        except OSError as error:
+            raise PluginsFolderError(f"{self.path}: cannot be written: {error.strerror}") from None
+
+
+def _replaced(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Write a file as a whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = path.with_name(f".{path.name}.{os.getpid()}")
+    with written.open("wb") as file:
+        file.write(data)
+        file.flush()
+        if durable:
+            os.fsync(file.fileno())
+    written.replace(path)
+    if durable:
+        _synced_folder(path.parent)
+
+
+def _synced(folder: Path) -> None:
+    """Have everything below a folder on the disk."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with Path(parent, name).open("rb") as file:
+                os.fsync(file.fileno())
+        _synced_folder(Path(parent))
+
+
+def _synced_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def plugins_folder_of(settings: Settings) -> PluginsFolder | None:
+    """Where generations are kept; None = the settings name no place that lasts."""
+    if settings.plugins_folder:
+        return PluginsFolder(Path(settings.plugins_folder))
+    kind, _, path = settings.store.partition(":")
+    return PluginsFolder(Path(f"{path}.plugins")) if kind == "sqlite" and path else None

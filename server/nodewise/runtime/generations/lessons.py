@@ -1,0 +1,56 @@
+"""What rooms know of their estimators when they are made: what holds from before, and what plugins bring with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.estimators.provenance import Provenance
+from nodewise.estimation.lessons.lessons import Lessons
+from nodewise.estimation.lessons.priors import learned_from
+from nodewise.hosting.registry import Loaded, Registry
+from nodewise.plugin import EstimatorRecord
+from nodewise.runtime.generations.rooms import Plugged
+
+__all__ = ["begun_with", "carried_over", "changed_estimators"]
+
+
+def begun_with(registry: Registry) -> Lessons:
+    """What estimators bring with them that run in the caller's thread: nobody else is waited for at a start.
+
+    What the store teaches is learned later, beside the way of requests.
+    """
+    return Lessons(learned_from(_of(registry, lambda name: registry.estimators[name].mode == "inline"), ()).priors)
+
+
+def carried_over(plugged: Plugged, known: Answers) -> Lessons:
+    """What was learned of estimators that did not change, and what the others bring with them."""
+    changed = changed_estimators(plugged, known)
+    fresh = begun_with(_of(plugged.registry, lambda name: name in changed))
+    lessons = known.lessons
+    kept = {name for name in plugged.registry.estimators if name not in changed}
+    return Lessons(
+        {**{name: prior for name, prior in lessons.priors.items() if name in kept}, **fresh.priors},
+        {name: calibration for name, calibration in lessons.calibrations.items() if name in kept},
+    )
+
+
+def changed_estimators(plugged: Plugged, known: Answers) -> Mapping[str, Loaded[EstimatorRecord]]:
+    """The estimators that are not those of other answers, by name."""
+    registry = plugged.registry
+    # Without what was seen to be built on others: an estimator's own code is asked about here.
+    here, there = Provenance(registry, plugged.catalogue, {}), known.estimators
+    before = Provenance(there.registry, there.catalogue, {})
+    return {
+        name: loaded
+        for name, loaded in registry.estimators.items()
+        if name not in there.registry.estimators or here.of(name) != before.of(name)
+    }
+
+
+def _of(registry: Registry, wanted: Callable[[str], bool]) -> Registry:
+    """A registry with some of its estimators alone."""
+    kept = {name: loaded for name, loaded in registry.estimators.items() if wanted(name)}
+    return replace(registry, estimators=MappingProxyType(kept))

@@ -1,0 +1,114 @@
+"""Loading a generation: its plugins and its catalogue, from their folders and from what is installed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from functools import partial
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from nodewise.hosting.registry import SHIPPED_DISTRIBUTION
+from nodewise.runtime.generations.discovery import entry_points_of, fingerprint
+from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError, plugins_folder_of
+from nodewise.runtime.generations.manifest import Generation
+from nodewise.runtime.generations.rooms import Plugged
+from nodewise.runtime.settings import Settings, SettingsError
+from nodewise.runtime.workshops import Opening, catalogue_of, registry_of
+
+__all__ = [
+    "catalogue_bytes",
+    "catalogue_digest",
+    "loaded",
+    "make_importable",
+    "prints_of",
+    "served_first",
+]
+
+
+def served_first(settings: Settings) -> Plugged:
+    """What a process begins with: the stable generation, if there is one, else what is installed.
+
+    Raises
+    ------
+    PluginConflictError, SettingsError
+        It cannot be loaded.
+    """
+    folder = plugins_folder_of(settings)
+    if folder is None:
+        folder = PluginsFolder(Path(os.devnull))  # where nothing is, there is the generation of what is installed
+    try:
+        generation = folder.generation(folder.state().stable)
+        make_importable(settings, folder, generation)
+        return loaded(settings, folder, generation)
+    except PluginsFolderError as error:
+        raise SettingsError(f"setting plugins_folder: {error}") from None
+
+
+def loaded(settings: Settings, folder: PluginsFolder, generation: Generation) -> Plugged:
+    """A generation's plugins, in hosts of their own, and its catalogue.
+
+    Raises
+    ------
+    PluginConflictError, SettingsError, PluginsFolderError
+        It cannot be loaded.
+    """
+    folders = _folders(folder, generation)
+    own = folder.catalogue_of(generation)
+    if generation.number:
+        settings = settings.model_copy(update={"catalogue": "" if own is None else str(own)})
+    catalogue = catalogue_of(settings)
+    registry = registry_of(settings, folders=folders)
+    return Plugged(
+        registry=registry,
+        catalogue=catalogue,
+        name=f"{generation.number}.{registry.generation}" if generation.number else "",
+        number=generation.number,
+        opening=partial(Opening, settings, number=generation.number, folders=folders, listings=registry.listings),
+    )
+
+
+def make_importable(settings: Settings, folder: PluginsFolder, generation: Generation) -> None:
+    """Let this process find distributions that run inline; for a process that has imported none of them."""
+    inline = _inline(settings)
+    for each in generation.distributions:
+        if each.name in inline:
+            sys.path.insert(0, str(folder.folder_of(each)))
+
+
+def prints_of(settings: Settings, folder: PluginsFolder, generation: Generation) -> tuple[dict[str, str], ...]:
+    """What tells other builds of the distributions that run inline, and of those that do not."""
+    found, inline = fingerprint(entry_points_of(_folders(folder, generation))), _inline(settings)
+    here = {name: text for name, text in found.items() if name in inline}
+    return here, {name: text for name, text in found.items() if name not in inline}
+
+
+def catalogue_bytes(settings: Settings) -> bytes:
+    """The operator's file of devices and links as it is now; empty = there is none.
+
+    Raises
+    ------
+    SettingsError
+        It cannot be read.
+    """
+    if not settings.catalogue:
+        return b""
+    try:
+        return Path(settings.catalogue).read_bytes()
+    except OSError as error:
+        raise SettingsError(f"setting catalogue: {settings.catalogue} cannot be read ({error.strerror})") from None
+
+
+def catalogue_digest(content: bytes) -> str:
+    """As generations have it."""
+    return hashlib.sha256(content).hexdigest()[:16] if content else ""
+
+
+def _folders(folder: PluginsFolder, generation: Generation) -> tuple[Path, ...]:
+    return tuple(folder.folder_of(each) for each in generation.distributions)
+
+
+def _inline(settings: Settings) -> set[str]:
+    return {str(canonicalize_name(name)) for name in (SHIPPED_DISTRIBUTION, *settings.trusted_plugins)}

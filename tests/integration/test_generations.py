@@ -1,0 +1,253 @@
+"""Generations of plugins: installed into folders of their own, tried, swapped, shared out, and rolled back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from patience import PATIENCE_S, wait_until
+from serving import Failure, Stubs, failure_of, inline, one_worker_phases, workers
+from tiny_wheels import wheel
+
+from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError
+from nodewise.runtime.generations.installing import PipOptions, installed, removed, rolled_back
+from nodewise.runtime.settings import Settings
+from nodewise_protos.v1 import options_pb2
+from nodewise_protos.v1 import prediction_service_pb2 as pb
+from nodewise_protos.v1beta1 import admin_service_pb2 as admin
+
+OFFLINE = PipOptions(no_index=True)
+
+
+@dataclass
+class Site:
+    """A server, its folder of plugins, and wheels to install."""
+
+    stubs: Stubs
+    folder: PluginsFolder
+    wheels: Path
+    settings: Settings
+
+    def install(self, version: str, **more: Any) -> int:
+        return installed(self.folder, [str(wheel(self.wheels, version, **more))], OFFLINE).number
+
+    def reload(self, **request: Any) -> admin.ReloadResponse:
+        found: admin.ReloadResponse = self.stubs.admin.Reload(admin.ReloadRequest(**request), timeout=PATIENCE_S)
+        return found
+
+    def predict(self, job: int = 0, estimator: str = "told") -> pb.PredictResponse:
+        request = pb.PredictRequest(
+            profile=inline(one_worker_phases(compute_s=0.1 + job / 1000)),
+            configurations=workers(1, 2),
+            options=options_pb2.PredictOptions(model=options_pb2.ModelOptions(estimator=estimator)),
+        )
+        reply: pb.PredictResponse = self.stubs.prediction.Predict(request, timeout=PATIENCE_S)
+        return reply
+
+    def version(self, job: int = 0) -> str:
+        """Of the estimator that answers, whose steps take as many seconds as its major version says."""
+        reply = self.predict(job)
+        told: str = reply.basis.estimator_version
+        assert set(reply.predictions.step_seconds) == {float(told.split(".", maxsplit=1)[0])}
+        return told
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    root = tmp_path_factory.mktemp("site")
+    catalogue = root / "own.toml"
+    catalogue.write_text("")
+    settings = Settings(
+        store="memory:",
+        plugins_folder=str(root / "plugins"),
+        admin=True,
+        grace_s=1.0,
+        catalogue=str(catalogue),
+        learn_interval_s=0.0,
+    )
+    with EmbeddedServer(settings) as server, Stubs(server.target) as stubs:
+        yield Site(stubs, PluginsFolder(root / "plugins"), root / "wheels", settings)
+
+
+def test_a_version_takes_over_and_is_rolled_back(site: Site) -> None:
+    first = site.install("1.0", seconds=1.0)
+    found = site.reload()
+    assert found.outcome == admin.RELOAD_OUTCOME_TAKEN, found
+    assert found.trial.checks_passed_count > 5
+    assert site.version() == "1.0"
+    second = site.install("2.0", seconds=2.0)
+    assert site.version() == "1.0"
+    found = site.reload()
+    assert (found.outcome, found.generation, found.generation_before) == (admin.RELOAD_OUTCOME_TAKEN, second, first)
+    (difference,) = [each for each in found.trial.differences if each.estimator == "told"]
+    assert (difference.version_before, difference.version_after) == ("1.0", "2.0")
+    assert difference.median_log_ratio == pytest.approx(0.6931, abs=1e-3)
+    assert site.version() == "2.0"
+    assert site.predict().basis.generation.startswith(f"{second}.")
+    back = site.stubs.admin.Rollback(admin.RollbackRequest(), timeout=PATIENCE_S)
+    assert (back.outcome, back.generation) == (admin.RELOAD_OUTCOME_TAKEN, first)
+    assert site.version() == "1.0"
+    assert site.reload(generation=second).outcome == admin.RELOAD_OUTCOME_TAKEN
+    assert site.reload().outcome == admin.RELOAD_OUTCOME_UNCHANGED
+
+
+@pytest.mark.parametrize("inside", ["steps = steps * float('nan')", "import os; os._exit(3)"])
+def test_a_candidate_that_fails_changes_nothing(site: Site, inside: str) -> None:
+    before = site.version()
+    site.install("3.0", seconds=3.0, inside=inside)
+    found = site.reload()
+    assert found.outcome == admin.RELOAD_OUTCOME_FAILED
+    assert len(found.trial.failures) == 1
+    assert "told" in found.trial.failures[0]
+    assert site.version() == before
+    listed = site.stubs.admin.ListGenerations(admin.ListGenerationsRequest())
+    assert list(listed.generations[0].trial.failures) == list(found.trial.failures)
+    assert listed.tracks.stable_generation == found.generation_before
+    site.folder.change(lambda state: replace(state, candidate=0))
+
+
+def test_a_canary_answers_its_share_of_the_jobs(site: Site) -> None:
+    stable = site.version()
+    number = site.install("4.0", seconds=4.0)
+    request = admin.SetCanaryRequest(generation=number, share=0.5)
+    found = site.stubs.admin.SetCanary(request, timeout=PATIENCE_S)
+    assert found.outcome == admin.RELOAD_OUTCOME_TAKEN, found
+    told = [site.version(job) for job in range(40)]
+    assert set(told) == {stable, "4.0"}
+    assert 8 <= told.count("4.0") <= 32
+    assert [site.version(job) for job in range(40)] == told
+    batch = pb.BatchPredictRequest(
+        jobs=[pb.BatchJob(profile=inline(one_worker_phases(compute_s=0.1 + job / 1000))) for job in range(40)],
+        configurations=workers(1, 2),
+        options=options_pb2.PredictOptions(model=options_pb2.ModelOptions(estimator="told")),
+    )
+    reply = site.stubs.prediction.BatchPredict(batch, timeout=PATIENCE_S)
+    bases = [reply.bases[outcome.basis_index] for outcome in reply.outcomes]
+    assert [basis.estimator_version for basis in bases] == told
+    assert {(basis.estimator_version, basis.track) for basis in bases} == {(stable, ""), ("4.0", "canary")}
+    states = site.stubs.admin.ListPluginStates(admin.ListPluginStatesRequest())
+    assert {(each.track, each.plugin.version) for each in states.plugins if each.plugin.name == "told"} == {
+        ("", stable),
+        ("canary", "4.0"),
+    }
+    promoted = site.stubs.admin.Promote(admin.PromoteRequest(), timeout=PATIENCE_S)
+    assert promoted.generation == number
+    assert {site.version(job) for job in range(10)} == {"4.0"}
+    assert failure_of(site.stubs.admin.Promote, admin.PromoteRequest()).reason == "GENERATION_NOT_FOUND"
+
+
+@pytest.mark.parametrize(("promotes", "log_ratio", "ends"), [(False, 0.1, "4.0"), (True, 9.0, "5.0")])
+def test_a_rule_decides_for_itself(site: Site, promotes: bool, log_ratio: float, ends: str) -> None:
+    before = site.version()
+    number = site.install("5.0", seconds=5.0)
+    rule = admin.CanaryRule(calls_count=20, log_ratio=log_ratio, latency_ratio=1e6, promotes=promotes)
+    site.stubs.admin.SetCanary(admin.SetCanaryRequest(generation=number, share=0.5, rule=rule), timeout=PATIENCE_S)
+    jobs = iter(range(1000, 100_000))
+    seen = set()
+
+    def decided() -> bool:
+        seen.add(site.version(next(jobs)))
+        return site.folder.state().canary is None
+
+    wait_until(decided)
+    wait_until(lambda: {site.version(job) for job in range(20)} == {ends})
+    assert seen <= {before, "5.0"}
+
+
+def test_the_catalogue_is_swapped_and_rolled_back(site: Site) -> None:
+    before = site.stubs.prediction.ListDevices(pb.ListDevicesRequest()).catalog_digest
+    assert site.reload().outcome == admin.RELOAD_OUTCOME_UNCHANGED
+    Path(site.settings.catalogue).write_text(
+        '[devices.X9]\nfp32_flops_per_s = 1e12\nmemory_bytes = 1e9\nmemory_bytes_per_s = 1e9\nsource = "by hand"\n'
+    )
+    assert site.reload().outcome == admin.RELOAD_OUTCOME_TAKEN
+    assert site.stubs.prediction.ListDevices(pb.ListDevicesRequest()).catalog_digest != before
+    site.stubs.admin.Rollback(admin.RollbackRequest(), timeout=PATIENCE_S)
+    assert site.stubs.prediction.ListDevices(pb.ListDevicesRequest()).catalog_digest == before
+    Path(site.settings.catalogue).write_text("[devices.X9]\nmemory_bytes = -1\n")
+    found = site.reload()
+    assert found.outcome == admin.RELOAD_OUTCOME_FAILED
+    assert "X9" in found.trial.failures[0]
+    Path(site.settings.catalogue).write_text("")
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        (admin.SetCanaryRequest(generation=1, share=0.0), "share"),
+        (admin.SetCanaryRequest(generation=1, share=0.5, rule=admin.CanaryRule(calls_count=0)), "rule.calls_count"),
+        (admin.SetCanaryRequest(share=0.5), "generation"),
+    ],
+)
+def test_canaries_that_cannot_be(site: Site, request_: admin.SetCanaryRequest, field: str) -> None:
+    failure = failure_of(site.stubs.admin.SetCanary, request_)
+    assert failure.code is grpc.StatusCode.INVALID_ARGUMENT
+    assert list(failure.fields) == [field]
+
+
+def test_a_generation_that_is_not_there(site: Site) -> None:
+    failure = failure_of(site.stubs.admin.Reload, admin.ReloadRequest(generation=999))
+    assert failure.code is grpc.StatusCode.NOT_FOUND
+    assert failure.reason == "GENERATION_NOT_FOUND"
+
+
+def test_one_change_at_a_time(site: Site) -> None:
+    site.install("6.0", seconds=6.0)
+    trying = [site.stubs.admin.Reload.future(admin.ReloadRequest(), timeout=PATIENCE_S) for _ in range(2)]
+    errors = [each.exception(PATIENCE_S) for each in trying]
+    refused = [Failure(error) for error in errors if isinstance(error, grpc.RpcError)]
+    assert [failure.reason for failure in refused] == ["GENERATION_BUSY"]
+    assert site.version() == "6.0"
+
+
+def test_admin_is_off_unless_enabled() -> None:
+    with EmbeddedServer() as server, Stubs(server.target) as stubs:
+        failure = failure_of(stubs.admin.Reload, admin.ReloadRequest())
+    assert failure.code is grpc.StatusCode.PERMISSION_DENIED
+
+
+# --- the folder
+
+
+def test_what_pip_installs_lies_apart(tmp_path: Path) -> None:
+    folder = PluginsFolder(tmp_path / "plugins")
+    wheels = tmp_path / "wheels"
+    wheel(wheels, "1.0", distribution="beside", group="nothing")
+    needing = wheel(wheels, "1.0", requires=("numpy", "nodewise", "beside"))
+    options = PipOptions(no_index=True, find_links=(str(wheels),))
+    first = installed(folder, [str(needing)], options)
+    (told,) = first.distributions
+    names = {path.name for path in folder.folder_of(told).iterdir()}
+    assert {"told_plugin.py", "beside.py"} <= names
+    assert not {"numpy", "nodewise"} & names
+    again = installed(folder, [str(needing)], options)
+    assert again.distributions == first.distributions
+    second = installed(folder, ["told-plugin==2.0"], options) if wheel(wheels, "2.0") else first
+    assert [each.version for each in second.distributions] == ["2.0"]
+    assert folder.state().candidate == second.number
+    assert rolled_back(folder, first.number) == first
+    assert removed(folder, ["Told_Plugin"]).distributions == ()
+    assert [each.number for each in folder.generations()] == [1, 2, 3, 4]
+
+
+def test_what_cannot_be_installed(tmp_path: Path) -> None:
+    folder = PluginsFolder(tmp_path / "plugins")
+    other = wheel(tmp_path, "1.0", distribution="other", group="nothing")
+    with pytest.raises(PluginsFolderError, match="must bring one distribution"):
+        installed(folder, [str(other)], OFFLINE)
+    newer = wheel(tmp_path, "1.0", requires=("numpy>=99",))
+    with pytest.raises(PluginsFolderError, match="pip could not install it"):
+        installed(folder, [str(newer)], OFFLINE)
+    with pytest.raises(PluginsFolderError, match="neither a requirement"):
+        installed(folder, ["no such thing"], OFFLINE)
+    with pytest.raises(PluginsFolderError, match="not in the newest generation"):
+        removed(folder, ["numpy"])
+    with pytest.raises(PluginsFolderError, match="no generation was stable"):
+        rolled_back(folder)
+    assert folder.generations() == []
+    assert not any((tmp_path / "plugins" / "distributions").iterdir())

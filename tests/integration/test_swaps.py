@@ -1,0 +1,69 @@
+"""Generations take over under load: no call fails, no answer is of two versions, and what is gone leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import queue
+import weakref
+from functools import partial
+from typing import Any
+
+import pytest
+from patience import wait_until
+from serving import Stubs, failure_of, registry_with
+from swaps import NAME, Load, generation, request_of, version_of
+
+from nodewise.runtime.embedded import EmbeddedServer
+from nodewise_protos.v1 import prediction_service_pb2 as pb
+
+pytestmark = pytest.mark.wheel
+
+SWAPS = int(os.environ.get("NODEWISE_SWAPS", "20"))
+"""How many: the long form has a thousand."""
+
+
+def test_nobody_notices_swaps() -> None:
+    with EmbeddedServer(None, generation(1)) as server, Load(server.target) as load:
+        gone: list[weakref.ref[Any]] = []
+        for number in range(2, SWAPS + 2):
+            wait_until(partial(load.seen.versions.__contains__, version_of(number - 1)))
+            gone.append(weakref.ref(server._application.tracks.stable.answers))
+            server.swap(generation(number))
+        wait_until(lambda: version_of(SWAPS + 1) in load.seen.versions)
+        wait_until(lambda: not any(answers() for answers in gone))
+    assert load.seen.failures == []
+    assert load.seen.mixed == []
+    assert set(load.seen.answers) == {"stub", "batch", "stream", "sync", "async"}
+
+
+def test_what_did_not_change_is_not_fitted_again() -> None:
+    with EmbeddedServer(None, generation(1)) as server, Stubs(server.target) as stubs:
+        request = request_of(1)
+        request.options.model.estimator = "queueing"
+        before = stubs.prediction.Predict(request)
+        server.swap(generation(2))
+        after = stubs.prediction.Predict(request)
+        assert after.basis.generation != before.basis.generation
+        assert after.basis.fit_time == before.basis.fit_time
+        assert after.basis.digest == before.basis.digest
+        assert after.predictions == before.predictions
+
+
+def test_a_stream_changes_between_answers() -> None:
+    with EmbeddedServer(None, generation(1)) as server, Stubs(server.target) as stubs:
+        asked: queue.SimpleQueue[pb.StreamPredictRequest | None] = queue.SimpleQueue()
+        answers = stubs.prediction.StreamPredict(iter(asked.get, None))
+        for number in range(1, 4):
+            if number > 1:
+                server.swap(generation(number))
+            asked.put(pb.StreamPredictRequest(question_id=str(number), predict=request_of(number)))
+            assert next(answers).predict.basis.estimator_version == version_of(number)
+        asked.put(None)
+
+
+def test_an_estimator_comes_and_goes() -> None:
+    with EmbeddedServer(None, generation(1)) as server, Stubs(server.target) as stubs:
+        server.swap(registry_with())
+        assert failure_of(stubs.prediction.Predict, request_of(1)).reason == "ESTIMATOR_NOT_FOUND"
+        server.swap(generation(2))
+        assert stubs.prediction.Predict(request_of(1)).basis.estimator == NAME
