@@ -29,7 +29,8 @@ TURNS: Final = 4
 INGEST_TURNS: Final = 64
 """Writes at a time: they wait for the disk together, and are written together."""
 COMPUTING_WAITS: Final = 10.0
-"""How much longer a call may wait for a thread than for the loop: a fit takes tens of milliseconds where an answer takes one."""
+"""How much longer a call may wait for a thread than for the loop: a fit takes tens of milliseconds where an
+answer takes one."""
 BREATH_TURNS: Final = 6
 """Turns of the loop in which what gRPC has handed over reaches the gate, and what is refused there is answered."""
 LOG_EVERY_S: Final = 1.0

@@ -27,8 +27,8 @@ SHORT_TURN_S: Final = 0.001
 _LEAST_WAITING: Final = 4
 """Calls that may wait whatever they take: with fewer a lane would run dry between two of them."""
 PACE_MEMORY_S: Final = 1.0
-"""Time over which the pace is counted, older turns less and less: one that takes long among thousands that do not is told
-apart from a slow lane."""
+"""Time over which the pace is counted, older turns less and less: one that takes long among thousands that do
+not is told apart from a slow lane."""
 _TURNS_AT_FIRST: Final = 10.0
 """Quick turns that a lane begins with: a server that just started is slow, and soon is not."""
 
