@@ -79,7 +79,7 @@ class PartitioningModel:
         self._knowledge = knowledge
         self._notices = notices
 
-    def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002 - the protocol's
+    def predict(self, configurations: Configurations, options: Options) -> Predictions:
         """Predict every row; refuse row by row what is no partition of the model."""
         rows = len(configurations)
         asked, groups, refusals = rows_asked(self._knowledge, configurations)

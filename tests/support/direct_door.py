@@ -18,7 +18,7 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc import aio
 
 from nodewise.hosting.registry import Registry
-from nodewise.runtime.serve import application_of
+from nodewise.runtime.assembly import application_of
 from nodewise.runtime.settings import Settings
 
 REPLIES_MOST = 64
@@ -196,15 +196,18 @@ class _Details(grpc.HandlerCallDetails):
 
 
 async def _replies(handler: Any, messages: Sequence[bytes], context: _Context, replies: list[bytes]) -> None:
+    """As gRPC asks: a handler may read the one message of its caller itself, once it is the call's turn."""
+    read = handler.request_deserializer or bytes
+
     async def sent() -> AsyncIterator[Any]:
         for message in messages:
-            yield handler.request_deserializer(message)
+            yield read(message)
 
-    asked = sent() if handler.request_streaming else handler.request_deserializer(messages[0])
+    asked = sent() if handler.request_streaming else read(messages[0])
     if not handler.response_streaming:
-        replies.append(await handler.unary_unary(asked, context))
+        replies.append(await (handler.stream_unary or handler.unary_unary)(asked, context))
         return
-    answering = (handler.stream_stream if handler.request_streaming else handler.unary_stream)(asked, context)
+    answering = (handler.stream_stream or handler.unary_stream)(asked, context)
     try:
         async for reply in answering:
             replies.append(reply)

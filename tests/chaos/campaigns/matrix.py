@@ -16,6 +16,8 @@ from planted_distributions import WELL, Fault, matrix, planted
 from serving import Stubs
 from steady_callers import USUAL, Asked, SteadyCallers, Window, predicting
 
+from nodewise.domain.errors import Reason
+
 CALLERS: Final[Mapping[str, Asked]] = {**USUAL, "well": predicting(WELL.name)}
 BUDGET_S: Final = 2.0
 LONG_BUDGET_S: Final = 4.0
@@ -118,11 +120,13 @@ def _asked(stubs: Stubs, fault: Fault) -> dict[str, Any]:
 
 
 def _right(fault: Fault, said: str) -> bool:
-    if fault.answers:
-        return said == "OK"
     if fault.method == "recognises":
         return said != "OK"  # other readers are asked too; that none recognises it is an answer as well
+    if fault.answers:
+        return said == "OK"
     reason = said.partition(" ")[2]
+    if fault.loads and said == f"UNAVAILABLE {Reason.COMPUTE_LOST}":
+        return True  # its breaker is open, or its process is being replaced: kinds without a reason of their own
     return reason.startswith(f"{fault.kind.upper()}_" if fault.loads else NOT_FOUND[fault.kind])
 
 

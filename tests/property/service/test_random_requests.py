@@ -37,6 +37,20 @@ def test_the_requests_that_are_spoilt_are_answered_as_they_are(fuzzed: Fuzzed) -
         assert outcome.replies or outcome.code.name == "DEADLINE_EXCEEDED", (path, outcome)
 
 
+def test_a_batch_that_takes_an_age_is_no_fault_of_the_estimator(fuzzed: Fuzzed) -> None:
+    path = "/nodewise.v1beta1.PlanService/Plan"
+    (request,) = valid_requests()[path]
+    request.constraints.global_batch_samples.values[:] = [32, 2**31 - 1]
+    assert fuzzed.ask(path, [request.SerializeToString()]).replies
+
+
+def test_a_step_that_takes_no_time_is_no_fault_of_the_sharing_model(fuzzed: Fuzzed) -> None:
+    path = "/nodewise.v1beta1.SharingService/PredictSharing"
+    (request,) = valid_requests()[path]
+    request.jobs[0].step_seconds, request.jobs[0].device_utilization_ratio = 5e-324, 1e-6
+    assert fuzzed.ask(path, [request.SerializeToString()]).replies
+
+
 @pytest.mark.parametrize("path", sorted(valid_requests()))
 @given(way=st.sampled_from(WAYS), chance=st.randoms(use_true_random=False))
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
