@@ -147,17 +147,18 @@ class SteadyCallers:
                 try:
                     ask(stubs, job, options)
                 except grpc.RpcError as error:
-                    self._saw(who, None, f"{who}: {_said(error)}")
+                    self._saw(window, who, None, f"{who}: {_said(error)}")
                 else:
-                    self._saw(who, time.monotonic() - due_s, "")
+                    self._saw(window, who, time.monotonic() - due_s, "")
                 due_s += self._pause_s
 
-    def _saw(self, who: str, seconds: float | None, failure: str) -> None:
+    def _saw(self, window: Window, who: str, seconds: float | None, failure: str) -> None:
+        """What came of a question, told in the window in which it was asked."""
         with self._lock:
             if seconds is None:
-                self.window.failures.append(failure)
+                window.failures.append(failure)
             else:
-                self.window.seconds.setdefault(who, []).append(seconds)
+                window.seconds.setdefault(who, []).append(seconds)
 
     def __enter__(self) -> SteadyCallers:
         for thread in self._threads:
