@@ -14,7 +14,7 @@ TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_j
 DEMO := $(wildcard examples/demo examples/provision.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help check demo test test-source test-wheel test-torch lint format bench accuracy stubs lock contract-image release-image clean
+.PHONY: help check chaos demo fuzz soak test test-source test-wheel test-torch lint format bench accuracy stubs lock contract-image release-image clean
 
 help:
 	@echo "make check          while working: lint and tests of what a change touches, in under a minute"
@@ -22,6 +22,9 @@ help:
 	@echo "make test           every test, the coverage floor, and the marked tests again on the built wheels"
 	@echo "make test-torch     the tests marked torch, with the CPU build of PyTorch where pip finds it"
 	@echo "make lint           ruff, mypy, import-linter, buf, and whether what is generated is fresh"
+	@echo "make chaos          plugins fail in every way, processes are killed, servers restarted, under load (CHAOS=--help)"
+	@echo "make soak           an hour of mixed load with ten thousand jobs (SOAK=\"--minutes 10\")"
+	@echo "make fuzz           every method, guided by coverage, for as long as FUZZ=\"-max_total_time=3600\" says"
 	@echo "make bench          benchmarks beside their baselines, one JSON object per line"
 	@echo "make accuracy       every estimator on every table of NODEWISE_DATA, whole sources left out; writes docs/accuracy.md"
 	@echo "make format         ruff's formatter and its safe fixes"
@@ -59,6 +62,20 @@ test-torch:
 	else \
 		echo "make test-torch: left out, pip finds no CPU build of PyTorch as pinned in requirements/torch.txt"; \
 	fi
+
+chaos:
+	@$(PYTHON) tools/environment.py dev
+	@$(VENV)/python tests/chaos/campaigns $(CHAOS)
+
+soak:
+	@$(PYTHON) tools/environment.py dev
+	@$(VENV)/python tests/chaos/campaigns soak $(SOAK)
+
+# Atheris has builds for Linux and some Pythons only, so it has an environment of its own.
+FUZZ ?= -max_total_time=3600
+fuzz:
+	@$(PYTHON) tools/environment.py fuzz
+	@.venv-fuzz/bin/python tests/fuzz/fuzz_requests.py $(FUZZ)
 
 lint:
 	@$(PYTHON) tools/environment.py dev tools
@@ -121,5 +138,5 @@ release-image:
 	@$(VENV)/python tools/check_breaking.py --write
 
 clean:
-	rm -rf .venv .venv-peers .venv-tools .venv-torch .venv-wheel build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-fuzz .venv-peers .venv-tools .venv-torch .venv-wheel build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

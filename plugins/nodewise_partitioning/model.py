@@ -12,12 +12,15 @@ import numpy as np
 from nodewise.plugin import (
     Configurations,
     Floats,
+    Ints,
     NodewiseError,
     Notice,
     Observations,
     Options,
     PlanConstraints,
     Predictions,
+    Refusal,
+    RowRefusal,
     added,
     as_ints,
     freeze,
@@ -39,6 +42,9 @@ __all__ = ["COLUMNS", "PartitioningModel", "memory_learned"]
 KNOWN_DEVICES: Final = 512.0
 """Devices of the largest runs that the defaults were fitted to."""
 
+MOST_STEP_S: Final = 1e9
+"""Beyond the age of any cluster."""
+_TOO_LONG: Final = Refusal.unsupported(f"a step would take more than {MOST_STEP_S:g} s: its batch cannot be meant so")
 MEMORY_COLUMNS: Final = tuple(f"memory_{term}_bytes" for term in TERMS)
 DEVIATIONS: Final = 1.645
 """From the middle to the bounds of a 90 % interval of a normal variable."""
@@ -73,11 +79,14 @@ class PartitioningModel:
         self._knowledge = knowledge
         self._notices = notices
 
-    def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002 - the protocol's
+    def predict(self, configurations: Configurations, options: Options) -> Predictions:
         """Predict every row; refuse row by row what is no partition of the model."""
         rows = len(configurations)
         asked, groups, refusals = rows_asked(self._knowledge, configurations)
         numbers = self._numbers(asked.layout, groups, spread=True)
+        too_long = added(numbers.parts_s) > MOST_STEP_S
+        if too_long.any():
+            return self._without(asked.rows[too_long], configurations, options)
         memory = numbers.memory_bytes
         answer = Predictions.assembled(
             dict(zip(PARTS, numbers.parts_s)),
@@ -92,6 +101,13 @@ class PartitioningModel:
         notices = (*self._notices, *taken, *told)
         places = None if len(asked.rows) == rows else asked.rows
         return Predictions.joined(rows, ((places, answer),), refusals=refusals, notices=notices)
+
+    def _without(self, too_long: Ints, configurations: Configurations, options: Options) -> Predictions:
+        """The other rows' answer: what nobody can have meant spoils none of theirs."""
+        rows = len(configurations)
+        others = as_ints(np.setdiff1d(np.arange(rows), too_long))
+        found = self.predict(configurations.take(others), options)
+        return Predictions.joined(rows, ((others, found),), refusals=(RowRefusal(tuple(too_long.tolist()), _TOO_LONG),))
 
     def evaluate(self, chunk: Configurations, columns: Sequence[str]) -> Mapping[str, Floats]:
         """Some of :data:`COLUMNS` for rows that are all partitions of the model, as those of its space are.

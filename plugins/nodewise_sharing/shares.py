@@ -185,7 +185,7 @@ def _design(
 
 def _features(victim: SoloJob, aggressor: SoloJob, busy: float, others: float) -> tuple[float, ...]:
     own_s, other_s = victim.step_seconds, aggressor.step_seconds
-    ratio = 0.0 if own_s is None or other_s is None else math.log(own_s / other_s)
+    ratio = 0.0 if own_s is None or other_s is None else math.log(own_s) - math.log(other_s)
     if victim.device_utilisation is not None and aggressor.device_utilisation is not None:
         ratio *= busy * others  # jobs that seldom meet hardly take turns
     return 1.0, busy * others, max(0.0, busy + others - 1.0), busy + others - 2.0, ratio

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -75,8 +75,8 @@ def workers_of(supervisor: int) -> list[int]:
 class Stubs:
     """Every service behind one target."""
 
-    def __init__(self, target: str) -> None:
-        self.channel = grpc.insecure_channel(target, options=[("grpc.use_local_subchannel_pool", 1)])
+    def __init__(self, target: str, options: Iterable[tuple[str, Any]] = ()) -> None:
+        self.channel = grpc.insecure_channel(target, options=[("grpc.use_local_subchannel_pool", 1), *options])
         self.prediction = prediction_service_pb2_grpc.PredictionServiceStub(self.channel)
         self.profile = profile_service_pb2_grpc.ProfileServiceStub(self.channel)
         self.schedule = schedule_service_pb2_grpc.ScheduleServiceStub(self.channel)

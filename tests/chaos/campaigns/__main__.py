@@ -1,0 +1,72 @@
+"""The long forms of chaos, by hand: ``make chaos CHAOS="matrix --kinds policy --seed 3"``.
+
+Prints one JSON object a line and keeps them in ``build/chaos``; the exit status is 1 if what is promised was not kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[3]
+sys.path[:0] = [str(ROOT / "tests" / "support"), str(Path(__file__).parent)]
+
+import kills  # noqa: E402  # the path is set above
+import matrix  # noqa: E402
+import restarts  # noqa: E402
+import soak  # noqa: E402
+
+CAMPAIGNS: Final[dict[str, Callable[[argparse.Namespace, Path], Iterator[dict[str, Any]]]]] = {
+    "matrix": matrix.run,
+    "kills": kills.run,
+    "restarts": restarts.run,
+    "soak": soak.run,
+}
+
+
+def main() -> int:
+    """Run the campaigns that are named; all but the soak, unless some are."""
+    parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
+    parser.add_argument("campaigns", nargs="*", help=f"of {', '.join(CAMPAIGNS)}; none = all but soak")
+    parser.add_argument("--seed", type=int, default=2026, help="of what happens when and to whom")
+    parser.add_argument("--workers", type=int, default=2, help="of the servers that are killed, restarted or soaked")
+    parser.add_argument(
+        "--calls-per-s", type=float, default=0.0, help="of each caller; 0 = a fifth of what is measured"
+    )
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--restarts", type=int, default=100)
+    parser.add_argument("--kinds", nargs="*", default=[], help="of the matrix; none = all")
+    parser.add_argument("--faults", nargs="*", default=[], help="of the matrix; none = all")
+    parser.add_argument("--per-server", type=int, default=12, help="faults of the matrix that stand beside each other")
+    parser.add_argument("--window-s", type=float, default=10.0, help="of a measurement of latencies")
+    parser.add_argument("--minutes", type=float, default=60.0, help="of the soak, after warming up")
+    parser.add_argument("--warm-up-minutes", type=float, default=5.0, help="of the soak")
+    parser.add_argument("--jobs", type=int, default=10_000, help="distinct jobs of the soak")
+    arguments = parser.parse_args()
+    unknown = set(arguments.campaigns) - set(CAMPAIGNS)
+    if unknown:
+        parser.error(f"no campaign {', '.join(sorted(unknown))}; there are {', '.join(CAMPAIGNS)}")
+    kept = ROOT / "build" / "chaos"
+    kept.mkdir(parents=True, exist_ok=True)
+    broken = 0
+    for name in arguments.campaigns or [name for name in CAMPAIGNS if name != "soak"]:
+        with (
+            tempfile.TemporaryDirectory(prefix=f"nodewise-{name}-") as folder,
+            (kept / f"{name}-{int(time.time())}.jsonl").open("w", encoding="utf-8") as results,
+        ):
+            for result in CAMPAIGNS[name](arguments, Path(folder)):
+                line = json.dumps({"campaign": name, **result})
+                print(line, flush=True)
+                print(line, file=results, flush=True)
+                broken += not result.get("kept", True)
+    return int(broken > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
