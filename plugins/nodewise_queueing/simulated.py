@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import NodewiseError, Notice, Options, Reason, Refusal, SyncMode
+from nodewise.plugin import NodewiseError, Notice, Options, Reason, Refusal, SyncMode, as_ints, counted_steps
 from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION
 from nodewise_queueing.asynchronous import network_of
 from nodewise_queueing.simulator import Law, Link, SimulationResult, SimulationSpec, simulate
@@ -16,19 +16,6 @@ from nodewise_queueing.support import Refused
 from nodewise_queueing.tables import Columns
 
 __all__ = ["Simulated", "simulated_columns"]
-
-DEFAULT_CYCLES: Final = 20_000
-"""Updates of all workers together that are counted unless told otherwise: an error of the throughput of about 1 %."""
-
-DEFAULT_ROUNDS: Final = 2_000
-"""The same for rounds, in each of which every worker takes part."""
-
-DEFAULT_UPDATES: Final = 400_000
-"""Updates in all, beyond which fewer rounds are counted: more workers are sampled in each."""
-
-FEWEST_ROUNDS: Final = 100
-FEWEST_CYCLES: Final = 10
-"""Rounds, and cycles of each asynchronous worker, that are counted at least: fewer would measure how they began."""
 
 WARM_UP_CYCLES: Final = 5
 """Cycles of each worker that are dropped at least: workers begin at random points of a cycle and find their order."""
@@ -133,12 +120,9 @@ def simulated_columns(row: Simulated, options: Options) -> Columns:
 
 def _length(row: Simulated, options: Options) -> tuple[int, int]:
     """Rounds, or updates of all workers, to drop and to count."""
-    if row.mode == SyncMode.SYNC:
-        usual = min(max(DEFAULT_UPDATES // row.workers, FEWEST_ROUNDS), DEFAULT_ROUNDS)
-        counted = max(options.simulated_steps or usual, FEWEST_ROUNDS)
-        return max(round(counted * WARM_UP_SHARE), WARM_UP_CYCLES), counted
-    counted = max(options.simulated_steps or DEFAULT_CYCLES, FEWEST_CYCLES * row.workers, FEWEST_ROUNDS)
-    return max(round(counted * WARM_UP_SHARE), WARM_UP_CYCLES * row.workers), counted
+    synchronous = row.mode == SyncMode.SYNC
+    counted = int(counted_steps(as_ints([row.mode]), as_ints([row.workers]), options.simulated_steps)[0])
+    return max(round(counted * WARM_UP_SHARE), WARM_UP_CYCLES * (1 if synchronous else row.workers)), counted
 
 
 def _columns(row: Simulated, result: SimulationResult) -> Columns:

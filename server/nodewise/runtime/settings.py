@@ -39,10 +39,15 @@ class LimitSettings(BaseModel):
     max_nodes: int = Field(Limits().max_nodes, ge=1, le=1 << 20)
     max_workers: int = Field(Limits().max_workers, ge=1, le=1 << 20)
     simulated_steps_per_call: int = Field(Limits().simulated_steps_per_call, ge=1)
+    simulated_cycles_per_question: int = Field(Limits().simulated_cycles_per_question, ge=1)
     trace_unpacked_bytes: int = Field(Limits().trace_unpacked_bytes, ge=1)
     simulated_jobs_per_call: int = Field(Limits().simulated_jobs_per_call, ge=1)
     simulation_rows_per_call: int = Field(Limits().simulation_rows_per_call, ge=1)
     simulation_repetitions_per_call: int = Field(Limits().simulation_repetitions_per_call, ge=1)
+    cluster_pools_per_call: int = Field(Limits().cluster_pools_per_call, ge=1)
+    cluster_nodes_per_call: int = Field(Limits().cluster_nodes_per_call, ge=1)
+    cluster_devices_per_call: int = Field(Limits().cluster_devices_per_call, ge=1)
+    devices_per_node: int = Field(Limits().devices_per_node, ge=1)
     reply_bytes: int = Field(Limits().reply_bytes, ge=1024)
 
     def limits(self) -> Limits:

@@ -52,7 +52,14 @@ def workshop_of(
     """A workshop over plugins, a catalogue and a store of traces; ``more`` are further arguments of its Answers."""
     limits = settings.limits.limits()
     loader = TraceLoader(traces, registry.trace_readers, limits.trace_unpacked_bytes)
-    made = Answers(registry, catalogue=catalogue, max_workers=limits.max_workers, traces=loader.traces_of, **more)
+    made = Answers(
+        registry,
+        catalogue=catalogue,
+        max_workers=limits.max_workers,
+        most_cycles=limits.simulated_cycles_per_question,
+        traces=loader.traces_of,
+        **more,
+    )
     return Workshop(answers=made, traces=loader, limits=limits)
 
 

@@ -15,6 +15,7 @@ from nodewise.domain.trace import Trace
 from nodewise.estimation.answer.assembly import assembled
 from nodewise.estimation.answer.goodput import Candidates, candidates_of
 from nodewise.estimation.answer.prediction import predicted
+from nodewise.estimation.answer.simulations import check_simulated
 from nodewise.estimation.choice.chooser import Chooser
 from nodewise.estimation.estimators.estimators import Estimators
 from nodewise.estimation.fit.fitted import Fitted, with_digest
@@ -74,6 +75,8 @@ class Answers:
         Fitted models and profiles' defaults that are kept, least recently used dropped first.
     max_workers : int
         Largest number of workers that is asked of a model, stated or resolved from nodes.
+    most_cycles : int or None
+        Single workers' cycles that the simulations of one question count, all rows together; None = without bound.
     traces : callable
         Reads the traces that a profile names. Absent = none can be read here.
     ahead : callable or None
@@ -89,12 +92,14 @@ class Answers:
         calibrations: Mapping[str, Calibration] | None = None,
         capacity: int = 8192,
         max_workers: int = MAX_WORKERS,
+        most_cycles: int | None = None,
         clock: Clock | None = None,
         traces: Callable[[Profile], Sequence[Trace]] | None = None,
         ahead: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
         self.estimators = Estimators(registry, catalogue or Catalogue())
         self._generation = registry.generation
+        self._most_cycles = most_cycles
         self._resolution = Resolution(max_workers, capacity)
         self._models = Models(
             self.estimators, self._resolution, capacity=capacity, clock=clock or SystemClock(), traces=traces
@@ -260,6 +265,8 @@ class Answers:
 
     def _fitted(self, question: Question) -> tuple[Configurations, Fitted]:
         configurations = self._rows(question)
+        if question.terms.options.fidelity == Fidelity.SIMULATE and self._most_cycles is not None:
+            check_simulated(configurations, question.terms.options, self._most_cycles)
         lessons = self._lessons
         choice = self._chooser.choose(question, configurations, lessons, may_try=True)
         assert choice is not None
