@@ -21,6 +21,7 @@ from nodewise.estimation.estimators.warm_up import warm_up
 from nodewise.estimation.lessons.priors import learned_from
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue
+from nodewise.ports.cache import CacheSpace
 from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.writer import StoreWriter
@@ -94,10 +95,13 @@ class Application:
         self._lessons = ThreadPoolExecutor(1, thread_name_prefix="nodewise-lessons")
         self._waiting_ahead: set[str] = set()
         self._writer = StoreWriter(store)
-        self._reader = ProfileReader(store)
+        space = CacheSpace(settings.cache_bytes)
+        self._reader = ProfileReader(store, space)
         # What shipped estimators bring with them; what the store teaches is learned beside the way of requests.
         priors = learned_from(_inline(registry), ()).priors
-        workshop = workshop_of(settings, registry, catalogue, store.traces, priors=priors, ahead=self._soon)
+        workshop = workshop_of(
+            settings, registry, catalogue, store.traces, priors=priors, ahead=self._soon, space=space
+        )
         self._answers, self._limits = workshop.answers, workshop.limits
         self._profiles = Profiles(store, self._writer, self._reader, self._limits, self._reads, self._committed)
 

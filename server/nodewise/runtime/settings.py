@@ -12,6 +12,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from nodewise.estimation.weights import CACHE_BYTES
 from nodewise.ports.limits import Limits
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S
@@ -100,6 +101,12 @@ class Settings(BaseSettings):
         le=256,
         description="processes of each worker for long calls, about 160 MB each once there was one; 0 = threads of the "
         "worker itself; unset = half as many as cores, at least 1",
+    )
+    cache_bytes: int = Field(
+        CACHE_BYTES,
+        ge=16 << 20,
+        description="what each worker keeps of profiles, models, answers and replies, about 30 kB for each job that is "
+        "asked about; a process for long calls keeps a quarter of it",
     )
     threads: int = Field(4, ge=1, le=256, description="threads for what may block")
     log_level: Literal["debug", "info", "warning", "error"] = "info"

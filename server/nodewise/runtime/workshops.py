@@ -9,6 +9,7 @@ from nodewise.catalogue.loading import CatalogueError, load_catalogue
 from nodewise.estimation.answer.answers import Answers
 from nodewise.hosting.registry import Registry, load_registry
 from nodewise.plugin import Catalogue
+from nodewise.ports.cache import CacheSpace
 from nodewise.profiles.reading import TraceLoader
 from nodewise.profiles.traces import TraceStore
 from nodewise.rpc.long_call import Workshop
@@ -17,8 +18,8 @@ from nodewise.runtime.settings import Settings, SettingsError
 
 __all__ = ["catalogue_of", "opened", "registry_of", "workshop_of"]
 
-MODELS_KEPT = 256
-"""Fitted models that a process of the pool keeps: each piece of work there takes long beside a fit."""
+POOL_SHARE = 4
+"""A process of the pool has this part of a worker's room for caches: work there takes long beside a fit."""
 
 
 def registry_of(settings: Settings) -> Registry:
@@ -67,4 +68,5 @@ def opened(settings: Settings, traces: Path) -> Workshop:
     """The workshop of a process that was just started; what was learned comes with the work."""
     configure_logging(settings.log_level)
     store = TraceStore(traces, artefact_bytes=settings.trace_artefact_bytes)
-    return workshop_of(settings, registry_of(settings), catalogue_of(settings), store, capacity=MODELS_KEPT)
+    space = CacheSpace(settings.cache_bytes // POOL_SHARE)
+    return workshop_of(settings, registry_of(settings), catalogue_of(settings), store, space=space)

@@ -14,16 +14,15 @@ from nodewise.estimation.estimators.estimators import Estimators, joint_refusal
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.lessons.trials import Predict, Trial, left_out
 from nodewise.estimation.question import AUTO, Freshness, MixtureShare, Question
+from nodewise.estimation.weights import BASIS_BYTES, ENTRY_BYTES, part_of_rows
 from nodewise.plugin import Assessment
-from nodewise.ports.cache import KEPT_ROWS, LruCache
+from nodewise.ports.cache import CacheSpace, LruCache
+from nodewise.ports.footprint import footprint
 
 __all__ = ["Choice", "Chooser"]
 
 QUICK: Final = "quick"
 """What an estimator whose fits cost next to nothing lists among its capabilities: it is tried before the others."""
-
-KEPT_TRIALS: Final = 8192
-"""Estimators' trials on one job that are kept, least recently used dropped first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +53,21 @@ class Chooser:
     Parameters
     ----------
     estimators : Estimators
+    space : CacheSpace
+        For what is kept.
     predict : callable
         From an estimator's name to a way of asking it alone; what it answers is checked.
     """
 
-    def __init__(self, estimators: Estimators, predict: Callable[[str], Predict]) -> None:
+    def __init__(self, estimators: Estimators, space: CacheSpace, predict: Callable[[str], Predict]) -> None:
         self._estimators = estimators
         self._predict = predict
-        self._choices: LruCache[tuple[object, ...], Choice] = LruCache(KEPT_ROWS)
-        self._trials: LruCache[tuple[object, ...], tuple[Trial, ...]] = LruCache(KEPT_TRIALS)
+        self._choices: LruCache[tuple[object, ...], Choice] = LruCache(space)
+        self._trials: LruCache[tuple[object, ...], tuple[Trial, ...]] = LruCache(space)
+
+    def forget(self) -> None:
+        """Choices were made with what was learned before, and hold it."""
+        self._choices.clear()
 
     def choose(
         self, question: Question, configurations: Configurations, lessons: Lessons, *, may_try: bool
@@ -97,7 +102,7 @@ class Chooser:
         if known is None:
             known = self._chosen(question, configurations, lessons, may_try=may_try)
             if known is not None:
-                self._choices.put(key, known, len(configurations) or 1)
+                self._choices.put(key, known, ENTRY_BYTES + BASIS_BYTES, (part_of_rows(configurations),))
         return known
 
     def _chosen(
@@ -198,7 +203,7 @@ class Chooser:
                     made = (each.tried(predict) for each in held)
                     trials = tuple(trial for trial in made if trial is not None)
                     if profile.digest:
-                        self._trials.put(key, trials)
+                        self._trials.put(key, trials, ENTRY_BYTES + footprint(trials))
                 found[name] += trials
         return found
 

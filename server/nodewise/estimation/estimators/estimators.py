@@ -14,11 +14,12 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.estimators.check import checked
 from nodewise.estimation.estimators.shown import Shown, shown_to
 from nodewise.estimation.question import AUTO
+from nodewise.estimation.weights import ENTRY_BYTES, part_of_rows
 from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call
 from nodewise.hosting.registry import Loaded, Registry
 from nodewise.hosting.soundness import is_a, is_sound_refusal, is_text
 from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, Model, Query
-from nodewise.ports.cache import KEPT_ROWS, LruCache
+from nodewise.ports.cache import CacheSpace, LruCache
 
 __all__ = ["Estimators", "joint_refusal"]
 
@@ -31,13 +32,15 @@ class Estimators:
     registry : Registry
     catalogue : Catalogue
         What estimators may know of devices and links.
+    space : CacheSpace
+        For what is kept.
     """
 
-    def __init__(self, registry: Registry, catalogue: Catalogue) -> None:
+    def __init__(self, registry: Registry, catalogue: Catalogue, space: CacheSpace) -> None:
         self.registry = registry
         self.catalogue = catalogue
         self.all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
-        self._shown: LruCache[tuple[Configurations, frozenset[str], str], Shown] = LruCache(KEPT_ROWS)
+        self._shown: LruCache[tuple[Configurations, frozenset[str], str], Shown] = LruCache(space)
 
     def named(self, name: str) -> Loaded[EstimatorRecord]:
         """A loaded estimator.
@@ -66,9 +69,12 @@ class Estimators:
         """The resolved rows of which an estimator takes every stated column into account."""
         columns, precision = self.named(name).record.columns, profile.workload.precision or ""
         key = (configurations, columns, precision)
-        return self._shown.kept(
-            key, lambda: shown_to(columns, configurations, precision), lambda _: len(configurations)
-        )
+        found = self._shown.get(key)
+        if found is None:
+            found = shown_to(columns, configurations, precision)
+            parts = {id(each): part_of_rows(each) for each in (configurations, found.configurations)}
+            self._shown.put(key, found, 2 * ENTRY_BYTES, tuple(parts.values()))
+        return found
 
     def assessed(self, name: str, profile: Profile, configurations: Configurations, options: Options) -> Assessment:
         """What an estimator says of a question; a refusal that it raises is one that it returns.

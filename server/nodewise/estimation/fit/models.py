@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
@@ -20,12 +20,17 @@ from nodewise.estimation.fit.flights import Flights, circle, fitting
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.question import Basis, Freshness, Question
 from nodewise.estimation.resolution import Resolution
+from nodewise.estimation.weights import BASIS_BYTES, ENTRY_BYTES
 from nodewise.hosting.calls import ImpossibleAnswerError, call
 from nodewise.plugin import Catalogue, Model, Prior
-from nodewise.ports.cache import LruCache
+from nodewise.ports.cache import CacheSpace, LruCache
 from nodewise.ports.clock import Clock
+from nodewise.ports.footprint import footprint
 
 __all__ = ["Models", "evidence_of"]
+
+SIZES_KEPT: Final = 4_096
+"""Kinds of models, by estimator and evidence, of which is known what they take."""
 
 
 def evidence_of(profile: Profile) -> Configurations | None:
@@ -46,8 +51,8 @@ class Models:
     estimators : Estimators
     resolution : Resolution
         Of the configurations that a fit asks other estimators about.
-    capacity : int
-        Models that are kept, least recently used dropped first.
+    space : CacheSpace
+        For models that are kept, and what is stated of them.
     traces : callable or None
         Reads the traces that a profile names; None = none can be read here.
     """
@@ -57,7 +62,7 @@ class Models:
         estimators: Estimators,
         resolution: Resolution,
         *,
-        capacity: int,
+        space: CacheSpace,
         clock: Clock,
         traces: Callable[[Profile], Sequence[Trace]] | None,
     ) -> None:
@@ -66,8 +71,9 @@ class Models:
         self._clock = clock
         self._traces = traces
         self._flights = Flights()
-        self._kept: LruCache[ModelKey, Fitted] = LruCache(capacity)
-        self._stated: LruCache[tuple[object, ...], Fitted] = LruCache(capacity)
+        self._kept: LruCache[ModelKey, Fitted] = LruCache(space)
+        self._stated: LruCache[tuple[object, ...], Fitted] = LruCache(space)
+        self._sizes: LruCache[tuple[object, ...], int] = LruCache(SIZES_KEPT)
 
     def fitted(self, question: Question, choice: Choice, lessons: Lessons) -> Fitted:
         """The model that answers a question, or the mixture of several; fitted now unless it is kept.
@@ -164,7 +170,12 @@ class Models:
 
     def _known(self, profile: Profile, statement: tuple[object, ...], state: Callable[[], Fitted]) -> Fitted:
         """What was stated before, so that the same is one object; stated now where it was not."""
-        return self._stated.kept(statement, state) if profile.digest else state()
+        known = self._stated.get(statement) if profile.digest else None
+        if known is None:
+            known = state()
+            if profile.digest:
+                self._stated.put(statement, known, BASIS_BYTES + ENTRY_BYTES, known.held)
+        return known
 
     def _key(self, profile: Profile, name: str, seed: int, lessons: Lessons) -> ModelKey:
         version, prior_id = lessons.version(self.estimators.named(name))
@@ -177,7 +188,11 @@ class Models:
 
         def fit() -> Fitted:
             # Somebody may have put it there since the caller looked.
-            return self._kept.kept(key, lambda: self._fit(profile, key, lessons))
+            found = self._kept.get(key)
+            if found is None:
+                found = self._fit(profile, key, lessons)
+                self._kept.put(key, found, BASIS_BYTES + ENTRY_BYTES, found.held)
+            return found
 
         return self._kept.get(key) or self._flights.joined(key, fit)
 
@@ -208,7 +223,20 @@ class Models:
             fit_s=time.perf_counter() - started,
             notices=disagreement(self.estimators, key, model, profile, self._resolution) if compared else (),
             calibration=lessons.calibration(key.estimator),
+            # What a trial fits is not kept.
+            model_bytes=self._bytes_of(model, profile, key, lessons) if compared else 0,
         )
+
+    def _bytes_of(self, model: Model, profile: Profile, key: ModelKey, lessons: Lessons) -> int:
+        """About what a model takes: as much as the last one of its estimator for as much evidence."""
+        rows = len(profile.observations) + len(profile.phase_timings)
+        alike = (key.estimator, key.version, rows, len(profile.workload.layers or ()), len(profile.traces))
+        known = self._sizes.get(alike)
+        if known is None:
+            # Priors and the catalogue are there anyway.
+            known = footprint(model, (lessons.priors.get(key.estimator), self.estimators.catalogue, lessons))
+            self._sizes.put(alike, known)
+        return known
 
 
 @dataclass(frozen=True, slots=True, eq=False)
