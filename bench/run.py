@@ -9,6 +9,7 @@ import sys
 
 import architectures
 import curves
+import growth
 import ingest
 import long_calls
 import partitioning
@@ -40,6 +41,7 @@ MODULES = {
     "replay": replay,
     "simulate": simulate,
     "start": start,
+    "growth": growth,
     "recorder": recorder,
 }
 

@@ -101,12 +101,16 @@ def simulated_columns(row: Simulated, options: Options) -> Columns:
     Refused
         Why it is not simulated.
     NodewiseError
-        DEADLINE_EXCEEDED: the call's time is over before the row is begun.
+        DEADLINE_EXCEEDED: the call's time is over before the row is simulated.
     """
     _check(row, options)
-    if options.budget is not None and options.budget.remaining_s() <= 0.0:
-        message = "the call's time was over before every row was simulated; ask for fewer rows or steps"
-        raise NodewiseError(Reason.DEADLINE_EXCEEDED, message)
+
+    def look() -> None:
+        if options.budget is not None and options.budget.remaining_s() <= 0.0:
+            message = "the call's time was over before every row was simulated; ask for fewer rows or steps"
+            raise NodewiseError(Reason.DEADLINE_EXCEEDED, message)
+
+    look()
     warm_up, counted = _length(row, options)
     result = simulate(
         specification_of(row),
@@ -114,6 +118,7 @@ def simulated_columns(row: Simulated, options: Options) -> Columns:
         seed=(options.seed * 1_000_003 + row.workers) % 2**63,
         cycles=warm_up + counted,
         warm_up_share=warm_up / (warm_up + counted),
+        look=look,
     )
     return _columns(row, result)
 
