@@ -26,7 +26,7 @@ __all__ = ["PATIENCE_S", "ProcessHand", "WorkFailedError"]
 
 _log = structlog.get_logger(__name__)
 
-PATIENCE_S: Final = 0.04
+PATIENCE_S: Final = 0.025
 """Time on a processor that work may still take that nobody waits for; then its process is killed, and another takes its
 place, which costs two seconds of a processor."""
 LONGEST_PATIENCE_S: Final = 0.5
@@ -125,7 +125,7 @@ class ProcessHand:
         try:
             return self._child.pipe.recv_bytes()
         except (EOFError, OSError):
-            self._child.process.join(PATIENCE_S)
+            self._child.process.join(LONGEST_PATIENCE_S)
             raise HandLostError(f"its process ended with status {self._child.process.exitcode}") from None
 
     def _in_thread(self, function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
