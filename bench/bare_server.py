@@ -13,7 +13,7 @@ from typing import Any
 
 import grpc
 
-from nodewise.runtime.serve import new_event_loop
+from nodewise.runtime.event_loop import new_event_loop
 from nodewise_protos.v1 import objective_pb2, prediction_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 

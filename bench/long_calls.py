@@ -25,7 +25,7 @@ from results import Result
 from rpc import PREDICT, profile, requests, store_profiles
 from traces import written
 
-from nodewise.runtime.serve import new_event_loop
+from nodewise.runtime.event_loop import new_event_loop
 from nodewise_cli.inputs.documents import read_value
 from nodewise_client import Client
 from nodewise_protos.v1 import (

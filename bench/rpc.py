@@ -12,7 +12,7 @@ import loader
 from processes import HERE, Server
 from results import Result
 
-from nodewise.runtime.serve import new_event_loop
+from nodewise.runtime.event_loop import new_event_loop
 from nodewise_protos.v1 import configuration_pb2, objective_pb2, profile_pb2, profile_service_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 

@@ -10,6 +10,7 @@ import sys
 import architectures
 import curves
 import growth
+import hosts
 import ingest
 import long_calls
 import partitioning
@@ -31,6 +32,7 @@ MODULES = {
     "ingest": ingest,
     "long_calls": long_calls,
     "curves": curves,
+    "hosts": hosts,
     "scaling": scaling,
     "partitioning": partitioning,
     "planning": planning,

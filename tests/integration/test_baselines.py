@@ -100,7 +100,7 @@ def published() -> list[Any]:
 def test_every_baseline_is_loaded_from_its_own_distribution(site: Path) -> None:
     listed = [found for found in asked(site, "plugins")["plugins"] if found["distribution"].startswith("nodewise-base")]
     assert sorted(found["name"] for found in listed) == list(NAMES)
-    assert {(found["status"], found["mode"]) for found in listed} == {("loaded", "thread")}
+    assert {(found["status"], found["mode"]) for found in listed} == {("loaded", "process")}
 
 
 def test_auto_prefers_whoever_is_shipped(site: Path) -> None:

@@ -171,7 +171,7 @@ def by(estimator: str) -> options_pb2.PredictOptions:
 def test_the_example_is_listed_with_its_distribution_and_where_it_runs(example: Stubs) -> None:
     found = listed(example)["amdahl"]
     assert (found.plugin.version, found.plugin.distribution) == ("1.0.0", "nodewise-example-amdahl 1.0.0")
-    assert (found.plugin.kind, found.plugin.mode) == (plugin_pb2.PLUGIN_KIND_ESTIMATOR, plugin_pb2.PLUGIN_MODE_THREAD)
+    assert (found.plugin.kind, found.plugin.mode) == (plugin_pb2.PLUGIN_KIND_ESTIMATOR, plugin_pb2.PLUGIN_MODE_PROCESS)
     assert list(found.capabilities) == ["observations"]
     assert listed(example)["queueing"].plugin.mode == plugin_pb2.PLUGIN_MODE_INLINE
     health = health_pb2_grpc.HealthStub(example.channel)

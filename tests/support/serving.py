@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 import grpc
+import pytest
 from google.rpc import error_details_pb2, status_pb2
 from patience import PATIENCE_S
 
@@ -62,6 +63,14 @@ def _loaded(records: tuple[Any, ...], mode: str) -> dict[str, Any]:
     return {record.name: Loaded(record, "tests 1.0", mode) for record in records}
 
 
+def workers_of(supervisor: int) -> list[int]:
+    """Processes under a supervisor, oldest first."""
+    children = Path(f"/proc/{supervisor}/task/{supervisor}/children")
+    if not children.exists():
+        pytest.skip("the kernel does not tell a process's children")
+    return [int(pid) for pid in children.read_text().split()]
+
+
 class Stubs:
     """Every service behind one target."""
 
@@ -106,6 +115,10 @@ class ServerProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    def workers(self) -> list[int]:
+        """Its processes that answer calls, or get ready to, oldest first."""
+        return workers_of(self.pid)
+
     def log_until(self, event: str) -> None:
         """Read the log until an event appears in it; blocks until then."""
         assert self._process.stderr is not None
@@ -115,7 +128,7 @@ class ServerProcess:
         raise AssertionError(f"the log ended without {event}")
 
     def kill(self) -> None:
-        """As a power switch would, for the process."""
+        """As a power switch would, for the supervisor; its workers follow."""
         self._process.kill()
         self._process.communicate()
 

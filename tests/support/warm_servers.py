@@ -1,8 +1,8 @@
 """Servers that start in a moment, for tests that start dozens, one after the other.
 
-A process imports and warms up everything once; each server is forked from it, and from then on does what ``nodewise
-serve`` does, with an event loop, a port, a store and a death of its own. Where the start or the command line is what is
-tested, `serving.ServerProcess` is the one to take.
+A process imports and warms up everything once; each server is forked from it, and from then on does what a worker of
+``nodewise serve`` does, with an event loop, a port, a store and a death of its own. Where the start or the command line
+is what is tested, `serving.ServerProcess` is the one to take.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 
 from nodewise.estimation.estimators.warm_up import warm_up
 from nodewise.hosting.registry import load_registry
+from nodewise.runtime.life import serve_alone
 from nodewise.runtime.logging import configure_logging
-from nodewise.runtime.serve import serve
 from nodewise.runtime.settings import Settings
 
 
@@ -79,7 +79,8 @@ def _start_as_told() -> None:
         child = os.fork()
         if not child:
             print(os.getpid(), flush=True)
-            os._exit(serve(Settings(**json.loads(line)), lambda target: print(target, flush=True)))
+            serve_alone(Settings(**json.loads(line)), lambda target: print(target, flush=True))
+            os._exit(0)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 

@@ -70,7 +70,7 @@ def starting() -> Iterator[None]:
     ------
     CommandError
     """
-    from nodewise.runtime.embedded import StartError
+    from nodewise.runtime.starting import StartError
 
     try:
         yield

@@ -118,10 +118,16 @@ _ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
     Reason.EVIDENCE_MISSING: (Kind.PRECONDITION, "An answer needs more evidence; the missing fields are named."),
     Reason.UNSUPPORTED_CONFIGURATION: (Kind.PRECONDITION, "The estimator does not know this kind of configuration."),
     Reason.OBJECTIVE_UNREACHABLE: (Kind.PRECONDITION, "No configuration asked about meets the objective."),
-    Reason.ESTIMATOR_FAILED: (Kind.INTERNAL, "The estimator raised; the server's log has the details."),
+    Reason.ESTIMATOR_FAILED: (
+        Kind.INTERNAL,
+        "The estimator raised, or its process died or overran; the log has more.",
+    ),
     Reason.ESTIMATOR_INVALID_RESULT: (Kind.INTERNAL, "The estimator's answer cannot be true; it was discarded."),
     Reason.ESTIMATOR_TIMEOUT: (Kind.DEADLINE, "The estimator did not answer within the time that it is given."),
-    Reason.ESTIMATOR_UNAVAILABLE: (Kind.UNAVAILABLE, "The estimator's process is being replaced; retry."),
+    Reason.ESTIMATOR_UNAVAILABLE: (
+        Kind.UNAVAILABLE,
+        "The estimator is busy, or left alone after failures; retry later.",
+    ),
     Reason.POLICY_FAILED: (Kind.INTERNAL, "The policy raised; the server's log has the details."),
     Reason.POLICY_INVALID_RESULT: (Kind.INTERNAL, "The policy allocated what it must not; discarded."),
     Reason.READER_FAILED: (Kind.INTERNAL, "The reader of a trace's format raised; the server's log has the details."),

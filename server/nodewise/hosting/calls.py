@@ -17,11 +17,23 @@ import structlog
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.hosting.interrupts import is_interrupt
+from nodewise.hosting.processes.faults import HostBusyError, HostFaultError
+from nodewise.hosting.processes.remote import GoneError, Remote, has_all
 from nodewise.hosting.registry import Loaded
 from nodewise.hosting.soundness import MOST_TEXT, as_text, is_sound_error
 from nodewise.plugin import DiagnoserRecord, EstimatorRecord, PolicyRecord, SharingModelRecord, TraceReaderRecord
 
-__all__ = ["ImpossibleAnswerError", "PluginError", "call", "has", "impossible", "read", "unless_wrong"]
+__all__ = [
+    "ImpossibleAnswerError",
+    "PluginError",
+    "UnavailableError",
+    "call",
+    "has",
+    "impossible",
+    "kept_alive",
+    "read",
+    "unless_wrong",
+]
 
 _log = structlog.get_logger(__name__)
 
@@ -38,10 +50,19 @@ class _Kind:
     failed: Reason
     invalid: Reason
     refuses: bool = True
+    unavailable: Reason = Reason.COMPUTE_LOST
 
 
 _KINDS: Final[tuple[tuple[type, _Kind], ...]] = (
-    (EstimatorRecord, _Kind("estimator", Reason.ESTIMATOR_FAILED, Reason.ESTIMATOR_INVALID_RESULT)),
+    (
+        EstimatorRecord,
+        _Kind(
+            "estimator",
+            Reason.ESTIMATOR_FAILED,
+            Reason.ESTIMATOR_INVALID_RESULT,
+            unavailable=Reason.ESTIMATOR_UNAVAILABLE,
+        ),
+    ),
     (PolicyRecord, _Kind("policy", Reason.POLICY_FAILED, Reason.POLICY_INVALID_RESULT, refuses=False)),
     (TraceReaderRecord, _Kind("reader", Reason.READER_FAILED, Reason.READER_INVALID_RESULT)),
     (DiagnoserRecord, _Kind("diagnoser", Reason.DIAGNOSER_FAILED, Reason.DIAGNOSER_INVALID_RESULT)),
@@ -51,6 +72,10 @@ _KINDS: Final[tuple[tuple[type, _Kind], ...]] = (
 
 class PluginError(NodewiseError):
     """A plugin failed, or answered with something that cannot be true. What it refuses is a plain NodewiseError."""
+
+
+class UnavailableError(PluginError):
+    """A plugin was not asked: its process does something else, is replaced, or failed too often just now."""
 
 
 class ImpossibleAnswerError(Exception):
@@ -106,7 +131,20 @@ def read(loaded: Loaded[Any], target: Any, name: str, *, check: Callable[[Any], 
 
 def has(loaded: Loaded[Any], target: Any, protocol: type, method: str) -> bool:
     """Whether a plugin's object has the methods of an optional protocol; raises as :func:`call`, naming ``method``."""
+    if isinstance(target, Remote):
+        return has_all(target, protocol)
     return _Door(loaded, method).passed(lambda: isinstance(target, protocol), bool)
+
+
+def kept_alive(make: Callable[[], AnswerT]) -> AnswerT:
+    """What is made; where it lives in a process that may be replaced, it is made again then, and stands for the same.
+
+    For what follows from arguments that do not change, such as a fitted model.
+    """
+    made = make()
+    if isinstance(made, Remote):
+        made.renew = make
+    return made
 
 
 def unless_wrong(wrong_with: Callable[[Any], str | None]) -> Callable[[Any], Any]:
@@ -138,21 +176,48 @@ class _Door:
     def passed(self, work: Callable[[], Any], check: Callable[[Any], AnswerT]) -> AnswerT:
         """What the work comes to, checked and counted."""
         count = self.loaded.calls.add
+        self._admit()
         started = perf_counter()
         try:
             answer = work()
         except BaseException as raised:  # noqa: BLE001  # a plugin's SystemExit must not end the server
             error = self._told(raised)
-            count(self.method, perf_counter() - started, failed=isinstance(error, PluginError))
+            failed = isinstance(error, PluginError)
+            count(self.method, perf_counter() - started, failed=failed)
+            if not isinstance(error, UnavailableError):
+                self._note(failed=failed)
             raise error from None
         seconds = perf_counter() - started
         try:
             found = check(answer)
         except BaseException as raised:  # noqa: BLE001  # attributes of a plugin's values may do anything
             count(self.method, seconds, failed=True)
+            self._note(failed=True)
             raise self._unsound(raised) from None
         count(self.method, seconds, failed=False)
+        self._note(failed=False)
         return found
+
+    def _admit(self) -> None:
+        """Refuse at once what would only fail again."""
+        breaker = self.loaded.breaker
+        wait_s = 0.0 if breaker is None else breaker.wait_s()
+        if wait_s > 0.0:
+            raise self._unavailable("failed too often just now, and is left alone for a while", wait_s)
+
+    def _note(self, *, failed: bool) -> None:
+        """Let the breaker know, and the operator if it changes."""
+        breaker = self.loaded.breaker
+        if breaker is None:
+            return
+        if breaker.failed(self.method) if failed else breaker.succeeded(self.method):
+            event = f"{self._kind.name}_{'left_alone' if failed else 'back'}"
+            (_log.error if failed else _log.info)(event, **self._fields)
+
+    def _unavailable(self, problem: str, retry_after_s: float) -> UnavailableError:
+        named = self._named("cannot be asked for")
+        fields = {**self._fields, "problem": problem}
+        return UnavailableError(self._kind.unavailable, f"{named}: it {problem}", fields, (), retry_after_s)
 
     def impossible(self, problem: str, fault: BaseException | None = None) -> PluginError:
         """That the answer cannot be true."""
@@ -174,12 +239,28 @@ class _Door:
         if is_interrupt(raised):
             return raised
         kind, fields = self._kind, self._fields
+        if isinstance(raised, UnavailableError):
+            return raised
+        if isinstance(raised, HostBusyError):
+            return self._unavailable(f"was not reached, {raised.what}", raised.retry_after_s)
+        if isinstance(raised, GoneError):
+            return self._unavailable("has lost what it answered with: its process was replaced", 0.1)
+        if isinstance(raised, HostFaultError):
+            return self._fault(raised)
         refusal = _tellable(raised) if isinstance(raised, NodewiseError) else None
         if refusal is not None and (kind.refuses or refusal.reason is Reason.DEADLINE_EXCEEDED):
             return refusal
         if not self.quiet:
             _logged(f"{kind.name}_failed", fields, raised)
         return PluginError(kind.failed, self._named("failed in"), fields)
+
+    def _fault(self, fault: HostFaultError) -> PluginError:
+        """What the caller gets for what happened in a host; a traceback is the log's alone."""
+        kind, fields = self._kind, self._fields
+        told = {**fields, "problem": fault.what} if fault.what else fields
+        if not self.quiet:
+            _log.error(f"{kind.name}_failed", **told, raised=fault.raised, exception=fault.detail)
+        return PluginError(kind.failed, self._named("failed in") + (fault.what and f": {fault.what}"), told)
 
     @property
     def _kind(self) -> _Kind:
@@ -213,7 +294,7 @@ def _tellable(error: NodewiseError) -> NodewiseError | None:
     try:
         if not is_sound_error(error):
             return None
-        if type(error) in {NodewiseError, PluginError}:
+        if type(error) in {NodewiseError, PluginError, UnavailableError}:
             return error
         return NodewiseError(error.reason, error.message, dict(error.metadata), error.violations)
     except BaseException as fault:

@@ -3,76 +3,58 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib import metadata
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
-import pluggy
 import structlog
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
+from nodewise.hosting.breaker import Breaker
 from nodewise.hosting.counts import CallCounts
-from nodewise.hosting.interrupts import is_interrupt
-from nodewise.hosting.soundness import is_name, is_text
+from nodewise.hosting.processes.host import Host, Listing
+from nodewise.hosting.processes.limits import HostLimits
+from nodewise.hosting.processes.listing import listed
+from nodewise.hosting.records import HOOKS, Hook, PluginProblem, records_of
 from nodewise.plugin import (
     ENTRY_POINT_GROUP,
-    PLUGIN_API_VERSION,
-    Configurations,
-    Diagnoser,
     DiagnoserRecord,
-    Estimator,
     EstimatorRecord,
-    Policy,
-    PolicyParameter,
     PolicyRecord,
-    SharingModel,
     SharingModelRecord,
-    TraceReader,
     TraceReaderRecord,
-    new_plugin_manager,
 )
 
-__all__ = ["Loaded", "PluginConflictError", "PluginProblem", "Registry", "load_registry"]
+__all__ = ["Hosting", "Loaded", "PluginConflictError", "PluginProblem", "Registry", "load_registry"]
 
 _log = structlog.get_logger(__name__)
 
 RecordT = TypeVar("RecordT", EstimatorRecord, PolicyRecord, TraceReaderRecord, DiagnoserRecord, SharingModelRecord)
 
-_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,62}")
-RESERVED_NAMES: Final = frozenset({"auto", "all"})
-
-_COLUMNS: Final = {field.name for field in fields(Configurations)} | {"groups", "precision"}
-"""Names that ``EstimatorRecord.columns`` may hold; ``groups`` and ``precision`` stand for what they are kept in."""
-
 SHIPPED_DISTRIBUTION: Final = "nodewise"
-"""Plugins of this distribution run in the server's workers; everyone else's run in threads of their own."""
+"""Plugins of this distribution run in the server's workers."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Hook:
-    """One hook: the kind of its records, their type, the attribute that answers and the protocol it must satisfy."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hosting:
+    """That plugins run in hosts, and which do not.
 
-    kind: str
-    record: type
-    attribute: str
-    protocol: type
-    kinds: str = ""
-    """Where the registry has them."""
+    Attributes
+    ----------
+    limits : HostLimits
+        Of each host.
+    trusted : collection of str
+        Distributions besides the shipped one that run inline.
+    listings : mapping of distribution to Listing
+        What other processes know already of plugins that run in hosts: these start when they are first asked.
+    """
 
-
-_HOOKS: Final[Mapping[str, _Hook]] = MappingProxyType(
-    {
-        "nodewise_estimators": _Hook("estimator", EstimatorRecord, "estimator", Estimator, "estimators"),
-        "nodewise_policies": _Hook("policy", PolicyRecord, "policy", Policy, "policies"),
-        "nodewise_sharing_models": _Hook("sharing_model", SharingModelRecord, "model", SharingModel, "sharing_models"),
-        "nodewise_trace_readers": _Hook("trace_reader", TraceReaderRecord, "reader", TraceReader, "trace_readers"),
-        "nodewise_diagnosers": _Hook("diagnoser", DiagnoserRecord, "diagnoser", Diagnoser, "diagnosers"),
-    }
-)
+    limits: HostLimits = field(default_factory=HostLimits)
+    trusted: Collection[str] = ()
+    listings: Mapping[str, Listing] = field(default_factory=dict)
 
 
 class PluginConflictError(RuntimeError):
@@ -81,26 +63,23 @@ class PluginConflictError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Loaded(Generic[RecordT]):
-    """A record, the distribution (with version) that brought it, and where it runs: ``inline`` or ``thread``.
+    """A record, the distribution (with version) that brought it, and where it runs.
 
-    ``calls`` counts what was asked of it since it was loaded.
+    Attributes
+    ----------
+    mode : str
+        ``inline``, ``thread`` or ``process``.
+    calls : CallCounts
+        What was asked of it since it was loaded.
+    breaker : Breaker or None
+        What keeps it from being asked while it fails; None = nothing does.
     """
 
     record: RecordT
     distribution: str
     mode: str
     calls: CallCounts = field(default_factory=CallCounts, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginProblem:
-    """A plugin or record that was left out. ``reason`` is PLUGIN_BROKEN, PLUGIN_INVALID or PLUGIN_API_MISMATCH."""
-
-    name: str
-    distribution: str
-    kind: str
-    reason: str
-    message: str
+    breaker: Breaker | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +92,18 @@ class Registry:
     diagnosers: Mapping[str, Loaded[DiagnoserRecord]]
     problems: tuple[PluginProblem, ...] = ()
     sharing_models: Mapping[str, Loaded[SharingModelRecord]] = field(default_factory=dict)
+    hosts: tuple[Host, ...] = ()
+    """Processes of the plugins of mode ``process``."""
+
+    @property
+    def listings(self) -> dict[str, Listing]:
+        """What the hosts said of themselves, for other processes."""
+        return {host.distribution: known for host in self.hosts if (known := host.known) is not None}
+
+    def close(self) -> None:
+        """End the hosts; whoever asks their plugins afterwards is refused."""
+        for host in self.hosts:
+            host.close()
 
     @property
     def predicting(self) -> Mapping[str, Loaded[EstimatorRecord]]:
@@ -145,6 +136,7 @@ def load_registry(
     allowed: Collection[str] | None = None,
     safe_mode: bool = False,
     entry_points: Callable[[], Iterable[metadata.EntryPoint]] | None = None,
+    hosting: Hosting | None = None,
 ) -> Registry:
     """Load every plugin that is installed and allowed.
 
@@ -156,6 +148,8 @@ def load_registry(
         Shipped plugins only.
     entry_points : callable or None
         Where entry points come from; None = the installed distributions.
+    hosting : Hosting or None
+        None = everything is imported here, and what is not shipped runs in threads.
 
     Raises
     ------
@@ -163,124 +157,91 @@ def load_registry(
         If two distributions bring the same name. Everything else that is wrong with a plugin leaves that plugin out and
         is listed among the problems.
     """
-    found: dict[str, dict[str, Loaded[Any]]] = {hook.kind: {} for hook in _HOOKS.values()}
+    found: dict[str, dict[str, Loaded[Any]]] = {hook.kind: {} for hook in HOOKS.values()}
     problems: list[PluginProblem] = []
-    permitted = None if allowed is None else {*allowed, *(str(canonicalize_name(name)) for name in allowed)}
+    here: list[metadata.EntryPoint] = []
+    apart: dict[str, list[metadata.EntryPoint]] = {}
+    trusted = _canonical(hosting.trusted) if hosting is not None else frozenset[str]()
+    for entry_point in _wanted(entry_points, allowed, safe_mode=safe_mode):
+        name = _distribution_name(entry_point)
+        if hosting is None or name == SHIPPED_DISTRIBUTION or canonicalize_name(name) in trusted:
+            here.append(entry_point)
+        else:
+            apart.setdefault(_distribution(entry_point), []).append(entry_point)
+    terms = hosting or Hosting()
+    hosts = [
+        Host(
+            distribution,
+            tuple((point.name, point.value) for point in points),
+            terms.limits,
+            terms.listings.get(distribution),
+        )
+        for distribution, points in apart.items()
+    ]
+    for host in hosts:
+        host.begin()  # all at once: each takes a moment
+
+    def add(hook: Hook, records: Iterable[Any], problem: PluginProblem | None, loaded: Callable[[Any], Any]) -> None:
+        if problem is not None:
+            problems.append(problem)
+            about = {name: value for name, value in asdict(problem).items() if name != "name"}
+            _log.warning("plugin_left_out", plugin=problem.name, **about)
+        for record in records:
+            _register(found[hook.kind], hook, loaded(record))
+
+    try:
+        for entry_point in here:
+            _add_here(entry_point, add, "thread" if hosting is None else "inline")
+        for host in hosts:
+            for hook, records, problem in listed(host):
+                add(hook, records, problem, partial(_hosted, host=host))
+    except BaseException:
+        for host in hosts:
+            host.close()
+        raise
+    kinds = {hook.kinds: MappingProxyType(dict(sorted(found[hook.kind].items()))) for hook in HOOKS.values()}
+    return Registry(**kinds, problems=tuple(problems), hosts=tuple(hosts))
+
+
+def _wanted(
+    entry_points: Callable[[], Iterable[metadata.EntryPoint]] | None,
+    allowed: Collection[str] | None,
+    *,
+    safe_mode: bool,
+) -> Iterable[metadata.EntryPoint]:
+    """The entry points that may be loaded, in order of distributions and names."""
+    permitted = None if allowed is None else {*allowed, *_canonical(allowed)}
     source = entry_points or (lambda: metadata.entry_points(group=ENTRY_POINT_GROUP))
     for entry_point in sorted(source(), key=lambda point: (_distribution_name(point), point.name)):
         name, distribution = _distribution_name(entry_point), _distribution(entry_point)
-        shipped = name == SHIPPED_DISTRIBUTION
         wanted = permitted is None or canonicalize_name(name) in permitted or entry_point.name in permitted
-        if not shipped and (safe_mode or not wanted):
+        if name != SHIPPED_DISTRIBUTION and (safe_mode or not wanted):
             _log.info("plugin_not_allowed", plugin=entry_point.name, distribution=distribution)
             continue
-        for hook, records, problem in _records(entry_point, distribution):
-            if problem is not None:
-                problems.append(problem)
-                _log.warning(
-                    "plugin_left_out", plugin=problem.name, **{n: v for n, v in asdict(problem).items() if n != "name"}
-                )
-            for record in records:
-                _register(found[hook.kind], hook, Loaded(record, distribution, "inline" if shipped else "thread"))
-    kinds = {hook.kinds: MappingProxyType(dict(sorted(found[hook.kind].items()))) for hook in _HOOKS.values()}
-    return Registry(**kinds, problems=tuple(problems))
+        yield entry_point
 
 
-_PLUGIN: Final = _Hook("plugin", object, "", object)
+def _canonical(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(str(canonicalize_name(name)) for name in names)
 
 
-def _records(
-    entry_point: metadata.EntryPoint, distribution: str
-) -> Iterable[tuple[_Hook, tuple[Any, ...], PluginProblem | None]]:
-    """The valid records of one plugin, hook by hook, with at most one problem beside each."""
+def _add_here(entry_point: metadata.EntryPoint, add: Callable[..., None], mode: str) -> None:
+    """Import a plugin into this process, and register what it brings."""
+    distribution = _distribution(entry_point)
+    shipped = _distribution_name(entry_point) == SHIPPED_DISTRIBUTION
 
-    def left_out(kind: str, name: str, reason: str, message: str) -> PluginProblem:
-        return PluginProblem(name=name, distribution=distribution, kind=kind, reason=reason, message=message)
-
-    def broken(kind: str, doing: str, error: BaseException) -> PluginProblem:
-        if is_interrupt(error):
-            raise error
+    def tell(error: BaseException) -> None:
         _log.warning("plugin_broken", plugin=entry_point.name, distribution=distribution, exc_info=error)
-        return left_out(kind, entry_point.name, "PLUGIN_BROKEN", f"{doing} raised {type(error).__name__}")
 
-    manager = new_plugin_manager()
-    try:
-        manager.register(entry_point.load(), name=entry_point.name)
-        manager.check_pending()
-    except pluggy.PluginValidationError as error:
-        yield _PLUGIN, (), left_out("plugin", entry_point.name, "PLUGIN_INVALID", str(error))
-        return
-    except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
-        yield _PLUGIN, (), broken("plugin", f"loading {entry_point.value}", error)
-        return
-    for hook_name, hook in _HOOKS.items():
-        try:
-            records = [record for records in getattr(manager.hook, hook_name)() for record in records]
-        except BaseException as error:  # noqa: BLE001  # as above
-            yield hook, (), broken(hook.kind, hook_name, error)
-            continue
-        for record in records:
-            try:
-                wrong = _wrong_with(record, hook)
-                name = str(getattr(record, "name", entry_point.name))
-            except BaseException as error:  # noqa: BLE001  # as above
-                yield hook, (), broken(hook.kind, f"a record of {hook_name}", error)
-                continue
-            if wrong is None:
-                yield hook, (record,), None
-            else:
-                yield hook, (), left_out(hook.kind, name, *wrong)
+    for hook, records, problem in records_of(entry_point.name, entry_point.value, entry_point.load, distribution, tell):
+        add(hook, records, problem, lambda record: Loaded(record, distribution, "inline" if shipped else mode))
 
 
-def _wrong_with(record: Any, hook: _Hook) -> tuple[str, str] | None:
-    """Reason and message if a record cannot be used, else None."""
-    expected = isinstance(record, hook.record)
-    if not expected:
-        return "PLUGIN_INVALID", f"expected {hook.record.__name__}, found {type(record).__name__}"
-    if not isinstance(record.name, str) or not _NAME.fullmatch(record.name) or record.name in RESERVED_NAMES:
-        return "PLUGIN_INVALID", "the name must be lower case letters, digits and dashes, at most 63, not auto or all"
-    if not record.version or not isinstance(record.version, str) or not isinstance(record.description, str):
-        return "PLUGIN_INVALID", "the version must be text that is not empty, the description text"
-    answering = getattr(record, hook.attribute)
-    if isinstance(answering, type):
-        return "PLUGIN_INVALID", f"{hook.attribute} is the class {answering.__name__}; register an instance of it"
-    if not isinstance(answering, hook.protocol):
-        return "PLUGIN_INVALID", f"{hook.attribute} does not have the methods of {hook.protocol.__name__}"
-    if isinstance(record, PolicyRecord) and not all(_is_parameter(each) for each in record.parameters):
-        return "PLUGIN_INVALID", "parameters must be PolicyParameters whose default lies between minimum and maximum"
-    unknown = _unknown_columns(record)
-    if unknown:
-        return "PLUGIN_INVALID", f"columns names {unknown}, which is no set of columns of Configurations"
-    try:
-        supported = SpecifierSet(record.plugin_api)
-    except (InvalidSpecifier, TypeError, AttributeError):
-        return "PLUGIN_INVALID", f"plugin_api {record.plugin_api!r} is no version range such as '>=1.0,<2'"
-    if PLUGIN_API_VERSION not in supported:
-        return "PLUGIN_API_MISMATCH", f"supports plugin API {record.plugin_api}, this server has {PLUGIN_API_VERSION}"
-    return None
+def _hosted(record: Any, host: Host) -> Loaded[Any]:
+    return Loaded(record, host.distribution, "process", breaker=Breaker())
 
 
-def _is_parameter(parameter: Any) -> bool:
-    """A parameter that can be listed and checked against."""
-    return (
-        isinstance(parameter, PolicyParameter)
-        and is_name(parameter.name)
-        and is_text(parameter.description)
-        and parameter.minimum <= parameter.default <= parameter.maximum
-    )
-
-
-def _unknown_columns(record: Any) -> str:
-    """What an estimator's ``columns`` hold that is no column; empty = nothing."""
-    if not isinstance(record, EstimatorRecord):
-        return ""
-    columns: Any = record.columns
-    if not isinstance(columns, frozenset):
-        return f"a {type(columns).__name__}"
-    return ", ".join(sorted(str(name) for name in columns - _COLUMNS))
-
-
-def _register(known: dict[str, Loaded[Any]], hook: _Hook, loaded: Loaded[Any]) -> None:
+def _register(known: dict[str, Loaded[Any]], hook: Hook, loaded: Loaded[Any]) -> None:
     name = loaded.record.name
     if name in known:
         first, second = known[name].distribution, loaded.distribution

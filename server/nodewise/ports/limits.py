@@ -48,6 +48,13 @@ class Limits:
     sharing_jobs_per_call, sharing_runs_per_call, sharing_sets_per_call : int
         Jobs, measured pairs and sets of a PredictSharing: every pair of 180 jobs. Learning inverts matrices of some
         columns for each job that ran, again and again: seconds for a hundred jobs, a minute for a few hundred.
+    entries_per_list : int
+        Entries of a list of messages or names in a request that no other limit is about; counted before decoding.
+    parts_per_call : int
+        Fields of a request on all levels that hold such lists, together: about a tenth of a second of counting.
+    bytes_in_flight : int
+        Requests above 64 KiB that are at hand, of all calls together. Reading takes up to about thirty times as much
+        memory as the bytes on the wire.
     reply_bytes : int
         Largest reply: gRPC's default for what a client takes.
     """
@@ -71,4 +78,7 @@ class Limits:
     sharing_jobs_per_call: int = 512
     sharing_runs_per_call: int = 4_096
     sharing_sets_per_call: int = 16_384
+    entries_per_list: int = 65_536
+    parts_per_call: int = 524_288
+    bytes_in_flight: int = 64 * 1024 * 1024
     reply_bytes: int = 4 * 1024 * 1024

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from nodewise.domain.budget import Budget
 from nodewise.domain.predictions import Fidelity
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.question import Answer, Basis, Question
-from nodewise.rpc.calls import Call, run_in
+from nodewise.estimation.question import AUTO, Answer, Basis, Question
+from nodewise.hosting.processes.host import impatient
+from nodewise.rpc.calls import Call, computed_in, run_in
 from nodewise.rpc.long_call import ANSWER_SHARE
 
 __all__ = ["Answering", "found"]
@@ -25,11 +27,14 @@ class Answering:
         Answers.
     executor, simulations : Executor
         Threads for fits, large questions and estimators that do not run inline; for simulations of a batch.
+    homes : mapping of distribution to Executor
+        Threads for questions that go to one plugin host, so that who waits for it keeps no other from its answer.
     """
 
     answers: Answers
     executor: Executor
     simulations: Executor
+    homes: Mapping[str, Executor] = field(default_factory=dict)
 
     async def answer(self, question: Question, if_none_match: str, call: Call) -> Answer | Basis:
         """Here and now where that takes no longer than a look at a fitted model, else in a thread.
@@ -47,9 +52,16 @@ class Answering:
         """In a thread, which learns how long the call still waits."""
         budget = Budget(call.remaining_s() * ANSWER_SHARE)
         asked = replace(question, terms=question.terms.within(budget))
-        executor = self.simulations if question.terms.options.fidelity == Fidelity.SIMULATE else self.executor
+        simulated = question.terms.options.fidelity == Fidelity.SIMULATE
+        usual = self.simulations if simulated else self.executor
+        home = self.homes.get(self.answers.home(question))
         try:
-            answered: Answer | Basis = await run_in(executor, found, self.answers, asked, if_none_match)
+            answered: Answer | Basis
+            if home is None:
+                answered = await computed_in(usual, call, found, self.answers, asked, if_none_match)
+            else:  # threads of its own: what waits there holds up nobody else
+                call.step_aside()
+                answered = await run_in(home, found, self.answers, asked, if_none_match)
         finally:
             budget.end()
         return answered
@@ -57,7 +69,11 @@ class Answering:
 
 def found(answers: Answers, question: Question, if_none_match: str) -> Answer | Basis:
     """The answer; the basis alone where its digest is the one that the asker has an answer of."""
-    prepared = answers.prepared(question)
-    if if_none_match and prepared.basis.digest == if_none_match:
-        return prepared.basis
-    return answers.complete(prepared)
+    token = impatient.set(question.terms.estimator == AUTO)
+    try:
+        prepared = answers.prepared(question)
+        if if_none_match and prepared.basis.digest == if_none_match:
+            return prepared.basis
+        return answers.complete(prepared)
+    finally:
+        impatient.reset(token)

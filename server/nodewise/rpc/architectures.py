@@ -12,7 +12,7 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.architectures import ArchitecturesQuestion, ranked
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
-from nodewise.rpc.calls import Call, run_in
+from nodewise.rpc.calls import Call, computed_in
 from nodewise.rpc.caps import check_steps, too_many
 from nodewise.rpc.long_call import ANSWER_SHARE, LongCall, Workshop, unary
 from nodewise.rpc.options import ReadOptions, read_options
@@ -53,7 +53,7 @@ class ArchitectureBatches:
         asked = await self._asked(request, call)
         budget = Budget(call.remaining_s() * ANSWER_SHARE)
         try:
-            reply: bytes | None = await run_in(self.executor, _ranked_together, self.answers, asked, budget)
+            reply: bytes | None = await computed_in(self.executor, call, _ranked_together, self.answers, asked, budget)
         finally:
             budget.end()
         return await self._ranked_singly(asked, call) if reply is None else reply

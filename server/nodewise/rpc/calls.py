@@ -10,21 +10,34 @@ import asyncio
 import itertools
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, cast
 
 import grpc
 import structlog
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 from google.rpc import status_pb2
 
 from nodewise.domain.errors import Kind, NodewiseError, Reason
 from nodewise.rpc.caps import too_large
 from nodewise.rpc.errors import grpc_code, internal_error, status_of
+from nodewise.rpc.gate import Gate
+from nodewise.rpc.intake import Intake, Large
+from nodewise.rpc.lanes import Lane, OverloadedError, Turn
 
-__all__ = ["Call", "Method", "generic_handler"]
+__all__ = [
+    "UNDECODABLE",
+    "Call",
+    "Context",
+    "Method",
+    "computed_in",
+    "run_in",
+    "stream_handler",
+    "unary_handler",
+    "waited_turn",
+]
 
 _log = structlog.get_logger("nodewise.rpc")
 
@@ -38,15 +51,43 @@ class _Undecodable:
     """What the deserialiser returns instead of raising: gRPC would answer UNKNOWN, and no handler would learn of it."""
 
 
-_UNDECODABLE: Final = _Undecodable()
+UNDECODABLE: Final = _Undecodable()
+"""Bytes that are no message of the method."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
-    """What a behaviour may know of its call."""
+    """What a behaviour may know of its call.
+
+    Attributes
+    ----------
+    context : object
+        Of gRPC; None = there is none.
+    turn : Turn or None
+        Its turn in the event loop.
+    computing : Lane or None
+        Turns of the threads that compute.
+    patient : bool
+        Whether it waits for these however long it takes: the next message of a stream is not read meanwhile.
+    """
 
     request_id: str
     deadline_monotonic_s: float | None
+    context: Context | None = None
+    turn: Turn | None = None
+    computing: Lane | None = None
+    patient: bool = False
+
+    @property
+    def caller(self) -> str:
+        """Who shares turns alike: the connection."""
+        return "" if self.context is None else self.context.peer()
+
+    def step_aside(self) -> None:
+        """Let the next call have the turn: this one waits for something, or computes elsewhere."""
+        if self.turn is not None:
+            self.turn.over()
+            self.turn = None
 
     def remaining_s(self) -> float:
         """Seconds until the deadline; infinite without one."""
@@ -66,6 +107,12 @@ class Method:
         stream-stream: ``(async iterator of requests, call) -> async iterator``.
     request : type
         Message class of the request.
+    intake : Intake
+        Takes the request where it is large.
+    gate : Gate
+        Of the server.
+    lane : Lane or None
+        Where its calls, or a stream's messages, wait for their turn; None = they need none.
     streams_in, streams_out : bool
         Cardinality.
     default_deadline_s : float or None
@@ -76,37 +123,13 @@ class Method:
 
     behaviour: Callable[..., Any]
     request: type[Message]
+    intake: Intake
+    gate: Gate
+    lane: Lane | None = None
     streams_in: bool = False
     streams_out: bool = False
     default_deadline_s: float | None = 60.0
     reply_bytes: int = 4 * 1024 * 1024
-
-
-def generic_handler(service: str, methods: Mapping[str, Method]) -> grpc.GenericRpcHandler:
-    """Handlers of a service, wrapped."""
-    handlers = {name: _handler(f"/{service}/{name}", method) for name, method in methods.items()}
-    return grpc.method_handlers_generic_handler(service, handlers)
-
-
-def _handler(path: str, method: Method) -> grpc.RpcMethodHandler[Any, Any]:
-    deserialiser = _guarded(method.request)
-    if method.streams_in:
-        return grpc.stream_stream_rpc_method_handler(_streaming(path, method), deserialiser, None)
-    if method.streams_out:
-        return grpc.unary_stream_rpc_method_handler(_streaming(path, method), deserialiser, None)
-    return grpc.unary_unary_rpc_method_handler(_unary(path, method), deserialiser, None)
-
-
-def _guarded(message: type[Message]) -> Callable[[bytes], Any]:
-    decode = message.FromString
-
-    def guarded(data: bytes) -> Any:
-        try:
-            return decode(data)
-        except (DecodeError, UnicodeDecodeError):
-            return _UNDECODABLE
-
-    return guarded
 
 
 _PREFIX: Final = os.urandom(6).hex()
@@ -132,51 +155,101 @@ def _deadline(context: Context, default_s: float | None) -> tuple[float | None, 
     return (None, False) if default_s is None else (time.monotonic() + default_s, True)
 
 
-def _unary(path: str, method: Method) -> Callable[[Any, Context], Awaitable[bytes]]:
-    behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
+async def waited_turn(path: str, method: Method, lane: Lane, context: Context) -> Turn:
+    """A turn in the method's lane. Ends the call if there will be none in time."""
+    remaining_s: float | None = cast("float | None", context.time_remaining())
+    left_s = float("inf") if remaining_s is None else remaining_s
+    try:
+        return await lane.turn(context.peer(), left_s)
+    except OverloadedError as error:
+        await method.gate.refuse(context, path, _request_id(context), error)
 
-    async def handle(request: Any, context: Context) -> bytes:
+
+def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
+    """The wrapper of a method with one reply: ``(request, context, turn it has already)``."""
+    behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
+    lane, computing, intake = method.lane, method.gate.computing, method.intake
+
+    async def handle(request: Any, context: Context, turn: Turn | None = None) -> bytes:
+        if turn is None and lane is not None:
+            turn = await waited_turn(path, method, lane, context) if lane.pressed else lane.taken()
         deadline_s, ours = _deadline(context, default_s)
-        call = Call(_request_id(context), deadline_s)
+        call = Call(_request_id(context), deadline_s, context, turn, computing)
         watched = asyncio.timeout(default_s if ours else None)
         try:
-            if request is _UNDECODABLE:
+            if request is UNDECODABLE:
                 raise _malformed(path)
             async with watched:
-                reply = _serialised(await behaviour(request, call))
+                if request.__class__ is Large:
+                    reply = await _large(request, path, intake, behaviour, call)
+                else:
+                    reply = _serialised(await behaviour(request, call))
             if len(reply) > limit:
                 raise too_large(len(reply), limit)
         except NodewiseError as error:
             await _abort(context, path, call, error)
+        except OverloadedError as error:
+            await method.gate.refuse(context, path, call.request_id, error)
         except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
             await _abort(context, path, call, _fault(path, call, error, late=watched.expired()))
+        finally:
+            call.step_aside()
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
         return reply
 
     return handle
 
 
-def _streaming(path: str, method: Method) -> Callable[[Any, Context], AsyncIterator[bytes]]:
-    behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
+async def _large(request: Large, path: str, intake: Intake, behaviour: Callable[..., Any], call: Call) -> bytes:
+    """Answer a message that is looked at before it is decoded."""
+    with intake.holding(request):
+        read = await intake.read(request)
+        request.data = b""
+        if read is None:
+            raise _malformed(path)
+        return _serialised(await behaviour(read, call))
 
-    async def handle(request: Any, context: Context) -> AsyncIterator[bytes]:
+
+def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[bytes, None]]:
+    """The wrapper of a method with many replies: ``(request or requests, context, turn it has already)``."""
+    behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
+    lane, computing = method.lane, method.gate.computing
+
+    async def handle(request: Any, context: Context, turn: Turn | None = None) -> AsyncGenerator[bytes, None]:
+        if turn is None and lane is not None and not method.streams_in:
+            turn = await waited_turn(path, method, lane, context) if lane.pressed else lane.taken()
         deadline_s, _ = _deadline(context, default_s)
-        call = Call(_request_id(context), deadline_s)
+        call = Call(_request_id(context), deadline_s, context, turn, computing, method.streams_in)
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
         try:
-            if request is _UNDECODABLE:
+            if request is UNDECODABLE:
                 raise _malformed(path)
-            source = _decoded(request, path) if method.streams_in else request
-            async with aclosing(behaviour(source, call)) as messages:
-                async for message in messages:
-                    reply = _serialised(message)
-                    if len(reply) > limit:
-                        raise too_large(len(reply), limit)
-                    yield reply
+            with ExitStack() as held:
+                if method.streams_in:
+                    source = _decoded(request, path, method, call)
+                elif request.__class__ is Large:
+                    held.enter_context(method.intake.holding(request))
+                    source = await method.intake.read(request)
+                    request.data = b""
+                    if source is None:
+                        raise _malformed(path)
+                else:
+                    source = request
+                async with aclosing(behaviour(source, call)) as messages:
+                    async for message in messages:
+                        reply = _serialised(message)
+                        if len(reply) > limit:
+                            raise too_large(len(reply), limit)
+                        call.step_aside()  # nobody waits for how fast this caller reads
+                        yield reply
         except NodewiseError as error:
             await _abort(context, path, call, error)
+        except OverloadedError as error:
+            await method.gate.refuse(context, path, call.request_id, error)
         except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
             await _abort(context, path, call, _fault(path, call, error))
+        finally:
+            call.step_aside()
 
     return handle
 
@@ -186,11 +259,24 @@ def _serialised(reply: Message | bytes) -> bytes:
     return reply if isinstance(reply, bytes) else reply.SerializeToString()
 
 
-async def _decoded(requests: AsyncIterator[Any], path: str) -> AsyncIterator[Any]:
+async def _decoded(requests: AsyncIterator[Any], path: str, method: Method, call: Call) -> AsyncIterator[Any]:
+    """The messages of a stream, each in its turn: who is not read waits, and is not refused."""
+    lane, intake = method.lane, method.intake
     async for request in requests:
-        if request is _UNDECODABLE:
+        if request is UNDECODABLE:
             raise _malformed(path)
-        yield request
+        if lane is not None and lane.pressed:
+            # What is computed in the loop runs from here to its end; the turn is not held for what waits then.
+            (await lane.turn(call.caller, patient=True)).over()
+        if request.__class__ is not Large:
+            yield request
+            continue
+        with intake.holding(request):
+            read = await intake.read(request)
+            request.data = b""
+            if read is None:
+                raise _malformed(path)
+            yield read
 
 
 def _malformed(path: str) -> NodewiseError:
@@ -233,3 +319,21 @@ class _Status(grpc.Status):
 async def run_in(executor: Any, function: Callable[..., Any], *arguments: Any) -> Any:
     """Run a blocking function in an executor's thread."""
     return await asyncio.get_running_loop().run_in_executor(executor, function, *arguments)
+
+
+async def computed_in(executor: Any, call: Call, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Compute in an executor's thread when it is the call's turn there.
+
+    Raises
+    ------
+    OverloadedError
+        If that would be too late.
+    """
+    call.step_aside()
+    if call.computing is None:
+        return await run_in(executor, function, *arguments)
+    turn = await call.computing.turn(call.caller, call.remaining_s(), patient=call.patient)
+    try:
+        return await run_in(executor, function, *arguments)
+    finally:
+        turn.over()

@@ -81,6 +81,7 @@ def streamed(asking: Asking[ServiceT, RequestT]) -> Callable[[ServiceT, RequestT
     async def behaviour(service: ServiceT, request: RequestT, call: Call) -> AsyncGenerator[bytes, None]:
         now_s, remaining_s = time.monotonic(), call.remaining_s()
         asked = await asking(service, request, call)
+        call.step_aside()
         end_s = now_s + min(remaining_s * ANSWER_SHARE, asked.most_s)
         # The caller's going is heard wherever this waits, and ends the work.
         async with aclosing(service.compute.run(asked.work, asked.argument, end_s, now_s + remaining_s)) as messages:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -45,6 +46,8 @@ class Schedules:
     ----------
     default_policy : str
         Used when a request names none.
+    homes : mapping of distribution to Executor
+        Threads for decisions of policies that live in one plugin host, as for questions.
     """
 
     answers: Answers
@@ -52,6 +55,7 @@ class Schedules:
     limits: Limits
     executor: Executor
     default_policy: str
+    homes: Mapping[str, Executor] = field(default_factory=dict)
 
     async def schedule(self, request: pb.ScheduleRequest, call: Call) -> pb.ScheduleResponse:
         """Who gets what. Deciding happens in a thread: it may take as long as the call has."""
@@ -92,7 +96,9 @@ class Schedules:
         caps = schedule_limits(self.limits, self.limits.jobs_per_call)
         try:
             predict = partial(answered_within, self.limits, self.answers)
-            decision: Decision = await run_in(self.executor, decide, question, loaded, predict, budget, caps)
+            executor = self.homes.get(loaded.distribution, self.executor)
+            call.step_aside()
+            decision: Decision = await run_in(executor, decide, question, loaded, predict, budget, caps)
         finally:
             budget.end()
         return write_decision(decision, question, time.perf_counter() - started)

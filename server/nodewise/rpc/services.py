@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-import grpc
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from nodewise.rpc.calls import Method, generic_handler
+from nodewise.ports.limits import Limits
+from nodewise.rpc.calls import Method
+from nodewise.rpc.doors import Door, generic_handler
+from nodewise.rpc.gate import Gate
+from nodewise.rpc.intake import RECEIVED_BYTES, InFlight, Intake, most_bytes
 from nodewise_protos.v1 import prediction_service_pb2, profile_service_pb2, schedule_service_pb2
 from nodewise_protos.v1beta1 import (
     completion_service_pb2,
@@ -22,10 +25,7 @@ from nodewise_protos.v1beta1 import (
     simulation_service_pb2,
 )
 
-__all__ = ["RECEIVED_BYTES", "SERVICES", "handlers"]
-
-RECEIVED_BYTES: Final = 16 * 1024 * 1024
-"""Largest message taken from a client: ten thousand observations of every column, or four trace chunks."""
+__all__ = ["SERVICES", "handlers"]
 
 _DESCRIPTORS: Final = {
     service.full_name: service
@@ -56,27 +56,34 @@ _EXCEPTIONS: Final[Mapping[str, dict[str, Any]]] = MappingProxyType(
 their caller likes, all else is over after the usual time unless the caller states one."""
 
 
-def handlers(behaviours: Sequence[object], default_deadline_s: float, reply_bytes: int) -> list[grpc.GenericRpcHandler]:
+def handlers(behaviours: Sequence[object], default_deadline_s: float, limits: Limits, gate: Gate) -> list[Door]:
     """Handlers of all services, from objects with a behaviour for each of their methods, by its name in snake case.
 
     Parameters
     ----------
     default_deadline_s : float
         Of calls that state none.
-    reply_bytes : int
-        Largest reply.
+    limits : Limits
+        Caps of a call.
+    gate : Gate
+        Who is let in.
     """
+    in_flight = InFlight(limits.bytes_in_flight)
 
     def method(described: MethodDescriptor) -> Method:
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", described.name).lower()
         (behaviour,) = (found for each in behaviours if (found := getattr(each, name, None)) is not None)
         usual: dict[str, Any] = {
             "default_deadline_s": None if described.client_streaming else default_deadline_s,
-            "reply_bytes": reply_bytes,
+            "reply_bytes": limits.reply_bytes,
         }
+        request = GetMessageClass(described.input_type)
         return Method(
             behaviour=behaviour,
-            request=GetMessageClass(described.input_type),
+            request=request,
+            intake=Intake(request, most_bytes(described.name), limits, in_flight),
+            gate=gate,
+            lane=gate.lane(described.name),
             streams_in=described.client_streaming,
             streams_out=described.server_streaming,
             **usual | _EXCEPTIONS.get(described.name, {}),

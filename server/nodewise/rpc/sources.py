@@ -95,6 +95,8 @@ class ProfileSources:
         left_s = 0.0 if call is None else min(call.remaining_s() - GRACE_S, LONGEST_WAIT_S)
         ends_s = time.monotonic() + left_s
         while profile.revision < least and time.monotonic() + LOOK_EVERY_S < ends_s:
+            if call is not None:
+                call.step_aside()
             await asyncio.sleep(LOOK_EVERY_S)
             profile = await self._newest(profile_id, path)
         if profile.revision < least:

@@ -17,7 +17,6 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.estimation.estimators.warm_up import warm_up
 from nodewise.estimation.lessons.priors import learned_from
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue
@@ -25,19 +24,23 @@ from nodewise.ports.cache import CacheSpace
 from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.writer import StoreWriter
+from nodewise.rpc.accepting import accept_more
 from nodewise.rpc.answering import Answering
 from nodewise.rpc.architectures import ArchitectureBatches
 from nodewise.rpc.batches import Batches
 from nodewise.rpc.calls import run_in
 from nodewise.rpc.completions import Completions
 from nodewise.rpc.diagnoses import Diagnoses
+from nodewise.rpc.doors import Door
 from nodewise.rpc.evaluations import Evaluations
+from nodewise.rpc.gate import Gate
+from nodewise.rpc.intake import RECEIVED_BYTES
 from nodewise.rpc.listing import Listing
 from nodewise.rpc.plans import Plans
 from nodewise.rpc.predictions import Predictions
 from nodewise.rpc.profiles import Profiles
 from nodewise.rpc.schedules import Schedules
-from nodewise.rpc.services import RECEIVED_BYTES, SERVICES, handlers
+from nodewise.rpc.services import SERVICES, handlers
 from nodewise.rpc.sharing import Sharing
 from nodewise.rpc.simulations import Simulations
 from nodewise.rpc.sources import ProfileSources
@@ -54,6 +57,8 @@ __all__ = ["Application", "PortInUseError"]
 
 _log = structlog.get_logger(__name__)
 
+PENDING_CALLS: Final = 100_000
+"""Calls that may wait in gRPC until the loop takes them: more than arrive while it is held up for seconds."""
 THREADS_END_S: Final = 2.0
 """Patience with threads at the end, after every call in flight has had its grace."""
 THREAD_HANDS: Final = 2
@@ -93,6 +98,10 @@ class Application:
         self._simulations = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-simulations")
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="nodewise-ahead")
         self._lessons = ThreadPoolExecutor(1, thread_name_prefix="nodewise-lessons")
+        self._homes = {
+            host.distribution: ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-hosted")
+            for host in registry.hosts
+        }
         self._waiting_ahead: set[str] = set()
         self._writer = StoreWriter(store)
         space = CacheSpace(settings.cache_bytes)
@@ -108,7 +117,8 @@ class Application:
         def hand() -> Hand:
             if not processes:
                 return ThreadHand(workshop)
-            return ProcessHand(partial(opened, settings, store.traces.root), lambda: workshop.answers.lessons)
+            opening = partial(opened, settings, store.traces.root, registry.listings)
+            return ProcessHand(opening, lambda: workshop.answers.lessons)
 
         self._compute = ComputePool(hand, processes or THREAD_HANDS)
         self._learning = Learning(self._answers, store, self._lessons, settings.learn_interval_s)
@@ -117,11 +127,6 @@ class Application:
         """What compares predictions with what arrives; None = switched off."""
         self._health = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
-
-    async def warm_up(self) -> None:
-        """Let estimators compile or load what their first answers would wait for."""
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._work, warm_up, self._answers.registry.estimators)
 
     async def start(self, listen: str, *, share_port: bool = False) -> int:
         """Serve; returns the port.
@@ -144,10 +149,16 @@ class Application:
                 ("grpc.so_reuseport", int(share_port)),
                 ("grpc.max_receive_message_length", RECEIVED_BYTES),
                 ("grpc.max_send_message_length", -1),
+                # The gate refuses, and says why; gRPC's own queue would by a bare CANCELLED.
+                ("grpc.server.max_pending_requests", PENDING_CALLS),
+                ("grpc.server.max_pending_requests_hard_limit", PENDING_CALLS),
                 ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
             ]
         )
-        server.add_generic_rpc_handlers(tuple(self._handlers()))
+        doors = self._handlers()
+        server.add_generic_rpc_handlers(tuple(doors))
+        for door in doors:
+            server.add_registered_method_handlers(door.service_name, door.registered())
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         if self._settings.reflection:
             names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
@@ -159,22 +170,30 @@ class Application:
         if not port:
             raise PortInUseError(f"cannot listen on {listen}: the port is in use or the address is not this machine's")
         await server.start()
+        for door in doors:
+            accept_more(server, door.service, door.paths)
         self._server = server
         self._learner = asyncio.get_running_loop().create_task(self._learning.run())
         if self.scoring is not None:
             self.scoring.start()
         await self._announce(health_pb2.HealthCheckResponse.SERVING)
+        self._watch_breakers()
         return port
 
-    async def stop(self) -> bool:
+    async def stop(self, *, at_once: bool = False) -> bool:
         """Drain: tell health, wait for balancers, let calls in flight finish, write what is queued, close the store.
+
+        Parameters
+        ----------
+        at_once : bool
+            Whether to let the port go without waiting for balancers.
 
         Returns whether every thread has ended; one that a plugin holds would keep the process from exiting.
         """
         if self._learner is not None:
             self._learner.cancel()
         await self._health.enter_graceful_shutdown()
-        if self._settings.drain_delay_s:
+        if self._settings.drain_delay_s and not at_once:
             await asyncio.sleep(self._settings.drain_delay_s)
         if self.scoring is not None:
             self.scoring.stop()
@@ -186,6 +205,7 @@ class Application:
         await loop.run_in_executor(None, self._writer.close)
         ended = await loop.run_in_executor(None, self._ended)
         self._store.close()
+        self._answers.registry.close()
         _log.info("stopped", threads_left=not ended)
         return ended
 
@@ -193,7 +213,8 @@ class Application:
         """Wait a moment for the threads."""
 
         def end() -> None:
-            for pool in (self._lessons, self._ahead, self._simulations, self._work, self._reads):
+            own = (self._lessons, self._ahead, self._simulations, self._work, self._reads)
+            for pool in (*own, *self._homes.values()):
                 pool.shutdown(wait=True, cancel_futures=True)
             if self.scoring is not None:
                 self.scoring.join()
@@ -209,7 +230,25 @@ class Application:
         for name in self._answers.registry.estimators:
             await self._health.set(f"estimator/{name}", status)
 
-    def _handlers(self) -> list[grpc.GenericRpcHandler]:
+    def _watch_breakers(self) -> None:
+        """Let health say of an estimator that is left alone that it does not serve, and when it is back."""
+        loop = asyncio.get_running_loop()
+        serving, not_serving = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
+
+        def listener(name: str) -> Callable[[bool], None]:
+            async def announce(status: Any) -> None:
+                await self._health.set(f"estimator/{name}", status)
+
+            def changed(closed: bool) -> None:  # noqa: FBT001  # as breakers tell it
+                asyncio.run_coroutine_threadsafe(announce(serving if closed else not_serving), loop)
+
+            return changed
+
+        for name, loaded in self._answers.registry.estimators.items():
+            if loaded.breaker is not None:
+                loaded.breaker.listen(listener(name))
+
+    def _handlers(self) -> list[Door]:
         sources = ProfileSources(self._reader, self._limits, self._reads)
         scores = partial(run_in, self._reads, self._store.scores.scores)
         policy = self._settings.default_policy
@@ -217,7 +256,7 @@ class Application:
             *self._predicting(sources),
             Listing(self._answers, scores),
             self._profiles,
-            Schedules(self._answers, sources, self._limits, self._work, policy),
+            Schedules(self._answers, sources, self._limits, self._work, policy, self._homes),
             Simulations(self._answers, sources, self._limits, self._compute, policy),
             Completions(self._answers, sources, self._compute),
             Plans(self._answers, sources, self._limits, self._compute),
@@ -225,11 +264,12 @@ class Application:
             Evaluations(self._compute),
             Sharing(self._answers, sources, self._limits, self._compute),
         )
-        return handlers(behaviours, self._settings.default_deadline_s, self._limits.reply_bytes)
+        gate = Gate(self._settings.queue_wait_s, self._settings.threads)
+        return handlers(behaviours, self._settings.default_deadline_s, self._limits, gate)
 
     def _predicting(self, sources: ProfileSources) -> tuple[object, ...]:
         """Behaviours that predict."""
-        answering = Answering(self._answers, self._work, self._simulations)
+        answering = Answering(self._answers, self._work, self._simulations, self._homes)
         architectures = ArchitectureBatches(self._answers, sources, self._limits, self._work, self._compute)
         predictions = Predictions(answering, sources, self._limits, self._compute)
         batches = Batches(answering, architectures, sources, self._limits)

@@ -1,4 +1,4 @@
-"""The server's door for programs that bring it along, the command line first: serve, embed a server, sweep."""
+"""The server's door for programs that bring it along, the command line first: embed a server, sweep."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
 
 import structlog
 
-from nodewise.domain.errors import Kind, NodewiseError
+from nodewise.domain.errors import NodewiseError
 from nodewise.hosting.interrupts import marked_interrupts
-from nodewise.hosting.registry import PluginConflictError, Registry
+from nodewise.hosting.registry import Registry
 from nodewise.ports.executor import Outcome, WorkExecutor
-from nodewise.profiles.store import StoreFormatError
-from nodewise.runtime.application import PortInUseError
+from nodewise.runtime.assembly import application_of, start_faults
+from nodewise.runtime.event_loop import new_event_loop
 from nodewise.runtime.executors.local import LocalExecutor
 from nodewise.runtime.executors.ray_engine import RayExecutor, RayMissingError
 from nodewise.runtime.logging import configure_logging
-from nodewise.runtime.serve import application_of, new_event_loop, serve
-from nodewise.runtime.settings import Settings, SettingsError, load_settings, redacted_url
+from nodewise.runtime.settings import Settings, load_settings
+from nodewise.runtime.starting import StartError
 from nodewise.runtime.sweeps import SweepUnit, swept, with_given_curves
 from nodewise.scheduling.simulation.repeating import Estimate, estimated
 from nodewise_protos.v1beta1 import simulation_service_pb2
@@ -35,25 +33,8 @@ __all__ = [
     "SweepUnit",
     "embedded_target",
     "estimated",
-    "serve_configured",
     "sweep",
 ]
-
-HIGHEST_PORT: Final = 65_535
-
-
-class StartError(Exception):
-    """What keeps a server or a sweep from starting, in words for its operator.
-
-    Attributes
-    ----------
-    of_input : bool
-        Whether what was given is at fault, rather than the place it runs in.
-    """
-
-    def __init__(self, message: str, *, of_input: bool) -> None:
-        super().__init__(message)
-        self.of_input = of_input
 
 
 class EmbeddedServer:
@@ -110,41 +91,12 @@ def embedded_target() -> Iterator[str]:
     """
     configure_logging("error")
     with ExitStack() as stack:
-        with _starting():
+        with start_faults():
             settings = load_settings(
                 store="memory:", traces="", workers=1, grace_s=1.0, drain_delay_s=0.0, scoring=False
             )
             server = stack.enter_context(EmbeddedServer(settings))
         yield server.target
-
-
-def serve_configured(config: Path | None, announce: Callable[[str], None], **options: Any) -> int:
-    """Serve in the foreground until SIGTERM or SIGINT; returns the exit status.
-
-    Parameters
-    ----------
-    config : Path or None
-        File of settings; environment and options stand above it.
-    announce : callable
-        Told ``HOST:PORT`` once calls are answered.
-    **options
-        Settings by name; None = not stated.
-
-    Raises
-    ------
-    StartError
-        Whatever must stop a start.
-    """
-    with _starting():
-        settings = load_settings(config, **options)
-        host, _, port = settings.listen.rpartition(":")
-        if not host or not port.isascii() or not port.isdigit() or int(port) > HIGHEST_PORT:
-            right = f"must be HOST:PORT with a port of 0 to {HIGHEST_PORT}"
-            raise SettingsError(f"setting listen: {right}, found {settings.listen!r}")
-        try:
-            return serve(settings, announce)
-        except StoreFormatError as error:
-            raise StartError(f"store {redacted_url(settings.store)}: {error}", of_input=False) from None
 
 
 def sweep(
@@ -182,17 +134,3 @@ def sweep(
         raise StartError(str(error), of_input=True) from None
     except RayMissingError as error:
         raise StartError(str(error), of_input=False) from None
-
-
-@contextmanager
-def _starting() -> Iterator[None]:
-    """Whatever stops a start, as one kind of error; plugins are loaded, and learn, in the caller's thread."""
-    try:
-        with marked_interrupts():
-            yield
-    except SettingsError as error:
-        raise StartError(str(error), of_input=True) from None
-    except (PortInUseError, PluginConflictError) as error:
-        raise StartError(str(error), of_input=False) from None
-    except NodewiseError as error:
-        raise StartError(error.message, of_input=error.kind is Kind.INVALID) from None

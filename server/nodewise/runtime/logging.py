@@ -1,16 +1,22 @@
-"""Logs: one JSON object per line on standard error."""
+"""Logs: one JSON object per line on standard error, which never hold up who writes them."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import select
 import sys
 import threading
-from typing import Any
+from typing import Any, ClassVar, Final, TextIO
 
 import orjson
 import structlog
 
-__all__ = ["configure_logging"]
+__all__ = ["configure_logging", "log_unhandled"]
+
+
+ROOM_S: Final = 0.2
+"""How long a line waits for whoever reads the log; once it was in vain none waits until there is room again."""
 
 
 def configure_logging(level: str) -> None:
@@ -29,17 +35,37 @@ def configure_logging(level: str) -> None:
     )
 
 
+def log_unhandled(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What nobody awaited, as one line: asyncio itself would write a traceback that is no JSON.
+
+    A reply to a caller who has gone cannot be written; gRPC leaves that failure behind, and it means nothing.
+    """
+    log, error = structlog.get_logger("nodewise.runtime"), context.get("exception")
+    if type(error).__module__.startswith("grpc."):
+        log.debug("reply_not_written", message=str(error))
+    else:
+        log.error("unhandled", message=context.get("message", ""), exc_info=error)
+
+
 class _StandardError:
     """Writes lines to whatever standard error is at that moment: tests and embedding programs replace it."""
 
     _lock = threading.Lock()
+    _lost: ClassVar[list[int]] = [0]
+    """Lines left out since the last one that was written, of all loggers."""
 
     def __init__(self, *_: Any) -> None:
         """Take and ignore the name of the logger."""
 
     def msg(self, line: str) -> None:
-        """Write one line; a log that cannot be written must not fail what it reports on."""
+        """Write one line; a log that cannot be written must neither fail nor hold up what it reports on."""
         with self._lock:
+            if not _has_room(sys.stderr, 0.0 if self._lost[0] else ROOM_S):
+                self._lost[0] += 1
+                return
+            if self._lost[0]:
+                line = f'{{"event":"log_lines_lost","level":"warning","lines":{self._lost[0]}}}\n{line}'
+                self._lost[0] = 0
             try:
                 sys.stderr.write(line + "\n")
                 sys.stderr.flush()
@@ -47,6 +73,14 @@ class _StandardError:
                 pass
 
     log = debug = info = warning = error = critical = exception = fatal = msg
+
+
+def _has_room(stream: TextIO, timeout_s: float) -> bool:
+    """Whether a line can be written without waiting: a pipe that nobody reads fills up, and then holds its writers."""
+    try:
+        return bool(select.select([], [stream], [], timeout_s)[1])
+    except (OSError, ValueError, TypeError, AttributeError):  # it is no file, or none that can be waited for
+        return True
 
 
 def _serialised(event: Any, **_: Any) -> str:

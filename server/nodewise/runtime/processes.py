@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,13 +15,16 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Final
 
 from nodewise.runtime.blas import one_thread_each
+from nodewise.runtime.pinning import unpinned
 
-__all__ = ["CONTEXT", "ENDING_S", "Child", "settle", "started"]
+__all__ = ["CONTEXT", "ENDING_S", "Child", "end_with_parent", "settle", "started"]
 
 CONTEXT: Final = multiprocessing.get_context("spawn")
 """Started anew: a fork of a process with threads may hang."""
 ENDING_S: Final = 2.0
 """Patience with a process that was told to end."""
+_PR_SET_PDEATHSIG: Final = 1
+"""Of Linux' prctl."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +51,8 @@ def started(serve: Callable[..., None], *arguments: Any, name: str) -> Child:
     one_thread_each()
     ours, theirs = CONTEXT.Pipe()
     process = CONTEXT.Process(target=serve, args=(theirs, *arguments), daemon=True, name=name)
-    process.start()
+    with unpinned():
+        process.start()
     theirs.close()
     return Child(process, ours)
 
@@ -55,7 +61,26 @@ def settle() -> None:
     """What a started process does first: it ends with its parent and by nobody else's interrupt."""
     # An interrupt of the terminal reaches every process of its group; the parent ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None and parent.pid is not None:
+        end_with_parent(signal.SIGKILL, parent.pid)
     threading.Thread(target=_follow, daemon=True).start()
+
+
+def end_with_parent(number: signal.Signals, parent: int) -> None:
+    """Have the kernel send this process a signal when its parent ends, whatever this process is at by then.
+
+    Does nothing where the kernel is not Linux. The parent is the thread that started this process.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+    except (OSError, AttributeError):  # a C library without it
+        return
+    if os.getppid() != parent:  # it ended before it was asked for
+        os.kill(os.getpid(), number)
 
 
 def _follow() -> None:

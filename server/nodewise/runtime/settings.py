@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from nodewise.estimation.weights import CACHE_BYTES
+from nodewise.hosting.processes.limits import HostLimits
 from nodewise.ports.limits import Limits
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S
@@ -49,11 +50,41 @@ class LimitSettings(BaseModel):
     cluster_nodes_per_call: int = Field(Limits().cluster_nodes_per_call, ge=1)
     cluster_devices_per_call: int = Field(Limits().cluster_devices_per_call, ge=1)
     devices_per_node: int = Field(Limits().devices_per_node, ge=1)
+    entries_per_list: int = Field(Limits().entries_per_list, ge=1)
+    parts_per_call: int = Field(Limits().parts_per_call, ge=1)
+    bytes_in_flight: int = Field(Limits().bytes_in_flight, ge=1024)
     reply_bytes: int = Field(Limits().reply_bytes, ge=1024)
 
     def limits(self) -> Limits:
         """As the lower rooms read them."""
         return Limits(**self.model_dump())
+
+
+class HostSettings(BaseModel):
+    """What the processes of plugins may take; see ``hosting.processes.limits.HostLimits``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    call_budget_s: float = Field(
+        HostLimits().call_budget_s, gt=0, description="seconds of a call of a plugin; its process is ended after it"
+    )
+    long_call_budget_s: float = Field(
+        HostLimits().long_call_budget_s,
+        gt=0,
+        description="the same of long work: learning, reading traces, replays, diagnoses, searches, simulations",
+    )
+    load_budget_s: float = Field(
+        HostLimits().load_budget_s, gt=0, description="seconds to import the plugins of a distribution"
+    )
+    memory_bytes: int = Field(
+        HostLimits().memory_bytes,
+        ge=1 << 26,
+        description="what the process of a distribution may allocate beyond what it has as it starts",
+    )
+
+    def limits(self) -> HostLimits:
+        """As the lower rooms read them."""
+        return HostLimits(**self.model_dump())
 
 
 class Settings(BaseSettings):
@@ -83,9 +114,25 @@ class Settings(BaseSettings):
         None,
         description="distributions or entry points allowed besides the shipped ones; unset = all, [] = none",
     )
+    trusted_plugins: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="distributions besides the shipped ones whose plugins run in the workers; others run in processes "
+        "of their own",
+    )
+    hosts: HostSettings = HostSettings()
+    fallback_estimators: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="who stands in for an estimator that is named and cannot answer, where the call allows it, in this "
+        "order; empty, or none of them can = as auto chooses",
+    )
     safe_mode: bool = Field(default=False, description="shipped plugins only")
     reflection: bool = Field(default=True, description="offer gRPC server reflection")
     default_deadline_s: float = Field(60.0, gt=0, description="for calls that state none")
+    queue_wait_s: float = Field(
+        0.2,
+        gt=0,
+        description="longest expected wait for a turn, seconds; above it calls are refused as OVERLOADED",
+    )
     drain_delay_s: float = Field(0.0, ge=0, description="seconds between NOT_SERVING and the stop, for balancers")
     grace_s: float = Field(10.0, ge=0, description="seconds for calls in flight when stopping")
     default_policy: str = Field("efficiency-capped", description="policy of a Schedule that names none")
@@ -109,10 +156,31 @@ class Settings(BaseSettings):
         "asked about; a process for long calls keeps a quarter of it",
     )
     threads: int = Field(4, ge=1, le=256, description="threads for what may block")
+    warm_spare: bool = Field(
+        default=False,
+        description="keep one more worker that has everything loaded and takes over at once when another ends; takes "
+        "the memory of an idle worker",
+    )
+    crash_budget: int = Field(
+        8,
+        ge=1,
+        le=1_000_000,
+        description="deaths of workers by one cause, not made up for by serving, before giving up",
+    )
+    hung_after_s: float = Field(
+        10.0, ge=0, description="seconds that a worker may compute or sleep without a sign of life; 0 = for ever"
+    )
+    recycle_bytes: int | None = Field(
+        None,
+        ge=0,
+        description="memory of a worker beyond which another takes its place; 0 = no limit; unset = half of what the "
+        "machine or the container has, divided by `workers`, at least 1 GiB; with memory: none",
+    )
+    pin_workers: bool = Field(default=False, description="keep each worker to a core of its own")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     limits: LimitSettings = LimitSettings()
 
-    @field_validator("plugins", mode="before")
+    @field_validator("plugins", "trusted_plugins", "fallback_estimators", mode="before")
     @classmethod
     def _names(cls, value: object) -> object:
         """A list in a file; in the environment names separated by commas, or a JSON list (``[]`` = none)."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from nodewise.catalogue.loading import CatalogueError, load_catalogue
 from nodewise.estimation.answer.answers import Answers
-from nodewise.hosting.registry import Registry, load_registry
+from nodewise.hosting.processes.host import Listing
+from nodewise.hosting.registry import Hosting, Registry, load_registry
 from nodewise.plugin import Catalogue
 from nodewise.ports.cache import CacheSpace
 from nodewise.profiles.reading import TraceLoader
@@ -22,15 +24,21 @@ POOL_SHARE = 4
 """A process of the pool has this part of a worker's room for caches: work there takes long beside a fit."""
 
 
-def registry_of(settings: Settings) -> Registry:
+def registry_of(settings: Settings, listings: Mapping[str, Listing] | None = None) -> Registry:
     """The plugins that are installed and allowed.
+
+    Parameters
+    ----------
+    listings : mapping of distribution to Listing
+        What is known already of plugins that run in processes of their own.
 
     Raises
     ------
     PluginConflictError
         If two of them claim one name.
     """
-    return load_registry(allowed=settings.plugins, safe_mode=settings.safe_mode)
+    hosting = Hosting(limits=settings.hosts.limits(), trusted=settings.trusted_plugins, listings=listings or {})
+    return load_registry(allowed=settings.plugins, safe_mode=settings.safe_mode, hosting=hosting)
 
 
 def catalogue_of(settings: Settings) -> Catalogue:
@@ -59,14 +67,19 @@ def workshop_of(
         max_workers=limits.max_workers,
         most_cycles=limits.simulated_cycles_per_question,
         traces=loader.traces_of,
+        fallbacks=settings.fallback_estimators,
         **more,
     )
     return Workshop(answers=made, traces=loader, limits=limits)
 
 
-def opened(settings: Settings, traces: Path) -> Workshop:
-    """The workshop of a process that was just started; what was learned comes with the work."""
+def opened(settings: Settings, traces: Path, listings: Mapping[str, Listing]) -> Workshop:
+    """The workshop of a process that was just started; what was learned comes with the work.
+
+    Plugins that run in processes of their own have further ones here, which start when they are first asked and end
+    with this process.
+    """
     configure_logging(settings.log_level)
     store = TraceStore(traces, artefact_bytes=settings.trace_artefact_bytes)
     space = CacheSpace(settings.cache_bytes // POOL_SHARE)
-    return workshop_of(settings, registry_of(settings), catalogue_of(settings), store, space=space)
+    return workshop_of(settings, registry_of(settings, listings), catalogue_of(settings), store, space=space)

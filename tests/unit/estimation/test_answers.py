@@ -251,6 +251,21 @@ def test_a_refusal_by_name_is_the_answer_unless_a_fallback_may_stand_in() -> Non
     assert found.basis.choice == "no refused (EVIDENCE_MISSING); the only one that can answer"
 
 
+def test_fallbacks_stand_in_by_the_configured_order_and_say_so() -> None:
+    named = {"no": refusing(Reason.EVIDENCE_MISSING), "first": refusing(), "second": Fake(), "third": Fake()}
+    engine = Answers(registry_of(named), fallbacks=("not-loaded", "first", "second", "third"))
+    found = answer(engine, estimator="no", allow_fallback=True)
+    assert (found.basis.estimator, found.basis.fallback) == ("second", True)
+    told = "no refused (EVIDENCE_MISSING); second is the next in the configured order that can answer"
+    assert found.basis.choice == told
+    assert error_of(engine, estimator="no").reason == Reason.EVIDENCE_MISSING
+
+
+def test_where_no_configured_fallback_can_answer_auto_chooses() -> None:
+    engine = Answers(registry_of({"no": refusing(), "first": refusing(), "able": Fake()}), fallbacks=("first",))
+    assert answer(engine, estimator="no", allow_fallback=True).basis.estimator == "able"
+
+
 def test_a_fallback_that_finds_nobody_repeats_the_refusal_of_the_one_that_was_named() -> None:
     engine = engine_of(no=refusing(Reason.UNSUPPORTED_CONFIGURATION), neither=refusing())
     assert error_of(engine, estimator="no", allow_fallback=True).reason == Reason.UNSUPPORTED_CONFIGURATION
@@ -525,12 +540,12 @@ def test_only_what_is_prepared_and_shipped_is_ready() -> None:
         answered = engine.answer(asking)
         prepared = engine.ready(asking)
         assert prepared is None or engine.complete(prepared) is answered
-        return prepared is not None
+        return prepared is not None and prepared.answer is None
 
     assert ready(estimator="own")
     assert not ready(estimator="theirs")
     assert not ready()
-    assert not ready(estimator="own", allow_fallback=True)
+    assert ready(estimator="own", allow_fallback=True)
     assert ready(engine_of(one=Fake()))
     assert not ready(engine_of(one=Fake()), profile=profile_of(""))
     many = Configurations.of(4097, nodes=as_ints(range(1, 4098)), workers=1)
@@ -540,6 +555,20 @@ def test_only_what_is_prepared_and_shipped_is_ready() -> None:
     profile = Profile(digest="eight", observations=eight_a_node)
     assert ready(engine_of(one=Fake()), profile=profile, configurations=Configurations.of(1, nodes=512))
     assert not ready(engine_of(one=Fake()), profile=profile, configurations=Configurations.of(1, nodes=513))
+
+
+def test_an_answer_of_another_process_is_ready_once_it_is_kept() -> None:
+    theirs = Loaded(record_of("theirs", Fake()), "x 1", "process")
+    registry = Registry(estimators={"theirs": theirs}, policies={}, trace_readers={}, diagnosers={})
+    engine = Answers(registry)
+    asked = question_of(profile=profile_of(), configurations=ROWS, estimator="theirs")
+    assert engine.ready(asked) is None
+    answered = engine.answer(asked)
+    prepared = engine.ready(asked)
+    assert prepared is not None
+    assert engine.complete(prepared) is answered
+    other_rows = Configurations.of(2, nodes=(3, 5), workers=(3, 5))
+    assert engine.ready(question_of(profile=profile_of(), configurations=other_rows, estimator="theirs")) is None
 
 
 def test_what_is_ready_belongs_to_the_revision_that_asks() -> None:

@@ -69,7 +69,7 @@ def serve(
     order. Prints `listening on HOST:PORT` once calls are answered; logs go to standard error, one JSON object a line.
     """
     # Only here: the other commands should not wait for the server's imports.
-    from nodewise.runtime.embedded import serve_configured
+    from nodewise.runtime.serve import serve_configured
 
     with starting():
         status = serve_configured(config, _announce, **{**asdict(options), "plugins": options.plugins or None})

@@ -58,6 +58,8 @@ class Prepared:
     configurations: Configurations
     fitted: Fitted
     basis: Basis
+    answer: Answer | None = None
+    """Where it is known already."""
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -91,6 +93,8 @@ class Answers:
         Reads the traces that a profile names. Absent = none can be read here.
     ahead : callable or None
         Does work that no answer waits for, soon and elsewhere; None = nothing is begun that nobody waits for.
+    fallbacks : sequence of str
+        Who stands in for an estimator that is named and cannot answer, in this order.
     """
 
     def __init__(
@@ -106,6 +110,7 @@ class Answers:
         clock: Clock | None = None,
         traces: Callable[[Profile], Sequence[Trace]] | None = None,
         ahead: Callable[[Callable[[], None]], None] | None = None,
+        fallbacks: Sequence[str] = (),
     ) -> None:
         self.space = space = space or CacheSpace(CACHE_BYTES)
         self.estimators = Estimators(registry, catalogue or Catalogue(), space)
@@ -115,7 +120,7 @@ class Answers:
         self._models = Models(
             self.estimators, self._resolution, space=space, clock=clock or SystemClock(), traces=traces
         )
-        self._chooser = Chooser(self.estimators, space, self.alone)
+        self._chooser = Chooser(self.estimators, space, self.alone, fallbacks)
         self._lessons = Lessons(dict(priors or {}), dict(calibrations or {}))
         self._ready: LruCache[tuple[object, ...], tuple[Configurations, Fitted, Basis]] = LruCache(space)
         self._predictions: LruCache[tuple[object, ...], Predictions] = LruCache(space)
@@ -148,7 +153,7 @@ class Answers:
         """
         if keep:
             return self.complete(self.prepared(question))
-        configurations, fitted = self._fitted(question)
+        configurations, fitted, _ = self._fitted(question)
         prepared = Prepared(question, configurations, fitted, fitted.basis)
         return self._assembled(prepared, predicted(self.estimators, fitted, configurations, question))
 
@@ -167,9 +172,9 @@ class Answers:
         self.estimators.require(question.terms.estimator)
         if question.terms.options.fidelity == Fidelity.SIMULATE:
             return None
-        known = self._ready.get(_question_key(question))
+        known = self._ready.get(self._question_key(question))
         if known is not None:
-            return Prepared(question, *known)
+            return self._quick(Prepared(question, *known))
         if not question.profile.digest or len(question.configurations) > INLINE_ROWS or not self._inline(question):
             return None
         # Resolving and assessing are cheap; a fit is what must not happen here.
@@ -187,7 +192,8 @@ class Answers:
         A question that allows for stale answers, and would have to wait, is that about the newest revision of which
         everything is fitted. Whatever is not waited for is begun.
         """
-        known = self._ready.get(_question_key(question)) if question.profile.digest else None
+        key = self._question_key(question)
+        known = self._ready.get(key) if question.profile.digest else None
         if known is not None:
             return Prepared(question, *known)
         older = self._older(question)
@@ -204,21 +210,21 @@ class Answers:
             )
             return replace(prepared, fitted=fitted, basis=self._basis(question, fitted))
         try:
-            configurations, fitted = self._fitted(question)
+            configurations, fitted, settled = self._fitted(question)
         except NodewiseError as error:
             self._begin_if_missed(question, error)
             raise
         basis = self._basis(question, fitted)
         simulated = question.terms.options.fidelity == Fidelity.SIMULATE
-        if question.profile.digest and not simulated and self._inline(question) and _is_small(configurations):
+        if question.profile.digest and not simulated and settled and _is_small(configurations):
             parts = {id(each): part_of_rows(each) for each in (question.configurations, configurations)}
-            self._ready.put(
-                _question_key(question), (configurations, fitted, basis), ENTRY_BYTES, (*fitted.held, *parts.values())
-            )
+            self._ready.put(key, (configurations, fitted, basis), ENTRY_BYTES, (*fitted.held, *parts.values()))
         return Prepared(question, configurations, fitted, basis)
 
     def complete(self, prepared: Prepared) -> Answer:
         """The answer to a prepared question; kept for as long as nothing that it depends on changes."""
+        if prepared.answer is not None:
+            return prepared.answer
         key = prepared.key
         known = self._answers.get(key)
         if known is None:
@@ -285,7 +291,22 @@ class Answers:
         self._ready.clear()
         self._chooser.forget()
 
-    def _fitted(self, question: Question) -> tuple[Configurations, Fitted]:
+    def home(self, question: Question) -> str:
+        """The distribution in whose process a question is answered; "" = here, or not in one alone."""
+        loaded = self.registry.estimators.get(question.terms.estimator)
+        return loaded.distribution if loaded is not None and loaded.mode == "process" else ""
+
+    def _quick(self, prepared: Prepared) -> Prepared | None:
+        """A prepared question that can be completed here and now: by models of the caller's thread, or from memory."""
+        fitted = prepared.fitted
+        names = [part.fitted.basis.estimator for part in fitted.parts] or [fitted.basis.estimator]
+        if self.estimators.all_inline or all(self.estimators.named(name).mode == "inline" for name in names):
+            return prepared
+        known = self._answers.get(prepared.key)
+        return None if known is None else replace(prepared, answer=known)
+
+    def _fitted(self, question: Question) -> tuple[Configurations, Fitted, bool]:
+        """The rows as resolved, the model that answers, and whether the same would be chosen again."""
         configurations = self._rows(question)
         if question.terms.options.fidelity == Fidelity.SIMULATE and self._most_cycles is not None:
             check_simulated(configurations, question.terms.options, self._most_cycles)
@@ -298,7 +319,7 @@ class Answers:
             before = self._newest.get(profile.profile_id)
             if before is None or before.uid != profile.uid or before.revision < profile.revision:
                 self._newest.put(profile.profile_id, profile, ENTRY_BYTES, (part_of_profile(profile),))
-        return configurations, fitted
+        return configurations, fitted, choice.settled
 
     def _rows(self, question: Question) -> Configurations:
         """The rows of a question as resolved, with every batch that may be chosen."""
@@ -386,27 +407,27 @@ class Answers:
 
         self._ahead(fit)
 
+    def _question_key(self, question: Question) -> tuple[object, ...]:
+        """What the preparation of a question depends on; the configurations by identity."""
+        profile = question.profile
+        return (
+            profile.digest,
+            profile.revision,
+            question.configurations,
+            question.terms.estimator,
+            question.terms.options,
+            question.terms.coverage,
+            question.terms.allow_fallback,
+            None if question.objective is None else question.objective.batch_bounds,
+            self.estimators.epoch,
+        )
+
     def _inline(self, question: Question) -> bool:
         """Whether every estimator that a question may reach runs in the caller's thread."""
         loaded = self.registry.estimators.get(question.terms.estimator)
         return (
             self.estimators.all_inline if loaded is None or question.terms.allow_fallback else loaded.mode == "inline"
         )
-
-
-def _question_key(question: Question) -> tuple[object, ...]:
-    """What the preparation of a question depends on; the configurations by identity."""
-    profile = question.profile
-    return (
-        profile.digest,
-        profile.revision,
-        question.configurations,
-        question.terms.estimator,
-        question.terms.options,
-        question.terms.coverage,
-        question.terms.allow_fallback,
-        None if question.objective is None else question.objective.batch_bounds,
-    )
 
 
 def _is_small(configurations: Configurations) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,6 +15,7 @@ from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.lessons.trials import Predict, Trial, left_out
 from nodewise.estimation.question import AUTO, Freshness, MixtureShare, Question
 from nodewise.estimation.weights import BASIS_BYTES, ENTRY_BYTES, part_of_rows
+from nodewise.hosting.calls import PluginError, UnavailableError
 from nodewise.plugin import Assessment
 from nodewise.ports.cache import CacheSpace, LruCache
 from nodewise.ports.footprint import footprint
@@ -39,12 +40,15 @@ class Choice:
         Whether they stand in for another one that was asked for.
     evidence : tuple of str
         What the answer rests on, in words.
+    settled : bool
+        Whether the same would be chosen again: nobody was passed over that was only busy.
     """
 
     shares: tuple[MixtureShare, ...]
     why: str
     fallback: bool
     evidence: tuple[str, ...]
+    settled: bool = True
 
 
 class Chooser:
@@ -57,9 +61,19 @@ class Chooser:
         For what is kept.
     predict : callable
         From an estimator's name to a way of asking it alone; what it answers is checked.
+    fallbacks : sequence of str
+        Who answers in place of an estimator that is named and cannot, where the question allows it: the first that
+        can. Those that are not loaded are passed over. Empty, or none of them can = as if nobody had been named.
     """
 
-    def __init__(self, estimators: Estimators, space: CacheSpace, predict: Callable[[str], Predict]) -> None:
+    def __init__(
+        self,
+        estimators: Estimators,
+        space: CacheSpace,
+        predict: Callable[[str], Predict],
+        fallbacks: Sequence[str] = (),
+    ) -> None:
+        self._fallbacks = fallbacks
         self._estimators = estimators
         self._predict = predict
         self._choices: LruCache[tuple[object, ...], Choice] = LruCache(space)
@@ -97,11 +111,12 @@ class Chooser:
             question.terms.options,
             question.terms.allow_fallback,
             lessons,
+            self._estimators.epoch,
         )
         known = self._choices.get(key)
         if known is None:
             known = self._chosen(question, configurations, lessons, may_try=may_try)
-            if known is not None:
+            if known is not None and known.settled:
                 self._choices.put(key, known, ENTRY_BYTES + BASIS_BYTES, (part_of_rows(configurations),))
         return known
 
@@ -110,16 +125,18 @@ class Chooser:
     ) -> Choice | None:
         refusal: Refusal | None = None
         if question.terms.estimator != AUTO:
-            named = self._estimators.assessed(
-                question.terms.estimator, question.profile, configurations, question.terms.options
-            )
+            named = self._assessed(question, configurations)
             if named.refusal is None:
                 share = MixtureShare(estimator=question.terms.estimator, weight=1.0, expected_log_error=0.0)
                 return Choice(shares=(share,), why="asked for by name", fallback=False, evidence=named.evidence)
             if not question.terms.allow_fallback:
                 raise NodewiseError.refused(named.refusal)
             refusal = named.refusal
-        able = self._able(question, configurations, refusal)
+            for name in self._fallbacks:
+                standing_in = self._standing_in(name, question, configurations, refusal)
+                if standing_in is not None:
+                    return standing_in
+        able, settled = self._able(question, configurations, refusal)
         modes = tuple(SyncMode(mode) for mode in sorted(set(configurations.sync_mode.tolist())))
         devices = set(configurations.device_names())
         quick = tuple(name for name in able if QUICK in self._estimators.named(name).record.capabilities)
@@ -147,12 +164,43 @@ class Chooser:
         if refusal is not None:
             text = f"{question.terms.estimator} refused ({refusal.reason}); {text}"
         evidence = dict.fromkeys(line for share in shares for line in able[share.estimator].evidence)
-        return Choice(shares=shares, why=text, fallback=refusal is not None, evidence=tuple(evidence))
+        fallback = refusal is not None
+        return Choice(shares=shares, why=text, fallback=fallback, evidence=tuple(evidence), settled=settled)
+
+    def _assessed(self, question: Question, configurations: Configurations) -> Assessment:
+        """What the estimator that is named says; its failure is a refusal where another may answer."""
+        terms = question.terms
+        try:
+            return self._estimators.assessed(terms.estimator, question.profile, configurations, terms.options)
+        except PluginError as error:
+            if not terms.allow_fallback:
+                raise
+            return Assessment(refusal=error.refusal)
+
+    def _standing_in(
+        self, name: str, question: Question, configurations: Configurations, refusal: Refusal
+    ) -> Choice | None:
+        """An estimator of the configured order in place of the one that is named; None = it cannot answer."""
+        asked = question.terms.estimator
+        if name == asked or name not in self._estimators.registry.predicting:
+            return None
+        try:
+            assessment = self._estimators.assessed(name, question.profile, configurations, question.terms.options)
+        except NodewiseError:
+            return None
+        if assessment.refusal is not None:
+            return None
+        share = MixtureShare(estimator=name, weight=1.0, expected_log_error=0.0)
+        text = f"{asked} refused ({refusal.reason}); {name} is the next in the configured order that can answer"
+        # The named one is asked again next time: what failed may be back.
+        settled = not self._estimators.is_left_alone(asked) and refusal.reason is not Reason.ESTIMATOR_UNAVAILABLE
+        return Choice(shares=(share,), why=text, fallback=True, evidence=assessment.evidence, settled=settled)
 
     def _able(
         self, question: Question, configurations: Configurations, refusal: Refusal | None
-    ) -> dict[str, Assessment]:
-        """What the estimators say that can answer, by name."""
+    ) -> tuple[dict[str, Assessment], bool]:
+        """What the estimators say that can answer, by name, and whether all could be asked."""
+        settled = True
         able: dict[str, Assessment] = {}
         refusals: list[tuple[str, Refusal]] = []
         for name in self._estimators.registry.predicting:
@@ -162,6 +210,8 @@ class Chooser:
                 assessment = self._estimators.assessed(name, question.profile, configurations, question.terms.options)
             except NodewiseError as error:
                 # One broken estimator must not cost the others their answers.
+                busy = isinstance(error, UnavailableError) and not self._estimators.is_left_alone(name)
+                settled = settled and not busy
                 assessment = Assessment(refusal=Refusal(error.reason, error.message))
             if assessment.refusal is None:
                 able[name] = assessment
@@ -169,7 +219,7 @@ class Chooser:
                 refusals.append((name, assessment.refusal))
         if not able:
             raise NodewiseError.refused(refusal or joint_refusal(refusals))
-        return able
+        return able, settled
 
     def _own_trials(
         self,

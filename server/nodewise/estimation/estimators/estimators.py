@@ -40,7 +40,20 @@ class Estimators:
         self.registry = registry
         self.catalogue = catalogue
         self.all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
+        self.epoch = 0
+        """Another number after each change of who is left alone."""
+        for loaded in registry.estimators.values():
+            if loaded.breaker is not None:
+                loaded.breaker.listen(self._changed)
         self._shown: LruCache[tuple[Configurations, frozenset[str], str], Shown] = LruCache(space)
+
+    def is_left_alone(self, name: str) -> bool:
+        """Whether an estimator failed so often that it is not asked for a while."""
+        breaker = self.named(name).breaker
+        return breaker is not None and not breaker.closed
+
+    def _changed(self, _closed: bool) -> None:  # noqa: FBT001  # as breakers tell it
+        self.epoch += 1
 
     def named(self, name: str) -> Loaded[EstimatorRecord]:
         """A loaded estimator.

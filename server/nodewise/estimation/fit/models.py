@@ -20,17 +20,20 @@ from nodewise.estimation.fit.flights import Flights, circle, fitting
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.question import Basis, Freshness, Question
 from nodewise.estimation.resolution import Resolution
-from nodewise.estimation.weights import BASIS_BYTES, ENTRY_BYTES
-from nodewise.hosting.calls import ImpossibleAnswerError, call
+from nodewise.estimation.weights import BASIS_BYTES, ENTRY_BYTES, HOSTED_MODEL_BYTES, part_of_profile
+from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, UnavailableError, call, kept_alive
 from nodewise.plugin import Catalogue, Model, Prior
 from nodewise.ports.cache import CacheSpace, LruCache
 from nodewise.ports.clock import Clock
 from nodewise.ports.footprint import footprint
+from nodewise.profiles.reader import profile_bytes
 
 __all__ = ["Models", "evidence_of"]
 
 SIZES_KEPT: Final = 4_096
 """Kinds of models, by estimator and evidence, of which is known what they take."""
+FAILED_KEPT_S: Final = 60.0
+"""How long a fit that failed is not tried again: fits are deterministic, but memory and time may have been short."""
 
 
 def evidence_of(profile: Profile) -> Configurations | None:
@@ -72,6 +75,7 @@ class Models:
         self._traces = traces
         self._flights = Flights()
         self._kept: LruCache[ModelKey, Fitted] = LruCache(space)
+        self._failed: LruCache[ModelKey, tuple[PluginError, float]] = LruCache(space)
         self._stated: LruCache[tuple[object, ...], Fitted] = LruCache(space)
         self._sizes: LruCache[tuple[object, ...], int] = LruCache(SIZES_KEPT)
 
@@ -194,7 +198,22 @@ class Models:
                 self._kept.put(key, found, BASIS_BYTES + ENTRY_BYTES, found.held)
             return found
 
-        return self._kept.get(key) or self._flights.joined(key, fit)
+        known = self._kept.get(key)
+        if known is not None:
+            return known
+        failed = self._failed.get(key)
+        if failed is not None and self._clock.now_s() - failed[1] < FAILED_KEPT_S:
+            # As new: each raising adds to the traceback that it carries.
+            raise failed[0].with_traceback(None)
+        try:
+            return self._flights.joined(key, fit)
+        except UnavailableError:
+            raise  # it was not asked, which says nothing of this profile
+        except PluginError as error:
+            # Its traceback holds what the fit was given.
+            weight = BASIS_BYTES + ENTRY_BYTES
+            self._failed.put(key, (error, self._clock.now_s()), weight, (part_of_profile(profile),))
+            raise
 
     def _fit(self, profile: Profile, key: ModelKey, lessons: Lessons, *, compared: bool = True) -> Fitted:
         loaded = self.estimators.named(key.estimator)
@@ -202,11 +221,15 @@ class Models:
         chain = (*fitting.get(), key)
         context = _Context(prior, key.seed, profile, self, lessons, chain)
         started = time.perf_counter()
-        token = fitting.set(chain)
-        try:
-            model = call(loaded, loaded.record.estimator, "fit", profile, context, check=_checked)
-        finally:
-            fitting.reset(token)
+
+        def fit() -> Model:
+            token = fitting.set(chain)
+            try:
+                return call(loaded, loaded.record.estimator, "fit", profile, context, check=_checked)
+            finally:
+                fitting.reset(token)
+
+        model = kept_alive(fit)
         basis = Basis(
             estimator=key.estimator,
             estimator_version=loaded.record.version,
@@ -229,6 +252,9 @@ class Models:
 
     def _bytes_of(self, model: Model, profile: Profile, key: ModelKey, lessons: Lessons) -> int:
         """About what a model takes: as much as the last one of its estimator for as much evidence."""
+        if self.estimators.named(key.estimator).mode == "process":
+            # Here is its handle, with what the model is made anew from should its host be replaced.
+            return HOSTED_MODEL_BYTES + profile_bytes(profile)
         rows = len(profile.observations) + len(profile.phase_timings)
         alike = (key.estimator, key.version, rows, len(profile.workload.layers or ()), len(profile.traces))
         known = self._sizes.get(alike)

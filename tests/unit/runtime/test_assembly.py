@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodewise.profiles.traces import stage_name
-from nodewise.runtime.serve import store_of
+from nodewise.runtime.assembly import store_of
 from nodewise.runtime.settings import Settings
 
 

@@ -1,0 +1,89 @@
+"""What a plugin host costs: CPU of both processes of a prediction that is not cached, beside the same plugin inline."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import numpy as np
+from results import Result
+
+from nodewise.domain.columns import as_floats, as_ints
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.profile import Observations, Profile
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.question import Question, Terms
+from nodewise.hosting.registry import Hosting, Registry, load_registry
+from nodewise.plugin import ENTRY_POINT_GROUP
+from nodewise.profiles.digest import content_digest
+
+EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "plugins" / "nodewise_example_amdahl"
+ENTRY_POINT = EntryPoint("amdahl", "nodewise_example_amdahl", ENTRY_POINT_GROUP)
+NOBODY = "(unknown)"
+"""The distribution of an entry point that was not installed."""
+ROWS = 16
+QUESTIONS = 2_000
+
+
+def cpu_s(pid: int | None) -> float:
+    """User and system time so far of this process and of another one, to the nanosecond."""
+    used = time.process_time()
+    if pid is not None:
+        used += int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9
+    return used
+
+
+def registry(*, hosted: bool) -> Registry:
+    """The example alone."""
+    hosting = Hosting() if hosted else Hosting(trusted=(NOBODY,))
+    return load_registry(entry_points=lambda: [ENTRY_POINT], hosting=hosting)
+
+
+def job() -> Profile:
+    """Observations of a made-up job by Amdahl's law."""
+    counts = as_ints([1, 2, 4, 8])
+    rows = Configurations.of(4, nodes=counts, workers=counts, sync_mode=3, batch_per_worker=32)
+    observations = Observations.of(rows, as_floats(1.0 / (32 * counts * (0.002 + 0.1 / counts))))
+    found = Profile(observations=observations)
+    return Profile(observations=observations, digest=content_digest(found))
+
+
+def question(asked: Profile, number: int) -> Question:
+    """Sixteen rows that nobody asked about before."""
+    counts = as_ints(np.arange(1, ROWS + 1) + number % 64)
+    rows = Configurations.of(ROWS, nodes=counts, workers=counts, sync_mode=3, batch_per_worker=32)
+    return Question(profile=asked, configurations=rows, terms=Terms(estimator="amdahl"))
+
+
+def us_per_answer(loaded: Registry) -> float:
+    """CPU of an answer by a fitted model, the best of some runs."""
+    answers, asked = Answers(loaded), job()
+    pid = loaded.hosts[0].pid if loaded.hosts else None
+    best = float("inf")
+    for _ in range(4):
+        questions = [question(asked, number) for number in range(QUESTIONS)]
+        answers.answer(questions[0])
+        before = cpu_s(pid)
+        for each in questions:
+            answers.answer(each)
+        best = min(best, (cpu_s(pid) - before) / QUESTIONS * 1e6)
+    return best
+
+
+def run() -> Iterator[Result]:
+    """CPU of both processes, hosted beside inline, and the resident memory of a host."""
+    sys.path.insert(0, str(EXAMPLE))
+    inline = us_per_answer(registry(hosted=False))
+    loaded = registry(hosted=True)
+    try:
+        yield Result(f"hosted_predict_of_{ROWS}_rows_cpu", us_per_answer(loaded), "us", inline)
+        status = Path(f"/proc/{loaded.hosts[0].pid}/statm").read_text(encoding="ascii")
+        mib = int(status.split()[1]) * resource.getpagesize() / 2**20
+        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+        yield Result("host_resident_memory", mib, "MiB", own)
+    finally:
+        loaded.close()

@@ -1,0 +1,106 @@
+"""A circuit breaker: a plugin that fails again and again is left alone for a while, and then tried with one call."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+__all__ = ["Breaker"]
+
+FAILURES: Final = 3
+"""Failures within WINDOW_S that open it: one may be chance, each may cost its caller the whole budget of a call."""
+WINDOW_S: Final = 60.0
+OPEN_S: Final = 5.0
+"""How long it stays open the first time; twice as long after each trial that fails, up to MOST_OPEN_S."""
+MOST_OPEN_S: Final = 300.0
+
+
+class Breaker:
+    """Of one plugin. Threads share it.
+
+    Closed, it counts failures. Open, it lets nobody through until its time is over; then one caller, a thread. It
+    closes when the method that failed succeeds: an assessment says nothing of a prediction. Another failure opens it
+    for twice as long.
+
+    Parameters
+    ----------
+    clock_s : callable
+        A clock that never goes back, in seconds.
+    """
+
+    def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._clock_s = clock_s
+        self._lock = threading.Lock()
+        self._failures: deque[float] = deque(maxlen=FAILURES)
+        self._open_s = OPEN_S
+        self._opened_s: float | None = None
+        self._trying_s: float | None = None
+        self._trying = 0
+        self._method = ""
+        self._listeners: list[Callable[[bool], None]] = []
+        self.epoch = 0
+        """Another number after each change."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether everybody may ask."""
+        return self._opened_s is None
+
+    def listen(self, listener: Callable[[bool], None]) -> None:
+        """Have a listener told of each change, in whose thread it happens: True = it is closed now."""
+        self._listeners.append(listener)
+
+    def wait_s(self) -> float:
+        """0 = ask now, and say what came of it; else seconds until it may be worth asking again."""
+        if self.closed:
+            return 0.0
+        with self._lock:
+            if self._opened_s is None:
+                return 0.0
+            now_s, caller = self._clock_s(), threading.get_ident()
+            left_s = self._opened_s + self._open_s - now_s
+            if left_s > 0.0:
+                return left_s
+            if self._trying_s is not None and now_s - self._trying_s < self._open_s and caller != self._trying:
+                return self._open_s - (now_s - self._trying_s)
+            self._trying_s, self._trying = now_s, caller
+            return 0.0
+
+    def failed(self, method: str) -> bool:
+        """A call failed; whether it is open since now."""
+        now_s = self._clock_s()
+        with self._lock:
+            if self._opened_s is not None:
+                if self._trying_s is not None:
+                    self._open_s = min(2.0 * self._open_s, MOST_OPEN_S)
+                    self._opened_s, self._trying_s = now_s, None
+                return False
+            self._failures.append(now_s)
+            self._method = method
+            if len(self._failures) < FAILURES or now_s - self._failures[0] > WINDOW_S:
+                return False
+            self._opened_s = now_s
+            self.epoch += 1
+        self._tell(closed=False)
+        return True
+
+    def succeeded(self, method: str) -> bool:
+        """A call succeeded; whether it is closed since now."""
+        if self.closed:
+            return False
+        with self._lock:
+            if self._opened_s is None or self._trying_s is None or method != self._method:
+                return False
+            self._opened_s = self._trying_s = None
+            self._open_s = OPEN_S
+            self._failures.clear()
+            self.epoch += 1
+        self._tell(closed=True)
+        return True
+
+    def _tell(self, *, closed: bool) -> None:
+        for listener in self._listeners:
+            listener(closed)

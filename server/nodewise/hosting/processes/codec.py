@@ -1,0 +1,344 @@
+"""Values as bytes, both ways, without pickling: a host is not trusted, so a worker builds nothing that is not listed.
+
+A message is a tree in JSON and the arrays' bytes behind it. Plain texts, numbers, truth values and None stand for
+themselves, an object of JSON for a dictionary of texts, and a list for everything else: its first entry says what.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import orjson
+
+from nodewise.domain.budget import Budget
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError, Reason, Violation
+from nodewise.domain.profile import Profile
+from nodewise.hosting.processes.kinds import ENUMS, FIELDS, VALUES
+from nodewise.plugin import Catalogue, Prior
+
+__all__ = ["HEADER", "INTERNED", "Decoder", "Encoder", "Opaque", "UndecodableError"]
+
+HEADER: Final = struct.Struct("<II")
+"""Bytes of the tree and of the arrays, in front of both."""
+ALIGNED: Final = 8
+"""Bytes to which arrays are aligned: the widest number's."""
+DTYPES: Final = frozenset("?bBhHiIlLqQefd")
+"""Of arrays that cross: truth values and numbers."""
+_PADDING: Final = bytes(ALIGNED)
+_WHOLE: Final = 1 << 63
+_MOST_DIMENSIONS: Final = 4
+
+
+INTERNED: Final = (Profile, Catalogue, Configurations, Prior)
+"""Large values that calls bring again and again."""
+
+
+class UndecodableError(Exception):
+    """A message that is none; the text says why."""
+
+
+class Opaque:
+    """What a plugin keeps in a prior: bytes that only its own host makes sense of."""
+
+    __slots__ = ("content",)
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+
+class Encoder:
+    """Writes one message.
+
+    Parameters
+    ----------
+    other : callable
+        Writes what is no value: gets this encoder and the object.
+    intern : callable or None
+        Writes a value of INTERNED, so that it is sent once: gets this encoder, the value, and what writes it in full.
+    """
+
+    __slots__ = ("_arrays", "_other", "_seen", "_size", "intern")
+
+    def __init__(self, other: Callable[[Encoder, Any], Any], intern: Callable[..., Any] | None = None) -> None:
+        self._other = other
+        self.intern = intern
+        self._arrays: list[Any] = []
+        self._seen: dict[int, tuple[Any, list[Any]]] = {}
+        self._size = 0
+
+    def message(self, *values: Any) -> bytes:
+        """The values as one message."""
+        one = self.one
+        try:
+            tree = orjson.dumps([one(value) for value in values])
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UndecodableError(f"a value that cannot be sent ({type(error).__name__})") from None
+        tree += b" " * (-len(tree) % ALIGNED)
+        return b"".join((HEADER.pack(len(tree), self._size), tree, *self._arrays))
+
+    def one(self, value: Any) -> Any:
+        """A value as part of the tree."""
+        kind = type(value)
+        if kind is str or kind is bool or value is None:
+            return value
+        write = _WRITERS.get(kind)
+        if write is not None:
+            return write(self, value)
+        return self._slowly(value, kind)
+
+    def bytes(self, content: Any) -> int:
+        """Put bytes behind the tree; where they begin."""
+        begin = self._size
+        size = len(content)
+        self._arrays.append(content)
+        rest = -size % ALIGNED
+        if rest:
+            self._arrays.append(_PADDING[:rest])
+        self._size = begin + size + rest
+        return begin
+
+    def array(self, value: np.ndarray[Any, Any]) -> Any:
+        """An array; one that comes again is sent once."""
+        known = self._seen.get(id(value))
+        if known is not None:
+            return known[1]
+        if value.dtype.char not in DTYPES or value.ndim > _MOST_DIMENSIONS:
+            return self._other(self, value)
+        size = value.size
+        if size > 1 and value.ndim == 1 and value.strides == (0,):
+            entry = ["c", value.dtype.char, size, self.bytes(value[:1].tobytes())]
+        elif value.ndim == 1:
+            entry = ["a", value.dtype.char, size, self.bytes(value.tobytes())]
+        else:
+            entry = ["A", value.dtype.char, list(value.shape), self.bytes(value.tobytes())]
+        self._seen[id(value)] = (value, entry)  # held, so that no other array gets its identity meanwhile
+        return entry
+
+    def _slowly(self, value: Any, kind: type) -> Any:
+        """What is not listed itself: of a class that is, or none at all."""
+        if isinstance(value, Enum):
+            return ["e", kind.__name__, value.value] if kind.__name__ in ENUMS else self._other(self, value)
+        if isinstance(value, NodewiseError):
+            return _error(self, value)
+        if isinstance(value, np.generic) and value.dtype.char in DTYPES:
+            return self.one(value.item())
+        for base in kind.__mro__[1:]:
+            write = _WRITERS.get(base)
+            if write is not None:
+                return write(self, value)
+        return self._other(self, value)
+
+
+def _int(_: Encoder, value: int) -> Any:
+    value = int(value)
+    return value if -_WHOLE <= value < _WHOLE else ["i", str(value)]
+
+
+def _float(_: Encoder, value: float) -> Any:
+    value = float(value)
+    return value if math.isfinite(value) else ["f", repr(value)]
+
+
+def _tuple(encoder: Encoder, value: tuple[Any, ...]) -> Any:
+    one = encoder.one
+    return ["t", *[one(each) for each in value]]
+
+
+def _list(encoder: Encoder, value: list[Any]) -> Any:
+    one = encoder.one
+    return ["l", *[one(each) for each in value]]
+
+
+def _set(encoder: Encoder, value: frozenset[Any]) -> Any:
+    return ["s", *[encoder.one(each) for each in sorted(value, key=repr)]]
+
+
+def _dict(encoder: Encoder, value: Mapping[Any, Any]) -> Any:
+    one = encoder.one
+    if all(type(key) is str for key in value):
+        return {key: one(each) for key, each in value.items()}
+    return ["m", *[one(part) for item in value.items() for part in item]]
+
+
+def _proxy(encoder: Encoder, value: Mapping[Any, Any]) -> Any:
+    return ["M", _dict(encoder, value)]
+
+
+def _bytes(encoder: Encoder, value: Any) -> Any:
+    content = bytes(value)
+    return ["b", len(content), encoder.bytes(content)]
+
+
+def _budget(_: Encoder, value: Budget) -> Any:
+    remaining_s = value.remaining_s()
+    return ["B", remaining_s if math.isfinite(remaining_s) else None]
+
+
+def _error(_: Encoder, value: NodewiseError) -> Any:
+    metadata = {str(key): str(each) for key, each in value.metadata.items()}
+    violations = [[str(each.field), str(each.description)] for each in value.violations]
+    return ["E", Reason(value.reason).value, str(value.message), metadata, violations, value.retry_after_s]
+
+
+def _opaque(encoder: Encoder, value: Opaque) -> Any:
+    return ["p", len(value.content), encoder.bytes(value.content)]
+
+
+def _value_writer(kind: type) -> Callable[[Encoder, Any], Any]:
+    name, fields = kind.__name__, FIELDS[kind]
+
+    def write(encoder: Encoder, value: Any) -> Any:
+        one = encoder.one
+        return ["o", name, *[one(getattr(value, field)) for field in fields]]
+
+    return write
+
+
+def _interned_writer(kind: type) -> Callable[[Encoder, Any], Any]:
+    write = _value_writer(kind)
+
+    def interned(encoder: Encoder, value: Any) -> Any:
+        intern = encoder.intern
+        return write(encoder, value) if intern is None else intern(encoder, value, write)
+
+    return interned
+
+
+_WRITERS: Final[dict[type, Callable[[Encoder, Any], Any]]] = {
+    bool: lambda _, value: bool(value),
+    str: lambda _, value: str(value),
+    int: _int,
+    float: _float,
+    tuple: _tuple,
+    list: _list,
+    frozenset: _set,
+    set: _set,
+    dict: _dict,
+    MappingProxyType: _proxy,
+    bytes: _bytes,
+    bytearray: _bytes,
+    memoryview: _bytes,
+    Budget: _budget,
+    Opaque: _opaque,
+    np.ndarray: Encoder.array,
+    **{kind: _value_writer(kind) for kind in VALUES.values()},
+    **{kind: _interned_writer(kind) for kind in INTERNED},
+}
+
+
+class Decoder:
+    """Reads one message.
+
+    Parameters
+    ----------
+    tree, arrays : bytes
+        As the header measures them.
+    others : mapping of tag to callable
+        Reads what is no value: gets this decoder and the entry.
+    """
+
+    __slots__ = ("_arrays", "_others", "_tree")
+
+    def __init__(self, tree: Any, arrays: Any, others: Mapping[str, Callable[[Decoder, list[Any]], Any]]) -> None:
+        self._tree = tree
+        self._arrays = arrays
+        self._others = others
+
+    def values(self) -> list[Any]:
+        """The values of the message.
+
+        Raises
+        ------
+        UndecodableError
+            For whatever is not in order.
+        """
+        try:
+            tree = orjson.loads(self._tree)
+            one = self.one
+            return [one(entry) for entry in tree]
+        except UndecodableError:
+            raise
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError) as error:
+            raise UndecodableError(f"a message that makes no sense ({type(error).__name__})") from None
+
+    def one(self, entry: Any) -> Any:
+        """A part of the tree as a value."""
+        kind = type(entry)
+        if kind is list:
+            tag = entry[0]
+            read = _READERS.get(tag)
+            return read(self, entry) if read is not None else self._others[tag](self, entry)
+        if kind is dict:
+            one = self.one
+            return {key: one(each) for key, each in entry.items()}
+        return entry
+
+    def content(self, size: int, begin: int) -> bytes:
+        """Bytes behind the tree."""
+        if size < 0 or begin < 0 or begin + size > len(self._arrays):
+            raise UndecodableError("bytes that are not there")
+        return bytes(memoryview(self._arrays)[begin : begin + size])
+
+    def array(self, entry: list[Any]) -> Any:
+        """A read-only array."""
+        tag, char, shape, begin = entry
+        if char not in DTYPES:
+            raise UndecodableError("an array of another kind")
+        if tag == "a":
+            # frombuffer refuses what lies outside, and -1 alone would mean as many as there are
+            return np.frombuffer(self._arrays, char, shape, begin) if shape > 0 else _empty(char)
+        if tag == "c":
+            return np.broadcast_to(np.frombuffer(self._arrays, char, 1, begin), (int(shape),))
+        count = math.prod(shape)
+        if not count:
+            return np.zeros(shape, char)
+        return np.frombuffer(self._arrays, char, count, begin).reshape(shape)
+
+
+def _empty(char: str) -> Any:
+    array = np.zeros(0, char)
+    array.flags.writeable = False
+    return array
+
+
+def _read_value(decoder: Decoder, entry: list[Any]) -> Any:
+    kind = VALUES[entry[1]]
+    one = decoder.one
+    return kind(**dict(zip(FIELDS[kind], [one(each) for each in entry[2:]], strict=True)))
+
+
+def _read_error(_: Decoder, entry: list[Any]) -> NodewiseError:
+    _, reason, message, metadata, violations, retry_after_s = entry
+    found = tuple(Violation(str(field), str(text)) for field, text in violations)
+    return NodewiseError(Reason(reason), message, metadata, found, retry_after_s)
+
+
+def _read_mapping(decoder: Decoder, entry: list[Any]) -> dict[Any, Any]:
+    parts = [decoder.one(each) for each in entry[1:]]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+_READERS: Final[dict[str, Callable[[Decoder, list[Any]], Any]]] = {
+    "a": Decoder.array,
+    "c": Decoder.array,
+    "A": Decoder.array,
+    "o": _read_value,
+    "t": lambda decoder, entry: tuple([decoder.one(each) for each in entry[1:]]),
+    "l": lambda decoder, entry: [decoder.one(each) for each in entry[1:]],
+    "s": lambda decoder, entry: frozenset(decoder.one(each) for each in entry[1:]),
+    "m": _read_mapping,
+    "M": lambda decoder, entry: MappingProxyType(decoder.one(entry[1])),
+    "e": lambda _, entry: ENUMS[entry[1]](entry[2]),
+    "i": lambda _, entry: int(entry[1]),
+    "f": lambda _, entry: float(entry[1]),
+    "b": lambda decoder, entry: decoder.content(entry[1], entry[2]),
+    "B": lambda _, entry: Budget(math.inf if entry[1] is None else float(entry[1])),
+    "E": _read_error,
+}

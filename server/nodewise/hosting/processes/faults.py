@@ -1,0 +1,32 @@
+"""What can be wrong with a host, as the door tells it."""
+
+from __future__ import annotations
+
+__all__ = ["HostBusyError", "HostFaultError"]
+
+
+class HostFaultError(Exception):
+    """The plugin failed in its host.
+
+    Attributes
+    ----------
+    what : str
+        What happened, for callers and the log: holds nothing that the plugin said.
+    raised, detail : str
+        For the log: the name of what the plugin raised, and its traceback.
+    """
+
+    def __init__(self, what: str, raised: str = "", detail: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.raised = raised
+        self.detail = detail
+
+
+class HostBusyError(Exception):
+    """The plugin was not asked: its host does something else, or was ended by another call."""
+
+    def __init__(self, what: str, retry_after_s: float) -> None:
+        super().__init__(what)
+        self.what = what
+        self.retry_after_s = retry_after_s

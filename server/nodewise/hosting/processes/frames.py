@@ -1,0 +1,68 @@
+"""Messages over a socket between a worker and a host."""
+
+from __future__ import annotations
+
+import socket
+from typing import Final
+
+from nodewise.hosting.processes.codec import HEADER
+
+__all__ = ["LostError", "Pipe"]
+
+READ_AT_ONCE: Final = 1 << 16
+"""Bytes asked for at a time: most messages are one read."""
+MOST_BYTES: Final = 1 << 30
+"""Of a message: more than the traces of one file are, unpacked; what a host claims above that is a fault."""
+
+
+class LostError(Exception):
+    """The other side is gone, or sends what is no message."""
+
+
+class Pipe:
+    """One end, for one thread at a time."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.socket = end
+        self._rest = b""
+
+    def send(self, message: bytes) -> None:
+        """Send a message. Raises OSError, TimeoutError among them where the socket has a time-out."""
+        self.socket.sendall(message)
+
+    def receive(self) -> tuple[memoryview, memoryview]:
+        """The tree and the arrays of the next message, as the header measures them.
+
+        Raises
+        ------
+        LostError, OSError
+            TimeoutError among them where the socket has a time-out; what had come by then waits.
+        """
+        size = HEADER.size
+        rest = self._rest
+        if len(rest) < size:
+            rest = self._more(rest, size)
+        tree, arrays = HEADER.unpack_from(rest)
+        end = size + tree + arrays
+        if end > MOST_BYTES:
+            raise LostError("a message that is too large")
+        if len(rest) < end:
+            rest = self._more(rest, end)
+        self._rest = rest[end:]
+        view = memoryview(rest)
+        return view[size : size + tree], view[size + tree : end]
+
+    def _more(self, rest: bytes, size: int) -> bytes:
+        """What has come, once it is as much as that."""
+        parts, found = [rest], len(rest)
+        receive = self.socket.recv
+        try:
+            while found < size:
+                part = receive(max(READ_AT_ONCE, min(size - found, 1 << 20)))
+                if not part:
+                    raise LostError("the other side is gone")
+                parts.append(part)
+                found += len(part)
+        finally:
+            self._rest = parts[0] if len(parts) == 1 else b"".join(parts)
+        return self._rest

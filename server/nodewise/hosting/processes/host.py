@@ -1,0 +1,282 @@
+"""A plugin host, as the worker has it: a process that is started, asked, watched, ended and replaced."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+
+import structlog
+
+from nodewise.domain.errors import NodewiseError
+from nodewise.hosting.processes.codec import Decoder, Opaque, UndecodableError
+from nodewise.hosting.processes.faults import HostBusyError, HostFaultError
+from nodewise.hosting.processes.frames import LostError
+from nodewise.hosting.processes.limits import HostLimits
+from nodewise.hosting.processes.lives import Life, started
+from nodewise.hosting.processes.remote import GoneError, Remote, foreign
+from nodewise.hosting.processes.sending import Sending
+from nodewise.hosting.processes.words import ANSWERS_WITH_OBJECTS, ATTRIBUTES, METHODS, Op
+
+__all__ = ["Host", "Listing", "impatient"]
+
+_log = structlog.get_logger(__name__)
+
+STUCK_S: Final = 0.5
+"""How long another call may hold a host before those who can do without it go on: most calls take milliseconds."""
+WAIT_S: Final = 0.1
+"""Seconds between looks at who holds the host."""
+Listing = tuple[list[Any], list[Any]]
+"""Records and problems of a host's plugins, as plain values."""
+
+impatient: ContextVar[bool] = ContextVar("impatient", default=False)
+"""Whether who asks can do without this plugin, and rather does than wait for one that is stuck."""
+
+
+class Host:
+    """Implements what handles need. One call at a time: what kills a host is then the call that was on.
+
+    Parameters
+    ----------
+    distribution : str
+        Name and version.
+    entry_points : tuple of pairs
+        Name and value of each.
+    limits : HostLimits
+    known : pair of lists or None
+        The listing, where another process has it already: this host starts when it is first asked something.
+    """
+
+    def __init__(
+        self,
+        distribution: str,
+        entry_points: tuple[tuple[str, str], ...],
+        limits: HostLimits,
+        known: Listing | None = None,
+    ) -> None:
+        self.distribution = distribution
+        self._entry_points = entry_points
+        self._limits = limits
+        self._turn = threading.RLock()
+        self._since_s = 0.0
+        self._life: Life | None = None
+        self._generation = 0
+        self._known = known
+        self._loaded = False
+        self._released: deque[tuple[int, int]] = deque()
+        self._sending = Sending(self)
+        self._depth = 0
+        self._closed = False
+        self._others: Mapping[str, Callable[[Decoder, list[Any]], Any]] = {
+            "x": lambda _, entry: foreign(str(entry[1])),
+            "p": lambda decoder, entry: Opaque(decoder.content(entry[1], entry[2])),
+        }
+
+    # --- life
+
+    @property
+    def plugin_names(self) -> tuple[str, ...]:
+        """Of its entry points."""
+        return tuple(name for name, _ in self._entry_points)
+
+    def begin(self) -> None:
+        """Start the process without waiting for it, so that several start at the same time."""
+        with self._turn:
+            if self._life is None and self._known is None and not self._closed:
+                self._life = started(self.distribution, self._limits.call_budget_s)
+
+    def listing(self) -> Listing:
+        """Records and problems, as plain values; starts the host unless it runs.
+
+        Raises
+        ------
+        HostFaultError
+            If it cannot be loaded.
+        """
+        if self._known is None:
+            with self._taken():
+                self._living()
+        assert self._known is not None
+        return self._known
+
+    def close(self) -> None:
+        """End the process; none is started any more."""
+        self._closed = True
+        life = self._life
+        if life is not None:
+            life.kill()
+
+    @property
+    def generation(self) -> int:
+        """Number of its process."""
+        return self._generation
+
+    @property
+    def known(self) -> Listing | None:
+        """The listing; None = it was never loaded."""
+        return self._known
+
+    @property
+    def pid(self) -> int | None:
+        """Of its process; None = there is none now."""
+        life = self._life
+        return None if life is None else life.pid
+
+    def _living(self) -> Life:
+        """The process, started and loaded anew where there is none."""
+        life = self._life
+        if life is not None and self._loaded and not life.ended:
+            return life
+        if self._closed:
+            raise HostBusyError("the server stops", 1.0)
+        if life is None or life.ended:
+            if life is not None:
+                life.kill()  # what it forked may live
+            life = self._life = started(self.distribution, self._limits.call_budget_s)
+        self._generation += 1
+        self._loaded = False
+        self._sending.begin()
+        limits = self._limits
+        points = [list(point) for point in self._entry_points]
+        message = self._sending.told(Op.LOAD, life.paths, points, self.distribution, limits.memory_bytes)
+        try:
+            records, problems = self._exchanged(life, message, limits.load_budget_s, "loading")
+        except (HostFaultError, ValueError):
+            life.kill()
+            raise
+        if self._known is None:
+            self._known = records, problems
+        self._loaded = True
+        _log.info("host_started", distribution=self.distribution, pid=life.pid, generation=self._generation)
+        return life
+
+    # --- calls
+
+    def released(self, generation: int, number: int) -> None:
+        """Nobody holds that object any more; told to the host with the next call."""
+        self._released.append((generation, number))
+
+    def asked(self, remote: Remote, name: str, arguments: tuple[Any, ...], *, reading: bool = False) -> Any:
+        """What a method of an object answers, or the value of an attribute.
+
+        Raises
+        ------
+        NodewiseError
+            What the plugin refuses with.
+        HostFaultError
+            If it fails.
+        HostBusyError
+            If it could not be asked now.
+        GoneError
+            If the object is not there any more.
+        """
+        with self._taken():
+            life = self._living()
+            if remote.generation and remote.generation != self._generation:
+                raise GoneError
+            budget_s = self._limits.budget_s(name, arguments)
+            generation = self._generation
+            with self._sending.call():
+                op = Op.READ if reading else Op.CALL
+                message = self._sending.asking(op, remote.target, name, arguments, self._forgotten())
+                answer = self._exchanged(life, message, budget_s, name)[0]
+            if name in ANSWERS_WITH_OBJECTS:
+                return self._object(answer, generation)
+            return answer
+
+    def _forgotten(self) -> list[int]:
+        """Numbers of objects of this process that nobody holds any more."""
+        found = []
+        while self._released:
+            generation, number = self._released.popleft()
+            if generation == self._generation:
+                found.append(number)
+        return found
+
+    def _object(self, answer: Any, generation: int) -> Any:
+        """A handle of what was answered and stays there."""
+        try:
+            number, kind, *names = answer
+            if not names:
+                return foreign(str(kind))
+            return Remote(self, int(number), generation, frozenset(names) & (METHODS | ATTRIBUTES))
+        except (TypeError, ValueError):
+            raise HostFaultError("its host answered with what is no object") from None
+
+    @contextmanager
+    def _taken(self) -> Iterator[None]:
+        """The host for oneself."""
+        turn = self._turn
+        if not turn.acquire(blocking=False):
+            wanted_s = time.monotonic() + self._limits.call_budget_s
+            hasty = impatient.get()
+            while not turn.acquire(timeout=WAIT_S):
+                now_s = time.monotonic()
+                if now_s > wanted_s or (hasty and now_s - self._since_s > STUCK_S):
+                    raise HostBusyError("its host does something else", WAIT_S)
+        if not self._depth:
+            self._since_s = time.monotonic()
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            turn.release()
+
+    def _exchanged(self, life: Life, message: bytes, budget_s: float, name: str) -> list[Any]:
+        """Send a call and do what it asks for until it is answered."""
+        end_s = time.monotonic() + budget_s
+        try:
+            life.pipe.send(message)
+            while True:
+                if not life.wait(end_s):
+                    raise self._overrun(life, budget_s)
+                tree, arrays = life.pipe.receive()
+                op, *rest = Decoder(tree, arrays, self._others).values()
+                if op == Op.ASK:
+                    asked_s = time.monotonic()
+                    reply = self._sending.answer(*rest)
+                    if life.ended:
+                        raise HostBusyError("its host was ended by another call", WAIT_S)
+                    life.pipe.send(reply)
+                    end_s += time.monotonic() - asked_s  # the plugin does not pay for what others take
+                    continue
+                return _outcome(op, rest)
+        except KeyboardInterrupt:
+            life.kill()  # what it answers to the call that is left would be taken for another's
+            raise
+        except TimeoutError:
+            raise self._overrun(life, budget_s) from None
+        except (LostError, OSError) as error:
+            raise self._dead(life, name, error) from None
+        except UndecodableError as error:
+            life.kill()
+            raise HostFaultError(f"its host sent {error}") from None
+
+    def _overrun(self, life: Life, budget_s: float) -> HostFaultError:
+        life.kill()
+        _log.warning("host_killed", distribution=self.distribution, pid=life.pid, budget_s=budget_s)
+        return HostFaultError(f"it exceeded its budget of {budget_s:.3g} s and was ended")
+
+    def _dead(self, life: Life, name: str, error: Exception) -> HostFaultError:
+        how = life.how_it_ended()
+        _log.warning("host_died", distribution=self.distribution, pid=life.pid, method=name, how=how, error=str(error))
+        return HostFaultError(f"its process {how}")
+
+
+def _outcome(op: Any, rest: list[Any]) -> list[Any]:
+    """What a reply says."""
+    if op == Op.ANSWER and rest:
+        return rest
+    if op == Op.REFUSED and rest and isinstance(rest[0], NodewiseError):
+        raise rest[0]
+    if op == Op.FAILED and len(rest) == 2:
+        raised, detail = rest
+        raise HostFaultError("", str(raised), str(detail))
+    if op == Op.GONE:
+        raise GoneError
+    raise UndecodableError("a reply that is none")

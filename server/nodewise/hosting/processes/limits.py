@@ -1,0 +1,57 @@
+"""What a host may take of time and memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nodewise.domain.predictions import Fidelity, Options
+from nodewise.hosting.processes.remote import Remote
+from nodewise.hosting.processes.words import LONG
+
+__all__ = ["HostLimits"]
+
+GRACE_S: Final = 1.0
+"""Seconds beyond the time that a call was told it has: it ends itself if it looks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLimits:
+    """What a host may take.
+
+    Attributes
+    ----------
+    call_budget_s : float
+        Seconds of a call.
+    long_call_budget_s : float
+        Seconds of long work, if it was not told that it has less: learning, replays, diagnoses, searches, simulations.
+    load_budget_s : float
+        Seconds to import the plugins.
+    memory_bytes : int
+        What a host's process may allocate beyond what it has as it starts.
+    """
+
+    call_budget_s: float = 10.0
+    long_call_budget_s: float = 120.0
+    load_budget_s: float = 30.0
+    memory_bytes: int = 4 << 30
+
+    def budget_s(self, method: str, arguments: tuple[Any, ...]) -> float:
+        """Seconds that a call may take: as set, and of long work what it was told that it has.
+
+        A caller's own deadline ends no host: what is short for one caller is not the plugin's fault.
+        """
+        options = [each for each in arguments if isinstance(each, Options)]
+        if method not in LONG and all(each.fidelity != Fidelity.SIMULATE for each in options):
+            return self.call_budget_s
+        told_s = [left_s for each in arguments if (left_s := _left_s(each)) is not None]
+        return max(self.call_budget_s, min([self.long_call_budget_s, *(each + GRACE_S for each in told_s)]))
+
+
+def _left_s(argument: Any) -> float | None:
+    """What an argument says of the time that is left; None = nothing."""
+    if isinstance(argument, Remote):
+        return None
+    budget = getattr(argument, "budget", argument)
+    remaining_s = getattr(budget, "remaining_s", None)
+    return None if remaining_s is None else float(remaining_s())

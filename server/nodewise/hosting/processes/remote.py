@@ -1,0 +1,105 @@
+"""An object that lives in a host, as the worker holds it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from nodewise.hosting.processes.words import ATTRIBUTES
+
+if TYPE_CHECKING:
+    from nodewise.hosting.processes.host import Host
+
+__all__ = ["GoneError", "Remote", "foreign", "has_all"]
+
+
+class GoneError(Exception):
+    """The host was replaced, or has dropped the object."""
+
+
+class Remote:
+    """An object of a plugin: its methods are called, and its attributes read, in its host.
+
+    Attributes
+    ----------
+    host : Host
+    target : str or int
+        A record's object by kind and name, or the number of an answer.
+    generation : int
+        The process of the host that has it; 0 = each process has it.
+    names : frozenset of str
+        What it has of the protocols.
+    renew : callable or None
+        Makes the object anew once its process is gone.
+    released : finalize or None
+        Tells the host that nobody holds the object any more.
+    """
+
+    __slots__ = ("__weakref__", "generation", "host", "names", "released", "renew", "target")
+
+    def __init__(self, host: Host, target: str | int, generation: int, names: frozenset[str]) -> None:
+        self.host = host
+        self.target = target
+        self.generation = generation
+        self.names = names
+        self.renew: Callable[[], Any] | None = None
+        self.released: weakref.finalize[Any, Any] | None = None
+        self._release_at_end()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self.names:
+            raise AttributeError(name)
+        if name in ATTRIBUTES:
+            return self._asked(name, (), reading=True)
+        return partial(self._called, name)
+
+    def _called(self, name: str, *arguments: Any) -> Any:
+        return self._asked(name, arguments)
+
+    def _asked(self, name: str, arguments: tuple[Any, ...], *, reading: bool = False) -> Any:
+        try:
+            return self.host.asked(self, name, arguments, reading=reading)
+        except GoneError:
+            if self.renew is None:
+                raise
+        found = self.renew()
+        if not isinstance(found, Remote):
+            raise GoneError
+        self._become(found)
+        return self.host.asked(self, name, arguments, reading=reading)
+
+    def _become(self, found: Remote) -> None:
+        """Stand for the other one's object from now on, which that one does not release."""
+        for each in (self.released, found.released):
+            if each is not None:
+                each.detach()
+        self.target, self.generation, self.names = found.target, found.generation, found.names
+        self._release_at_end()
+
+    def _release_at_end(self) -> None:
+        if isinstance(self.target, int):
+            self.released = weakref.finalize(self, self.host.released, self.generation, self.target)
+            self.released.atexit = False
+
+
+def has_all(remote: Remote, protocol: type) -> bool:
+    """Whether a remote object has the members of a protocol."""
+    members = {
+        name
+        for base in protocol.__mro__
+        if getattr(base, "_is_protocol", False)
+        for name in vars(base)
+        if not name.startswith("_")
+    }
+    return members <= remote.names
+
+
+class _Foreign:
+    """An answer that is no value of the plugin door's."""
+
+
+def foreign(name: str) -> Any:
+    """What stands for an answer that could not cross: nothing but the name of its type."""
+    return type(name if name.isidentifier() else "value", (_Foreign,), {})()

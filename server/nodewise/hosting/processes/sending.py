@@ -1,0 +1,164 @@
+"""What a worker sends to a host: calls with their arguments, and answers about what a call was given."""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.hosting.processes.codec import Encoder, UndecodableError
+from nodewise.hosting.processes.remote import Remote
+from nodewise.hosting.processes.words import ATTRIBUTES, GIVEN, GIVEN_METHODS, METHODS, Op
+
+if TYPE_CHECKING:
+    from nodewise.hosting.processes.host import Host
+
+__all__ = ["Sending"]
+
+_log = structlog.get_logger(__name__)
+
+MOST_INTERNED: Final = 64
+"""Large values that a host keeps between calls: profiles, catalogues, configurations of the call before."""
+MOST_GIVEN: Final = 1_024
+"""Models of others that a host may ask, those it was given first dropped first."""
+
+
+class Sending:
+    """Writes messages to one host, and knows what it has been sent.
+
+    Large values are numbered and sent once. What a call is given to ask (a context, a stream, another's model) stays
+    here under a number, and the host asks by that number.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._interned: OrderedDict[int, tuple[Any, int]] = OrderedDict()
+        self._given: OrderedDict[int, tuple[str, Any]] = OrderedDict()
+        self._numbers = itertools.count(1)
+
+    def begin(self) -> None:
+        """The host is a new process, which knows nothing."""
+        self._interned.clear()
+        self._given.clear()
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """What is given within ends with it, but for models: another model may be built on them."""
+        before = next(self._numbers)
+        try:
+            yield
+        finally:
+            ended = [number for number, (kind, _) in self._given.items() if number > before and kind != "model"]
+            for number in ended:
+                del self._given[number]
+            while len(self._given) > MOST_GIVEN:
+                self._given.popitem(last=False)
+
+    def asking(self, op: int, target: str | int, name: str, arguments: tuple[Any, ...], forgotten: list[int]) -> bytes:
+        """A call, with the numbers of objects that nobody holds any more."""
+        given = GIVEN.get(name, {})
+        encoder = Encoder(self._other, self._intern)
+        try:
+            sent = [
+                self._gave(encoder, given[place], argument) if place in given else encoder.one(argument)
+                for place, argument in enumerate(arguments)
+            ]
+            while len(self._interned) > MOST_INTERNED:
+                forgotten.append(self._interned.popitem(last=False)[1][1])
+            return encoder.message(op, target, name, _Written(["l", *sent]), forgotten)
+        except BaseException:
+            self._interned.clear()  # some of it may never have been sent
+            raise
+
+    def told(self, *values: Any) -> bytes:
+        """Any values."""
+        return Encoder(self._other, self._intern).message(*values)
+
+    def answer(self, number: Any, method: Any, arguments: Any) -> bytes:
+        """What something that a call was given answers; only what it is given for can be asked of it."""
+        try:
+            kind, value = self._given[number]
+            found = _asked(kind, value, method, arguments)
+            if kind == "context" and method == "model":
+                found = _Model(found)
+            return self.told(Op.RESULT, found)
+        except NodewiseError as error:
+            return self.told(Op.RAISED, error)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the plugin is told that it has no answer
+            about = {"distribution": self._host.distribution, "method": str(method)[:100]}
+            _log.warning("given_failed", **about, exc_info=error)
+            return self.told(Op.RAISED, NodewiseError(Reason.ESTIMATOR_FAILED, "what was asked for failed"))
+
+    def _intern(self, encoder: Encoder, value: Any, write: Callable[[Encoder, Any], Any]) -> Any:
+        """A large value; only its number where it was sent before."""
+        known = self._interned.get(id(value))
+        if known is not None:
+            self._interned.move_to_end(id(value))
+            return ["N", known[1]]
+        number = -next(self._numbers)  # below 0: the host counts its objects above
+        self._interned[id(value)] = value, number
+        return ["n", number, write(encoder, value)]
+
+    def _other(self, encoder: Encoder, value: Any) -> Any:
+        """What is no plain value."""
+        if isinstance(value, _Written):
+            return value.entry
+        model = value.model if isinstance(value, _Model) else value
+        if isinstance(model, Remote) and model.host is self._host and model.generation == self._host.generation:
+            return ["r", model.target]
+        if isinstance(value, _Model | Remote):
+            return self._gave(encoder, "model", model)
+        raise UndecodableError(f"a {type(value).__name__}, which cannot be sent to a host")
+
+    def _gave(self, encoder: Encoder, kind: str, value: Any) -> Any:
+        """Something that the host may ask."""
+        number = next(self._numbers)
+        more: list[Any] = []
+        if kind == "context":
+            more = [encoder.one(value.prior), encoder.one(value.catalogue), value.seed]
+        elif kind == "run":
+            left_s = value.remaining_s()
+            more = [encoder.one(value.catalogue), left_s if left_s < float("inf") else None]
+        elif kind == "corpus":
+            value = tuple(value)
+            more = [len(value)]
+        elif kind == "model":
+            has = value.names.__contains__ if isinstance(value, Remote) else lambda name: hasattr(value, name)
+            more = [["l", *sorted(filter(has, METHODS | ATTRIBUTES))]]
+        self._given[number] = kind, value
+        return ["g", number, kind, *more]
+
+
+class _Written:
+    """A part of a message that is written already."""
+
+    __slots__ = ("entry",)
+
+    def __init__(self, entry: Any) -> None:
+        self.entry = entry
+
+
+class _Model:
+    """A model, to be asked by the host wherever it lives."""
+
+    __slots__ = ("model",)
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+
+def _asked(kind: str, value: Any, method: str, arguments: list[Any]) -> Any:
+    """Ask what a call was given."""
+    if method not in GIVEN_METHODS[kind]:
+        raise NodewiseError(Reason.NOT_IMPLEMENTED, f"a {kind} has no such method")
+    if kind == "corpus":
+        begin, end = arguments
+        return value[int(begin) : int(end)]
+    if method in ATTRIBUTES:
+        return getattr(value, method)
+    return getattr(value, method)(*arguments)

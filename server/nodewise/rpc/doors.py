@@ -1,0 +1,137 @@
+"""Doors: gRPC's way from a call to its handler, which for calls that must wait decides before it reads."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from nodewise.rpc.calls import UNDECODABLE, Context, Method, stream_handler, unary_handler, waited_turn
+from nodewise.rpc.gate import Gate
+from nodewise.rpc.intake import Large
+from nodewise.rpc.lanes import Lane
+
+__all__ = ["Door", "Doorway", "generic_handler"]
+
+
+def generic_handler(service: str, methods: Mapping[str, Method]) -> Door:
+    """Handlers of a service, wrapped."""
+    return Door(service, {name: _doorway(f"/{service}/{name}", method) for name, method in methods.items()})
+
+
+class Door(grpc.GenericRpcHandler):
+    """Finds a call's handler: the usual one, or where calls wait for their turn one that decides before it reads.
+
+    gRPC asks before it receives the message. A handler of streams gets its call at once, without one: who is refused
+    then costs neither the receiving nor the decoding of what nobody will look at.
+    """
+
+    def __init__(self, service_name: str, doorways: Mapping[str, Doorway]) -> None:
+        self.service_name = service_name
+        self._handlers = {f"/{service_name}/{name}": each for name, each in doorways.items()}
+        # Where nothing can wait, one call accepted at a time is enough.
+        self._lanes = {name: each for name, each in doorways.items() if each.lane is not None}
+
+    @property
+    def paths(self) -> list[str]:
+        """Methods whose calls may have to wait for their turn."""
+        return [f"/{self.service_name}/{name}" for name in self._lanes]
+
+    def registered(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
+        """Their usual handlers, by the methods' names."""
+        return {name: each.usual for name, each in self._lanes.items()}
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any] | None:
+        """As gRPC says."""
+        found = self._handlers.get(handler_call_details.method)
+        if found is None:
+            return None
+        found.gate.arrivals += 1
+        return found.waiting if found.lane is not None and found.lane.pressed else found.usual
+
+
+@dataclass(frozen=True, slots=True)
+class Doorway:
+    """Handlers of a method."""
+
+    gate: Gate
+    lane: Lane | None
+    usual: grpc.RpcMethodHandler[Any, Any]
+    waiting: grpc.RpcMethodHandler[Any, Any]
+
+
+def _doorway(path: str, method: Method) -> Doorway:
+    deserialiser, lane = _guarded(method), method.lane
+    usual: grpc.RpcMethodHandler[Any, Any]
+    waiting: grpc.RpcMethodHandler[Any, Any]
+    if method.streams_in:
+        usual = grpc.stream_stream_rpc_method_handler(stream_handler(path, method), deserialiser, None)
+        return Doorway(method.gate, None, usual, usual)
+    if lane is None:
+        usual = (
+            grpc.unary_stream_rpc_method_handler(stream_handler(path, method), deserialiser, None)
+            if method.streams_out
+            else grpc.unary_unary_rpc_method_handler(unary_handler(path, method), deserialiser, None)
+        )
+        return Doorway(method.gate, None, usual, usual)
+    if method.streams_out:
+        handle = stream_handler(path, method)
+        usual = grpc.unary_stream_rpc_method_handler(handle, deserialiser, None)
+        waiting = grpc.stream_stream_rpc_method_handler(_let_in_stream(path, method, lane, handle), deserialiser, None)
+    else:
+        answer = unary_handler(path, method)
+        usual = grpc.unary_unary_rpc_method_handler(answer, deserialiser, None)
+        waiting = grpc.stream_unary_rpc_method_handler(_let_in(path, method, lane, answer), deserialiser, None)
+    return Doorway(method.gate, lane, usual, waiting)
+
+
+def _guarded(method: Method) -> Callable[[bytes], Any]:
+    decode, small_bytes = method.request.FromString, method.intake.small_bytes
+
+    def guarded(data: bytes) -> Any:
+        if len(data) > small_bytes:
+            return Large(data)
+        try:
+            return decode(data)
+        except (DecodeError, UnicodeDecodeError):
+            return UNDECODABLE
+
+    return guarded
+
+
+def _let_in(
+    path: str, method: Method, lane: Lane, answer: Callable[..., Awaitable[bytes]]
+) -> Callable[..., Awaitable[bytes]]:
+    """Wait for a turn, or be refused, before the message is read."""
+
+    async def handle(requests: AsyncIterator[Any], context: Context) -> bytes:
+        turn = await waited_turn(path, method, lane, context)
+        try:
+            request = await anext(requests, UNDECODABLE)
+        except BaseException:
+            turn.over()
+            raise
+        return await answer(request, context, turn)
+
+    return handle
+
+
+def _let_in_stream(
+    path: str, method: Method, lane: Lane, answer: Callable[..., AsyncGenerator[bytes, None]]
+) -> Callable[..., AsyncGenerator[bytes, None]]:
+    async def handle(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[bytes, None]:
+        turn = await waited_turn(path, method, lane, context)
+        try:
+            request = await anext(requests, UNDECODABLE)
+        except BaseException:
+            turn.over()
+            raise
+        async with aclosing(answer(request, context, turn)) as messages:
+            async for message in messages:
+                yield message
+
+    return handle

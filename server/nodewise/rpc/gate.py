@@ -1,0 +1,145 @@
+"""The gate: every call passes it; what would wait too long is refused before its message is read, typed and cheaply.
+
+Whoever computes in the event loop lets it turn between two calls, so that what has arrived meanwhile comes here. What
+stays in gRPC's own queue is refused there by a bare CANCELLED, which says neither why nor how long to wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, NoReturn
+
+import grpc
+import structlog
+
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.rpc.errors import status_of
+from nodewise.rpc.lanes import Lane, OverloadedError
+
+__all__ = ["LANES", "Gate", "Refusals", "overloaded"]
+
+_log = structlog.get_logger("nodewise.rpc")
+
+TURNS: Final = 4
+"""Calls of a lane at work at a time: one that computes, and some that wait for the store meanwhile."""
+INGEST_TURNS: Final = 64
+"""Writes at a time: they wait for the disk together, and are written together."""
+BREATH_TURNS: Final = 6
+"""Turns of the loop in which what gRPC has handed over reaches the gate, and what is refused there is answered."""
+LOG_EVERY_S: Final = 1.0
+"""Refusals are logged in sums: a line each would cost more than the refusal."""
+
+LANES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Predict": "questions",
+        "BatchPredict": "questions",
+        "Schedule": "questions",
+        "SuggestMeasurements": "questions",
+        "EstimateCompletion": "questions",
+        "PredictSharing": "questions",
+        "Simulate": "questions",
+        "Plan": "questions",
+        "Replay": "questions",
+        "Diagnose": "questions",
+        "Backtest": "questions",
+        "GetProfile": "questions",
+        "ListProfiles": "questions",
+        "StreamPredict": "questions",
+        "IngestProfile": "ingest",
+        "AppendProfile": "ingest",
+        "IngestBatch": "ingest",
+        "RetractEvidence": "ingest",
+        "DeleteProfile": "ingest",
+        "UndeleteProfile": "ingest",
+    }
+)
+"""The lane of each method; the others (listings of plugins and devices, watches) are always let in."""
+
+
+class Refusals:
+    """Statuses of refusals, made once for each delay, and a line of the log for those of a second."""
+
+    _DELAYS_S: Final = tuple(0.05 * 1.5**step for step in range(14))
+    """Delays that are told: 50 ms to 10 s."""
+
+    def __init__(self) -> None:
+        self._trailers: dict[float, tuple[str, tuple[tuple[str, str | bytes], ...]]] = {}
+        self._refused: Counter[str] = Counter()
+        self._logging: asyncio.TimerHandle | None = None
+
+    def status(self, error: OverloadedError) -> tuple[str, tuple[tuple[str, str | bytes], ...]]:
+        """Text and trailers.
+
+        The delay is drawn between one and two times the expected wait, so that who was refused together does not come
+        back together.
+        """
+        wanted_s = error.wait_s * (1.0 + random.random())  # noqa: S311  # jitter, no secret
+        delay_s = next((each for each in self._DELAYS_S if each >= wanted_s), self._DELAYS_S[-1])
+        known = self._trailers.get(delay_s)
+        if known is None:
+            made = status_of(overloaded(delay_s))
+            details: tuple[str, str | bytes] = ("grpc-status-details-bin", made.SerializeToString())
+            pushback: tuple[str, str | bytes] = ("grpc-retry-pushback-ms", str(int(delay_s * 1e3)))
+            known = self._trailers[delay_s] = (made.message, (details, pushback))
+        return known
+
+    def count(self, method: str) -> None:
+        """One more, for the log."""
+        self._refused[method] += 1
+        if self._logging is None:
+            self._logging = asyncio.get_running_loop().call_later(LOG_EVERY_S, self._log)
+
+    def _log(self) -> None:
+        self._logging = None
+        _log.warning("calls_refused", reason=str(Reason.OVERLOADED), calls=dict(self._refused))
+        self._refused.clear()
+
+
+def overloaded(delay_s: float) -> NodewiseError:
+    """A call that would have waited too long."""
+    return NodewiseError(
+        Reason.OVERLOADED,
+        "more is asked than this server can answer in time; retry after the delay",
+        retry_after_s=delay_s,
+    )
+
+
+class Gate:
+    """Lanes of a server, and how its loop keeps up.
+
+    Parameters
+    ----------
+    wait_s : float
+        Longest expected wait of a call that is taken.
+    threads : int
+        That compute what is not computed in the loop.
+    """
+
+    def __init__(self, wait_s: float, threads: int) -> None:
+        self.arrivals = 0
+        """Calls that gRPC handed over so far."""
+        self.refusals = Refusals()
+        self.questions = Lane("questions", TURNS, wait_s, self.breathe)
+        self.ingest = Lane("ingest", INGEST_TURNS, wait_s, self.breathe)
+        self.computing = Lane("computing", threads, wait_s, self.breathe)
+
+    def lane(self, method: str) -> Lane | None:
+        """The lane of a method, by its name; None = always let in."""
+        name = LANES.get(method)
+        return None if name is None else getattr(self, name)
+
+    async def breathe(self) -> None:
+        """Let the loop take in what has arrived."""
+        for _ in range(BREATH_TURNS):
+            await asyncio.sleep(0)
+
+    async def refuse(self, context: Any, method: str, request_id: str, error: OverloadedError) -> NoReturn:
+        """End a call that is not taken."""
+        self.refusals.count(method)
+        text, trailers = self.refusals.status(error)
+        await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text, (*trailers, ("x-request-id", request_id)))
+        raise AssertionError("abort always raises")

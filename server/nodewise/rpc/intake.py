@@ -1,0 +1,187 @@
+"""What may come in: bytes by method, entries by list, bytes of all calls together; looked at before decoding."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import DecodeError, Message
+
+from nodewise.domain.errors import NodewiseError, Reason, Violation
+from nodewise.domain.facts import NUMBER_COLUMNS
+from nodewise.ports.limits import Limits
+from nodewise.rpc.caps import above_cap
+from nodewise.rpc.scan import Plan, plan_of, scan
+
+__all__ = ["RECEIVED_BYTES", "InFlight", "Intake", "Large", "caps_of", "most_bytes"]
+
+RECEIVED_BYTES: Final = 16 * 1024 * 1024
+"""Largest message taken from a client: ten thousand observations of every column, or four trace chunks."""
+_NAMES_BYTES: Final = 64 * 1024
+"""Of a request that names a few things."""
+_MOST_BYTES: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "ListEstimators": _NAMES_BYTES,
+        "ListDevices": _NAMES_BYTES,
+        "ListPlugins": _NAMES_BYTES,
+        "ListPolicies": _NAMES_BYTES,
+        "ListProfiles": _NAMES_BYTES,
+        "WatchProfiles": _NAMES_BYTES,
+        "GetProfile": _NAMES_BYTES,
+        "DeleteProfile": _NAMES_BYTES,
+        "UndeleteProfile": _NAMES_BYTES,
+        "RetractEvidence": RECEIVED_BYTES // 16,
+    }
+)
+LARGE_BYTES: Final = 64 * 1024
+"""From here on a message counts among the bytes in flight; what is smaller is bounded by how many calls there are."""
+ASIDE_BYTES: Final = 256 * 1024
+"""From here on a message is looked at and decoded in a thread: that may take longer than others should wait."""
+
+
+def most_bytes(method: str) -> int:
+    """Largest request of a method, by its name."""
+    return _MOST_BYTES.get(method, RECEIVED_BYTES)
+
+
+def caps_of(limits: Limits) -> Callable[[FieldDescriptor], tuple[str, int] | None]:
+    """The cap of a list on the wire: its own where the contract has one, else that of any list of messages or names."""
+    rows = max(limits.rows_per_call, limits.rows_per_batch, limits.backtest_rows)
+    own = {
+        "nodewise.v1.BatchPredictRequest.jobs": "jobs_per_call",
+        "nodewise.v1.ScheduleRequest.jobs": "jobs_per_call",
+        "nodewise.v1beta1.SimulateRequest.curves": "simulated_jobs_per_call",
+        "nodewise.v1beta1.SimulationJobs.job_ids": "simulated_jobs_per_call",
+        "nodewise.v1beta1.PredictSharingRequest.jobs": "sharing_jobs_per_call",
+        "nodewise.v1beta1.PredictSharingRequest.runs": "sharing_runs_per_call",
+        "nodewise.v1beta1.PredictSharingRequest.sets": "sharing_sets_per_call",
+    }
+    columns = {f"nodewise.v1.Configurations.{fact.field}" for fact in NUMBER_COLUMNS} | {
+        "nodewise.v1.Configurations.nodes",
+        "nodewise.v1.Configurations.workers",
+    }
+    counted = (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
+
+    def cap_of(field: FieldDescriptor) -> tuple[str, int] | None:
+        name = own.get(field.full_name)
+        if name is not None:
+            return name, int(getattr(limits, name))
+        if field.full_name in columns:
+            return "rows_per_call", rows
+        return ("entries_per_list", limits.entries_per_list) if field.type in counted else None
+
+    return cap_of
+
+
+class InFlight:
+    """Bytes of the large messages that calls hold at the moment.
+
+    Parameters
+    ----------
+    most : int
+        Together.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.held = 0
+
+    @contextmanager
+    def holding(self, size: int) -> Iterator[None]:
+        """Count a message for as long as it is at hand.
+
+        Raises
+        ------
+        NodewiseError
+            OVERLOADED.
+        """
+        found = self.held + size
+        # The largest message is taken when nothing else is held, whatever the setting.
+        if found > self._most and self.held:
+            metadata = {"limit": "bytes_in_flight", "value": str(self._most), "found": str(found)}
+            text = (
+                f"calls hold {self.held} bytes of requests and this one has {size}, together more than "
+                f"bytes_in_flight = {self._most}; retry"
+            )
+            raise NodewiseError(Reason.OVERLOADED, text, metadata)
+        self.held = found
+        try:
+            yield
+        finally:
+            self.held -= size
+
+
+class Large:
+    """A message that is not decoded yet."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+
+class Intake:
+    """Takes the requests of one method.
+
+    Parameters
+    ----------
+    message : type
+        Class of the request.
+    most_bytes : int
+        Largest request.
+    in_flight : InFlight
+        Of all methods together.
+    """
+
+    def __init__(self, message: type[Message], most_bytes: int, limits: Limits, in_flight: InFlight) -> None:
+        self._decode = message.FromString
+        self._most_bytes = most_bytes
+        self._parts_cap = limits.parts_per_call
+        self._in_flight = in_flight
+        self._plan: Plan = plan_of(cast("Descriptor", message.DESCRIPTOR), caps_of(limits))
+        self.small_bytes = min(LARGE_BYTES, most_bytes, self._plan.quiet_bytes, 2 * limits.parts_per_call)
+        """A message of so many bytes exceeds no cap, and is decoded as it comes."""
+
+    @contextmanager
+    def holding(self, large: Large) -> Iterator[None]:
+        """Count a message that is as large as the method takes.
+
+        Raises
+        ------
+        NodewiseError
+            LIMIT_EXCEEDED, OVERLOADED.
+        """
+        size = len(large.data)
+        if size > self._most_bytes:
+            raise above_cap("bytes of request", "request_bytes", self._most_bytes, size)
+        with self._in_flight.holding(size):
+            yield
+
+    async def read(self, large: Large) -> Any:
+        """The message; None = the bytes are none.
+
+        Raises
+        ------
+        NodewiseError
+            LIMIT_EXCEEDED.
+        """
+        if len(large.data) <= ASIDE_BYTES:
+            return self._read(large.data)
+        return await asyncio.to_thread(self._read, large.data)
+
+    def _read(self, data: bytes) -> Any:
+        excess = scan(data, self._plan, self._parts_cap)
+        if excess is not None:
+            what = f"entries of {excess.field}" if excess.field else "parts of the request together"
+            error = above_cap(what, excess.limit, excess.value, excess.found)
+            if excess.field:
+                error.violations = (Violation(excess.field, f"must hold at most {excess.value} entries"),)
+            raise error
+        try:
+            return self._decode(data)
+        except (DecodeError, UnicodeDecodeError):
+            return None

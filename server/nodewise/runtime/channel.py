@@ -1,0 +1,89 @@
+"""What a supervisor and its workers tell each other: one JSON object a line, over a pair of sockets."""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import threading
+from typing import Any, Final
+
+__all__ = ["Channel", "Say"]
+
+READ_BYTES: Final = 65_536
+
+
+class Say:
+    """Kinds of messages: the value of `say`."""
+
+    WORK: Final = "work"
+    """To a worker, first: `settings` (by name), `listen`, `core` (its own, or null)."""
+    SERVE: Final = "serve"
+    """To a worker that is warm: open the store and the port."""
+
+    WARM: Final = "warm"
+    """Of a worker: everything is imported, plugins are loaded; it waits for SERVE."""
+    SERVING: Final = "serving"
+    """Calls are answered."""
+    DRAINING: Final = "draining"
+    """It was told to end, by whomever, and takes no more connections."""
+    REFUSED: Final = "refused"
+    """It cannot start: `text` for the operator; `of_input`, whether what was given is at fault. It ends then."""
+    DOING: Final = "doing"
+    """`what` it is at: the cause that is counted should it die of it. Empty = nothing particular."""
+    BEAT: Final = "beat"
+    """Its event loop turns."""
+
+
+class Channel:
+    """One end. Sending may be done by any thread, receiving by one.
+
+    Parameters
+    ----------
+    connection : socket
+        One of a pair; made non-blocking, and closed by :meth:`close`.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.settimeout(0.0)
+        self._connection = connection
+        self._unread = b""
+        self._sending = threading.Lock()
+
+    def fileno(self) -> int:
+        """For selectors."""
+        return self._connection.fileno()
+
+    def send(self, say: str, **fields: Any) -> bool:
+        """Tell the other end; False = it is gone, or has not read for so long that there is no room.
+
+        Never waits. A message is far smaller than the room there is, so it goes as a whole or not at all.
+        """
+        line = json.dumps({"say": say, **fields}).encode() + b"\n"
+        with self._sending:
+            try:
+                return self._connection.send(line) == len(line)
+            except OSError:
+                return False
+
+    def receive(self) -> list[dict[str, Any]] | None:
+        """What has arrived by now, oldest first; None = the other end is gone and all was received."""
+        try:
+            data = self._connection.recv(READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return []
+        except OSError:
+            return None
+        if not data:
+            return None
+        *lines, self._unread = (self._unread + data).split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def wait(self, timeout_s: float) -> list[dict[str, Any]] | None:
+        """As :meth:`receive`, after waiting for something to arrive."""
+        ready, _, _ = select.select([self._connection], [], [], timeout_s)
+        return self.receive() if ready else []
+
+    def close(self) -> None:
+        """Let go of this end."""
+        self._connection.close()

@@ -1,0 +1,160 @@
+"""The life of a process that serves: it gets warm, opens store and port, answers, and drains."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from nodewise.estimation.estimators.warm_up import warm_up
+from nodewise.hosting.registry import Registry
+from nodewise.runtime.application import Application
+from nodewise.runtime.assembly import application_of, start_faults
+from nodewise.runtime.channel import Channel, Say
+from nodewise.runtime.event_loop import new_event_loop, settle_garbage
+from nodewise.runtime.logging import log_unhandled
+from nodewise.runtime.pinning import cores, pin
+from nodewise.runtime.settings import Settings
+from nodewise.runtime.workshops import registry_of
+
+__all__ = ["Life", "serve_alone"]
+
+_log = structlog.get_logger(__name__)
+
+BEAT_S: Final = 1.0
+"""Between two signs of life."""
+
+
+class Life:
+    """One worker's, as its supervisor tells.
+
+    Parameters
+    ----------
+    settings : Settings
+        To serve with.
+    listen : str
+        HOST:PORT to share with other workers.
+    channel : Channel
+        To the supervisor; when it ends the worker drains.
+    core : int or None
+        To keep to.
+    """
+
+    def __init__(self, settings: Settings, listen: str, channel: Channel, core: int | None) -> None:
+        self._settings = settings
+        self._listen = listen
+        self._channel = channel
+        self._core = core
+
+    def run(self) -> None:
+        """Until the end. Raises StartError."""
+        with start_faults(self._settings):
+            self._channel.send(Say.DOING, what="loading plugins")
+            registry = registry_of(self._settings)
+            self._channel.send(Say.DOING, what="")
+            with asyncio.Runner(loop_factory=new_event_loop) as runner:
+                runner.run(self._live(registry))
+
+    async def _live(self, registry: Registry) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(log_unhandled)
+        self._ended, self._told = asyncio.Event(), asyncio.Event()
+        self._orphaned = False
+        loop.add_signal_handler(signal.SIGTERM, self._ended.set)
+        loop.add_reader(self._channel.fileno(), self._heard)
+        ending = loop.create_task(self._ended.wait())
+        beating = loop.create_task(self._beat())
+        warming = asyncio.ensure_future(asyncio.to_thread(warm_up, registry.estimators))
+        await asyncio.wait((warming, ending), return_when=asyncio.FIRST_COMPLETED)
+        if not self._ended.is_set():
+            self._channel.send(Say.WARM)
+            told = loop.create_task(self._told.wait())
+            await asyncio.wait((told, ending), return_when=asyncio.FIRST_COMPLETED)
+        if self._ended.is_set():
+            _leave()  # nothing is open, and what warms up may go on for as long as it likes
+        processes = _processes(self._settings)
+        if self._core is not None:
+            pin(self._core)
+        application = application_of(self._settings, registry, processes=processes)
+        await _opened(application, self._listen, share_port=True)
+        self._channel.send(Say.SERVING)
+        await ending
+        self._channel.send(Say.DRAINING)
+        _log.info("draining")
+        threads_ended = await application.stop(at_once=self._orphaned)
+        beating.cancel()
+        loop.remove_reader(self._channel.fileno())
+        if not threads_ended:
+            _leave()  # a thread that a plugin holds would keep the interpreter; all that must be kept is kept
+
+    async def _beat(self) -> None:
+        while True:
+            self._channel.send(Say.BEAT)
+            await asyncio.sleep(BEAT_S)
+
+    def _heard(self) -> None:
+        messages = self._channel.receive()
+        if messages is None:
+            # Nobody is left who would replace this worker, and a new server may want the port.
+            asyncio.get_running_loop().remove_reader(self._channel.fileno())
+            self._orphaned = True
+            self._ended.set()
+            return
+        for message in messages:
+            if message["say"] == Say.SERVE:
+                self._told.set()
+
+
+def serve_alone(settings: Settings, announce: Callable[[str], None]) -> None:
+    """Serve from this process, which nobody supervises, until SIGTERM.
+
+    Parameters
+    ----------
+    announce : callable
+        Told ``HOST:PORT`` once calls are answered.
+
+    Raises
+    ------
+    StartError
+    """
+
+    async def life() -> None:
+        ended, loop = asyncio.Event(), asyncio.get_running_loop()
+        loop.set_exception_handler(log_unhandled)
+        loop.add_signal_handler(signal.SIGTERM, ended.set)
+        port = await _opened(application, settings.listen, share_port=False)
+        announce(f"{settings.listen.rpartition(':')[0]}:{port}")
+        await ended.wait()
+        if not await application.stop():
+            _leave()
+
+    with start_faults(settings), asyncio.Runner(loop_factory=new_event_loop) as runner:
+        application = application_of(settings, processes=_processes(settings))
+        runner.run(life())
+
+
+async def _opened(application: Application, listen: str, *, share_port: bool) -> int:
+    """Let an application serve; returns the port."""
+    try:
+        port = await application.start(listen, share_port=share_port)
+    except BaseException:
+        await application.stop(at_once=True)  # what it holds by now goes with it: its pool, its files
+        raise
+    settle_garbage()
+    return port
+
+
+def _processes(settings: Settings) -> int:
+    """Of the pool for long calls."""
+    return max(1, len(cores()) // 2) if settings.compute_processes is None else settings.compute_processes
+
+
+def _leave() -> None:
+    """End the process now, with status 0."""
+    sys.stdout.flush()
+    os._exit(0)

@@ -1,0 +1,334 @@
+"""The supervisor: keeps workers serving on one port, whatever ends them, and replaces them without a gap.
+
+One loop reacts to signals, to what workers tell, to their deaths and to the clock. Nothing in it waits for anything
+else: every state that a worker can be in has a limit.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+import structlog
+
+from nodewise.runtime.channel import Say
+from nodewise.runtime.crashes import Crashes, cause_of
+from nodewise.runtime.listening import reserved
+from nodewise.runtime.logging import configure_logging
+from nodewise.runtime.members import Member, State
+from nodewise.runtime.recycling import Recycling
+from nodewise.runtime.settings import Settings, SettingsError
+from nodewise.runtime.signals import Signals, caught
+from nodewise.runtime.starting import StartError
+
+__all__ = ["supervise"]
+
+_log = structlog.get_logger(__name__)
+
+LOOK_EVERY_S: Final = 1.0
+"""Between looks at the workers' pulse and memory: a third of a millisecond each."""
+SAME_SIGNAL_S: Final = 0.5
+"""Signals to stop that come within so long are one: a terminal and the program that it runs pass on the same Ctrl-C."""
+_ENDING: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+def supervise(settings: Settings, again: Callable[[], Settings], announce: Callable[[str], None]) -> int:
+    """Serve with workers until SIGTERM or SIGINT; returns the exit status.
+
+    Parameters
+    ----------
+    again : callable
+        Reads the settings anew, for SIGHUP; raises SettingsError.
+    announce : callable
+        Told ``HOST:PORT`` once as many workers as wanted answer calls.
+
+    Raises
+    ------
+    StartError
+        If the first workers cannot start.
+    """
+    holder, listen = reserved(settings.listen)
+    with holder, caught((*_ENDING, signal.SIGHUP, signal.SIGCHLD)) as signals:
+        return _Supervisor(settings, listen, signals, again, announce).run()
+
+
+class _Supervisor:
+    """The loop, and the workers that there are."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        listen: str,
+        signals: Signals,
+        again: Callable[[], Settings],
+        announce: Callable[[str], None],
+    ) -> None:
+        self._settings = settings
+        self._before = settings
+        """Those that served before a restart that has not come through yet."""
+        self._listen = listen
+        self._signals = signals
+        self._again = again
+        self._announce = announce
+        self._announced = False
+        self._members: list[Member] = []
+        self._crashes = Crashes(settings.crash_budget)
+        self._recycling = Recycling(settings)
+        self._start_after_s = 0.0
+        self._look_s = 0.0
+        self._restarting = False
+        self._restart_again = False
+        self._stopping_since_s: float | None = None
+        self._status = 0
+        self._failure: StartError | None = None
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(signals, selectors.EVENT_READ)
+
+    def run(self) -> int:
+        """Until the last worker has ended; returns the exit status. Raises StartError."""
+        try:
+            while self._stopping_since_s is None or self._members:
+                self._place()
+                self._selector.select(self._patience_s())
+                self._take_signals()
+                self._listen_to_members()
+                self._look()
+        finally:
+            for member in self._members:  # only after a fault of ours
+                member.kill("the supervisor failed")
+            self._selector.close()
+        if self._failure is not None:
+            raise self._failure
+        return self._status
+
+    # --- what happens
+
+    def _take_signals(self) -> None:
+        for number in self._signals.taken():
+            if number in _ENDING or (number == signal.SIGHUP and self._signals.terminal_is_gone()):
+                self._told_to_stop()
+            elif number == signal.SIGHUP:
+                self._told_to_restart()
+
+    def _told_to_stop(self) -> None:
+        if self._stopping_since_s is None:
+            _log.info("stopping", workers=len(self._members))
+            self._stop()
+        elif time.monotonic() - self._stopping_since_s > SAME_SIGNAL_S:
+            for member in self._members:
+                member.kill("told to stop at once")
+
+    def _stop(self) -> None:
+        if self._stopping_since_s is None:
+            self._stopping_since_s = time.monotonic()
+            for member in self._members:
+                member.drain()
+
+    def _give_up(self, failure: StartError | None) -> None:
+        self._failure, self._status = failure, 1
+        self._stop()
+
+    def _told_to_restart(self) -> None:
+        if self._restarting or not self._announced:
+            self._restart_again = True
+            return
+        if self._stopping_since_s is not None:
+            return
+        try:
+            settings = self._again()
+        except SettingsError as error:
+            _log.error("restart_refused", reason=str(error))
+            return
+        if settings.listen != self._before.listen:
+            _log.warning("setting_kept", setting="listen", reason="the port is held; stop the server to change it")
+        if settings.store.startswith("memory:"):
+            _log.warning("store_is_lost", reason="memory: is one process's own; new workers start with an empty one")
+        self._before, self._settings = self._settings, settings.model_copy(update={"listen": self._before.listen})
+        self._adopted()
+        self._restarting = True
+        self._start_after_s = 0.0
+        for member in self._members:
+            member.stale = True
+        _log.info("restarting", workers=settings.workers)
+
+    def _adopted(self) -> None:
+        """Settings have changed, or have changed back."""
+        configure_logging(self._settings.log_level)
+        self._crashes = Crashes(self._settings.crash_budget)
+        self._recycling = Recycling(self._settings)
+
+    def _listen_to_members(self) -> None:
+        for member in list(self._members):
+            moves = member.heard()
+            for move in moves or ():
+                if move == Say.SERVING:
+                    _log.info("worker_serves", pid=member.pid, seconds=round(time.monotonic() - member.born_s, 3))
+            if moves is None:
+                with suppress(KeyError):
+                    self._selector.unregister(member.channel)
+            status = member.status()
+            if status is not None:
+                member.heard()  # what it told last
+                self._ended(member, status)
+
+    def _ended(self, member: Member, status: int) -> None:
+        self._members.remove(member)
+        with suppress(KeyError):
+            self._selector.unregister(member.channel)
+        served_s = member.served_s()
+        expected = member.state is State.DRAINING and not member.ended_for.startswith("hung")
+        member.close()
+        if expected or self._stopping_since_s is not None:
+            _log.debug("worker_ended", pid=member.pid, status=status)
+            return
+        if member.refusal is not None:
+            self._refused(member, member.refusal)
+            return
+        cause = cause_of(status, member.doing) if not member.ended_for else member.ended_for
+        delay_s = self._crashes.died(cause, served_s)
+        lived_s = round(time.monotonic() - member.born_s, 3)
+        _log.error(
+            "worker_died",
+            pid=member.pid,
+            cause=cause,
+            exit_code=status,
+            lived_s=lived_s,
+            restart_in_s=round(delay_s, 3),
+        )
+        self._start_after_s = max(self._start_after_s, time.monotonic() + delay_s)
+        if not self._announced:
+            self._give_up(StartError(f"a worker ended before it served: {cause}", of_input=False))
+        elif member.served_since_s is None:
+            self._restart_failed(f"a new worker ended before it served: {cause}")
+        spent = self._crashes.spent()
+        # As long as somebody serves, trying again at leisure costs nothing.
+        if spent is not None and not self._of(State.SERVING):
+            _log.error("given_up", cause=spent)
+            self._give_up(None)
+
+    def _refused(self, member: Member, refusal: dict[str, object]) -> None:
+        """A worker told why it cannot start."""
+        failure = StartError(str(refusal["text"]), of_input=bool(refusal["of_input"]))
+        if not self._announced:
+            self._give_up(failure)
+            return
+        delay_s = self._crashes.died("a start that was refused", 0.0)
+        _log.error("worker_refused", pid=member.pid, reason=str(failure), restart_in_s=round(delay_s, 3))
+        self._start_after_s = max(self._start_after_s, time.monotonic() + delay_s)
+        self._restart_failed(str(failure))
+        if self._crashes.spent() is not None and not self._of(State.SERVING):
+            self._give_up(failure)
+
+    def _restart_failed(self, reason: str) -> None:
+        """What serves goes on; a worker that serves with the new settings already stays too."""
+        stale = [member for member in self._members if member.stale and member.state is State.SERVING]
+        for member in stale:
+            member.stale = False
+        if self._restarting:
+            _log.error("restart_failed", reason=reason, kept=len(stale))
+            self._restarting = False
+            if not any(member.settings is self._settings for member in self._of(State.SERVING)):
+                self._settings = self._before
+                self._adopted()
+            for member in self._members:
+                if member.settings is not self._settings and member.state is not State.SERVING:
+                    member.kill("superseded")
+
+    def _look(self) -> None:
+        """Deadlines at each turn; pulse and memory each second."""
+        now_s = time.monotonic()
+        for member in self._members:
+            if now_s >= member.deadline_s:
+                _log.error("worker_killed", pid=member.pid, reason="it did not end in time")
+                member.kill("it did not end in time")
+        if now_s < self._look_s:
+            return
+        self._look_s = now_s + LOOK_EVERY_S
+        for member in self._members:
+            if member.hangs(now_s):
+                cause = f"hung in {member.doing}" if member.doing else "hung"
+                _log.error("worker_killed", pid=member.pid, reason=cause)
+                member.kill(cause)
+        if self._stopping_since_s is None and not any(member.stale for member in self._members):
+            self._recycling.mark(self._of(State.SERVING))
+
+    # --- what is wanted
+
+    def _of(self, *states: State) -> list[Member]:
+        return [member for member in self._members if member.state in states]
+
+    def _place(self) -> None:
+        """See to it that there are the workers that are wanted."""
+        if self._stopping_since_s is not None:
+            return
+        for member in self._of(State.STARTING, State.WARM, State.OPENING):
+            if member.stale:
+                member.kill("superseded")
+        if time.monotonic() >= self._start_after_s:
+            for _ in range(self._room()):
+                self._start()
+        self._let_serve()
+        if self._restarting and not any(member.stale for member in self._members if member.state is not State.DRAINING):
+            self._restarting = False
+            _log.info("restarted", workers=self._settings.workers)
+        if self._restart_again and self._announced and not self._restarting:
+            self._restart_again = False
+            self._told_to_restart()
+
+    def _room(self) -> int:
+        """How many workers are to be started now."""
+        alive = self._of(State.STARTING, State.WARM, State.OPENING, State.SERVING)
+        fresh = [member for member in alive if not member.stale]
+        if len(fresh) < len(alive):  # others serve meanwhile: one after the other
+            coming = sum(member.state is not State.SERVING for member in fresh)
+            return min(1 - coming, self._settings.workers - len(fresh))
+        # Whoever is to serve first gets the cores.
+        served = len(self._of(State.SERVING)) >= self._settings.workers
+        spare = int(self._settings.warm_spare and self._announced and served)
+        at_a_time = (os.cpu_count() or 1) - len(self._of(State.STARTING))
+        return min(self._settings.workers + spare - len(fresh), max(1, at_a_time))
+
+    def _let_serve(self) -> None:
+        """Let a warm worker serve where one is wanted, and drain one whose place is taken."""
+        wanted = self._settings.workers
+        serving = self._of(State.SERVING)
+        stale = [member for member in serving if member.stale]
+        # One at a time: the first creates the store's tables.
+        if not self._of(State.OPENING) and len(serving) - len(stale) < wanted:
+            for member in self._of(State.WARM)[:1]:
+                member.serve()
+        if len(serving) > wanted:
+            surplus = (stale or serving)[0]
+            _log.info("worker_drains", pid=surplus.pid)
+            surplus.drain()
+        elif len(serving) == wanted and not self._announced:
+            self._announced = True
+            self._announce(self._listen)
+
+    def _start(self) -> None:
+        core = None
+        if self._settings.pin_workers:
+            cores = sorted(os.sched_getaffinity(0))
+            taken = [member.core for member in self._members if not member.stale]
+            core = min(cores, key=lambda each: (taken.count(each), each))
+        try:
+            member = Member(self._settings, self._listen, core)
+        except OSError as error:  # no memory or no process to be had
+            delay_s = self._crashes.died("no process to be had", 0.0)
+            _log.error("worker_not_started", reason=str(error), restart_in_s=delay_s)
+            self._start_after_s = time.monotonic() + max(delay_s, LOOK_EVERY_S)
+            return
+        self._members.append(member)
+        self._selector.register(member.channel, selectors.EVENT_READ)
+
+    def _patience_s(self) -> float:
+        now_s = time.monotonic()
+        moments = [self._look_s, *(member.deadline_s for member in self._members)]
+        if self._start_after_s > now_s:
+            moments.append(self._start_after_s)
+        return max(0.0, min(LOOK_EVERY_S, min(moments) - now_s))

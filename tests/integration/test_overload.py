@@ -1,0 +1,68 @@
+"""More is asked than can be done: what is refused says so, shares are fair, and it is over when the load is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import grpc
+from google.rpc import error_details_pb2, status_pb2
+from patience import PATIENCE_S
+from serving import ServerProcess, inline, workers
+
+from nodewise_protos.v1 import prediction_service_pb2 as pb
+
+BATCH = "/nodewise.v1.PredictionService/BatchPredict"
+OPTIONS = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
+REQUEST = pb.BatchPredictRequest(
+    jobs=[pb.BatchJob(profile=inline(), configurations=workers(*range(1 + job % 8, 17 + job % 8))) for job in range(60)]
+).SerializeToString()
+
+
+def named(error: grpc.aio.AioRpcError) -> tuple[str, str, bool, bool]:
+    """Code, reason, whether it says when to come back, for people and for gRPC."""
+    trailers = dict(error.trailing_metadata() or ())
+    info, reason, delay = error_details_pb2.ErrorInfo(), "", False
+    for detail in status_pb2.Status.FromString(trailers.get("grpc-status-details-bin", b"")).details:
+        if detail.Unpack(info):
+            reason = info.reason
+        delay |= detail.Is(error_details_pb2.RetryInfo.DESCRIPTOR)
+    return error.code().name, reason, delay, "grpc-retry-pushback-ms" in trailers
+
+
+async def flood(target: str, calls: int) -> Counter[object]:
+    """So many calls at once over one connection."""
+    outcomes: Counter[object] = Counter()
+
+    async def one(method: grpc.aio.UnaryUnaryMultiCallable) -> None:
+        try:
+            await method(REQUEST, timeout=PATIENCE_S)
+        except grpc.aio.AioRpcError as error:
+            outcomes[named(error)] += 1
+        else:
+            outcomes["OK"] += 1
+
+    async with grpc.aio.insecure_channel(target, options=OPTIONS) as channel:
+        method = channel.unary_unary(BATCH)
+        await method(REQUEST, timeout=PATIENCE_S)
+        await asyncio.gather(*(one(method) for _ in range(calls)))
+        await method(REQUEST, timeout=PATIENCE_S)  # it is over when the load is
+    return outcomes
+
+
+async def steadily(target: str, calls: int) -> int:
+    """Answers of a caller that waits for each before it asks the next."""
+    async with grpc.aio.insecure_channel(target, options=OPTIONS) as channel:
+        method = channel.unary_unary(BATCH)
+        for _ in range(calls):
+            await method(REQUEST, timeout=PATIENCE_S)
+    return calls
+
+
+async def test_a_flood_is_refused_with_a_reason_and_others_are_served() -> None:
+    with ServerProcess("--store", "memory:", environment={"NODEWISE_QUEUE_WAIT_S": "0.02"}) as server:
+        outcomes, served = await asyncio.gather(flood(server.target, 400), steadily(server.target, 10))
+    assert served == 10
+    refused = ("RESOURCE_EXHAUSTED", "OVERLOADED", True, True)
+    assert set(outcomes) == {"OK", refused}
+    assert outcomes["OK"] + outcomes[refused] == 400

@@ -1,0 +1,182 @@
+"""The supervisor: whatever ends a worker, another serves; restarts leave no gap; and it ends when it is told to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from patience import PATIENCE_S
+from restarting import Callers, restart
+from serving import COMMAND, ServerProcess, Stubs, inline, one_worker_phases, stored, workers, workers_of
+
+from nodewise_protos.v1 import prediction_service_pb2 as predictions
+from nodewise_protos.v1 import profile_service_pb2 as profiles
+
+RESTARTS = int(os.environ.get("NODEWISE_TEST_RESTARTS", "3"))
+"""Rolling restarts under load; the long form has a hundred."""
+HANGING = """
+import sys, threading, time
+from pathlib import Path
+
+def hang(told=Path(__file__).with_name("hang")):
+    import ctypes
+    while True:
+        time.sleep(0.05)
+        try:
+            told.unlink()  # one process alone finds it
+        except FileNotFoundError:
+            continue
+        ctypes.PyDLL(None).sleep(100000)  # and never lets go of the interpreter
+
+if any("nodewise.runtime.worker" in each for each in sys.orig_argv):
+    threading.Thread(target=hang, daemon=True).start()
+"""
+
+
+def until(true: Callable[[], object]) -> None:
+    end_s = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < end_s
+        time.sleep(0.02)
+
+
+def listening(server: ServerProcess) -> list[int]:
+    """Workers that take connections: others are warm, or drain."""
+    port = f":{int(server.target.rpartition(':')[2]):04X}"
+    tables = (Path("/proc/net", name).read_text().splitlines() for name in ("tcp", "tcp6"))
+    rows = (line.split() for table in tables for line in table)
+    sockets = {f"socket:[{row[9]}]" for row in rows if row[1].endswith(port) and row[3] == "0A"}
+    return [
+        pid
+        for pid in server.workers()
+        if any(str(descriptor.readlink()) in sockets for descriptor in Path(f"/proc/{pid}/fd").iterdir())
+    ]
+
+
+def ask(target: str) -> int:
+    """A question to whoever serves; returns the revision that it was answered from."""
+    with Stubs(target) as stubs:
+        question = predictions.PredictRequest(profile=stored("kept"), configurations=workers(1))
+        reply = stubs.prediction.Predict(question, wait_for_ready=True, timeout=PATIENCE_S)
+    return int(reply.basis.profile_revision)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("served")
+    (found / "sitecustomize.py").write_text(HANGING, encoding="utf-8")
+    return found
+
+
+@pytest.fixture(scope="module")
+def settings(folder: Path) -> str:
+    return f'store = "sqlite:{folder}/store.db"\nwarm_spare = true\nhung_after_s = 5.0\ngrace_s = 600.0\n'
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path, settings: str) -> Iterator[ServerProcess]:
+    config = folder / "settings.toml"
+    config.write_text(settings, encoding="utf-8")
+    path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with ServerProcess("--config", str(config), environment={"PYTHONPATH": path}) as found:
+        with Stubs(found.target) as stubs:
+            content = one_worker_phases()
+            stubs.profile.AppendProfile(
+                profiles.AppendProfileRequest(profile_id="kept", request_id="1", content=content)
+            )
+        yield found
+
+
+def test_restarts_lose_no_call(server: ServerProcess) -> None:
+    with (
+        Callers(server.target, 2, wait_for_ready=True) as patient,
+        Callers(server.target, 2, wait_for_ready=False) as quick,
+    ):
+        until(lambda: patient.answered and quick.answered)
+        for _ in range(RESTARTS - 2):
+            restart(server)
+        # Told again while it restarts: that one is remembered.
+        os.kill(server.pid, signal.SIGHUP)
+        server.log_until("restarting")
+        os.kill(server.pid, signal.SIGHUP)
+        server.log_until("restarted")
+        server.log_until("restarted")
+        before = patient.answered, quick.answered
+        until(lambda: patient.answered > before[0] and quick.answered > before[1])
+    assert (dict(patient.failed), dict(quick.failed)) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "event"),
+    [
+        ("no_such_setting = 1", "restart_refused"),
+        ('catalogue = "/nowhere.toml"', "restart_failed"),
+    ],
+)
+def test_settings_that_are_wrong_change_nothing(
+    server: ServerProcess, folder: Path, settings: str, wrong: str, event: str
+) -> None:
+    (serving,) = listening(server)
+    (folder / "settings.toml").write_text(settings + wrong, encoding="utf-8")
+    os.kill(server.pid, signal.SIGHUP)
+    server.log_until(event)
+    assert listening(server) == [serving]
+    assert ask(server.target) == 1
+    (folder / "settings.toml").write_text(settings, encoding="utf-8")
+
+
+def test_a_warm_spare_takes_over_from_a_worker_that_was_killed(server: ServerProcess) -> None:
+    (killed,) = listening(server)
+    until(lambda: len(server.workers()) == 2)
+    (spare,) = set(server.workers()) - {killed}
+    os.kill(killed, signal.SIGKILL)
+    server.log_until("worker_died")
+    assert ask(server.target) == 1
+    assert listening(server) == [spare]
+
+
+def test_a_worker_that_hangs_is_replaced(server: ServerProcess, folder: Path) -> None:
+    until(lambda: len(server.workers()) == 2)
+    (folder / "hang").touch()
+    until(lambda: not (folder / "hang").exists())
+    server.log_until("worker_killed")
+    assert ask(server.target) == 1
+
+
+def test_a_second_signal_ends_what_the_first_did_not(server: ServerProcess) -> None:
+    """Last of this server."""
+    for worker in server.workers():
+        os.kill(worker, signal.SIGSTOP)  # it will not drain, and has ten minutes to
+    os.kill(server.pid, signal.SIGTERM)
+    server.log_until("stopping")
+    time.sleep(1.0)  # a second signal within half of it would be the same one
+    status, _ = server.terminate()
+    assert status == 0
+
+
+def test_a_server_starts_where_one_was_killed_with_connections_open(tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path}/store.db"
+    with ServerProcess("--store", store, "--drain-delay-s", "600") as killed:
+        left = killed.workers()
+        with Stubs(killed.target) as stubs:
+            question = predictions.PredictRequest(profile=inline(), configurations=workers(1))
+            stubs.prediction.Predict(question, timeout=PATIENCE_S)
+            killed.kill()
+            with ServerProcess("--store", store, listen=killed.target) as server, Stubs(server.target) as others:
+                others.prediction.Predict(question, timeout=PATIENCE_S)
+                until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in left))
+                assert server.terminate()[0] == 0
+
+
+def test_a_signal_while_a_worker_starts_ends_the_server(tmp_path: Path) -> None:
+    command = [*COMMAND, "serve", "--listen", "127.0.0.1:0", "--store", f"sqlite:{tmp_path}/store.db"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        until(lambda: workers_of(process.pid))
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, output) == (0, b"")

@@ -1,0 +1,141 @@
+"""Values between workers and hosts: what crosses is the same, and what comes from a host builds nothing unlisted."""
+
+from __future__ import annotations
+
+import math
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodewise.domain.configurations import Configurations, Placement, SyncMode
+from nodewise.domain.errors import NodewiseError, Reason, Refusal, Violation
+from nodewise.domain.predictions import Options
+from nodewise.hosting.processes.codec import HEADER, Decoder, Encoder, UndecodableError
+from nodewise.plugin import Assessment
+
+
+def refuse(_: Encoder, value: Any) -> Any:
+    raise UndecodableError(type(value).__name__)
+
+
+def crossed(value: Any) -> Any:
+    message = Encoder(refuse).message(value)
+    tree, arrays = HEADER.unpack_from(message)
+    view = memoryview(message)
+    assert len(view) == HEADER.size + tree + arrays
+    begin = HEADER.size + tree
+    (found,) = Decoder(view[HEADER.size : begin], view[begin:], {}).values()
+    return found
+
+
+def read(tree: Any, arrays: bytes = b"") -> Any:
+    return Decoder(orjson.dumps([tree]), arrays, {}).values()[0]
+
+
+PLAIN = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(codec="utf-8"))
+    | st.binary(),
+    lambda inner: (
+        st.lists(inner)
+        | st.lists(inner).map(tuple)
+        | st.dictionaries(st.text("abc"), inner)
+        | st.dictionaries(st.integers(0, 9), inner)
+    ),
+    max_leaves=10,
+)
+
+
+@given(PLAIN)
+def test_plain_values_are_the_same_on_the_other_side(value: Any) -> None:
+    found = crossed(value)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        SyncMode.HYBRID,
+        Reason.EVIDENCE_MISSING,
+        Options(seed=7),
+        Assessment(refusal=Refusal.missing("no", "a", "b"), evidence=("x",), strength=np.float64(0.5)),
+        frozenset({"a", "b"}),
+        MappingProxyType({"a": 1.0}),
+        math.inf,
+    ],
+)
+def test_values_of_the_plugin_door_are_the_same_on_the_other_side(value: Any) -> None:
+    assert crossed(value) == value
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "int64", "uint64", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(0,), (1,), (7,), (2, 3), (0, 2), ()])
+def test_arrays_are_the_same_and_cannot_be_written(dtype: str, shape: tuple[int, ...]) -> None:
+    array = np.arange(math.prod(shape)).reshape(shape).astype(dtype)
+    found = crossed(array)
+    np.testing.assert_array_equal(found, array)
+    assert found.dtype == array.dtype
+
+
+def test_rows_cross_with_all_that_they_hold() -> None:
+    rows = Configurations.of(300, nodes=3, workers=np.arange(1, 301), device="A100", sync_mode=SyncMode.ASYNC)
+    rows = rows.replaced(placement=Placement.of([(1, 2)] * 300))
+    found = crossed(rows)
+    assert found.devices == ("A100",)
+    np.testing.assert_array_equal(found.workers, rows.workers)
+    np.testing.assert_array_equal(found.nodes, rows.nodes)
+    assert found.placement_of(299) == (1, 2)
+
+
+def test_a_refusal_keeps_its_fields() -> None:
+    error = NodewiseError(Reason.INVALID_FIELD, "no", {"a": "b"}, (Violation("x", "y"),), 2.0)
+    found = crossed(error)
+    assert (found.reason, found.message, found.metadata) == (error.reason, error.message, error.metadata)
+    assert (found.violations, found.retry_after_s) == (error.violations, 2.0)
+
+
+@pytest.mark.parametrize("value", [object(), print, lambda: None, np.array(["text"]), np.array([None]), 1j])
+def test_nothing_else_crosses(value: Any) -> None:
+    with pytest.raises(UndecodableError):
+        Encoder(refuse).message(value)
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        ["o", "EstimatorRecord", "a", "1", "", None],
+        ["o", "Popen", "id"],
+        ["o", "Options"],
+        ["e", "Path", "/"],
+        ["e", "SyncMode", 99],
+        ["a", "O", 1, 0],
+        ["a", "d", 1, 0],
+        ["a", "d", 1, -8],
+        ["a", "d", "x", 0],
+        ["A", "d", [1 << 40, 1 << 40], 0],
+        ["b", 8, 0],
+        ["b", -1, 0],
+        ["E", "NO_REASON", "", {}, [], None],
+        ["p", 0, 0],
+        ["zzz"],
+        [],
+        [{}],
+    ],
+)
+def test_a_message_that_names_what_is_not_listed_or_not_there_is_refused(tree: Any) -> None:
+    with pytest.raises(UndecodableError):
+        read(tree)
+
+
+def test_a_tree_without_end_is_refused() -> None:
+    with pytest.raises(UndecodableError):
+        Decoder(b"[" * 5_000, b"", {}).values()

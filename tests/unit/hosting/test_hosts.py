@@ -1,0 +1,184 @@
+"""A host as the worker has it: what crosses, what stays, what is made anew, and what a plugin is given to ask."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from patience import PATIENCE_S
+
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import Reason
+from nodewise.domain.profile import Profile
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.lessons.priors import learned_from
+from nodewise.estimation.question import Answer, Question, Terms
+from nodewise.hosting.calls import PluginError, UnavailableError, call
+from nodewise.hosting.processes.limits import HostLimits
+from nodewise.hosting.registry import Hosting, Registry, load_registry
+from nodewise.plugin import ENTRY_POINT_GROUP, Catalogue
+
+SOURCE = """
+import os
+import numpy as np
+from nodewise.plugin import *
+
+class Model:
+    def __init__(self, step_s, other=None):
+        self.step_s, self.other = step_s, other
+    def predict(self, configurations, options):
+        rows = len(configurations)
+        step_s = np.full(rows, self.step_s)
+        if self.other is not None:
+            step_s = step_s + self.other.predict(configurations, options).step_s
+        return Predictions(
+            status=constant_ints(rows, 1), step_s=step_s, log_spread=constant_floats(rows, 0.1),
+            breakdown_s={"part": step_s}, bottlenecks=("part",), bottleneck_index=constant_ints(rows, 0),
+            extrapolation=constant_floats(rows, 1.0),
+        )
+
+class Plain:
+    fits = 0
+    def assess(self, profile, query):
+        return Assessment(evidence=("nothing",), strength=0.0)
+    def fit(self, profile, context):
+        Plain.fits += 1
+        return Model(float(Plain.fits))
+
+class Built(Plain):
+    def __init__(self, on):
+        self.on = on
+    def fit(self, profile, context):
+        return Model(100.0, context.model(self.on))
+
+class Learns(Plain):
+    def learn(self, corpus):
+        return Prior.of("learns", "x", sources=("a job",), content={"jobs": len(list(corpus)), "own": Model})
+    def fit(self, profile, context):
+        return Model(10.0 + context.prior.content["jobs"])
+
+def record(name, estimator):
+    return EstimatorRecord(name=name, version="1.0", description="for tests", estimator=estimator)
+
+@hookimpl
+def nodewise_estimators():
+    return [
+        record("plain", Plain()), record("built", Built("plain")), record("abroad", Built("elsewhere")),
+        record("learns", Learns()),
+    ]
+"""
+
+ELSEWHERE = (
+    SOURCE.split("class Built", maxsplit=1)[0]
+    + """
+@hookimpl
+def nodewise_estimators():
+    return [EstimatorRecord(name="elsewhere", version="1.0", description="for tests", estimator=Plain())]
+"""
+)
+PROFILE = Profile(digest="a job")
+ROWS = Configurations.of(2, nodes=(1, 2), workers=(1, 2))
+
+
+class Distribution:
+    """What an entry point needs to know of its own."""
+
+    version = "1.0"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    points = []
+    for name, source in (("hosted_one", SOURCE), ("hosted_two", ELSEWHERE)):
+        (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
+        point = EntryPoint(name, name, ENTRY_POINT_GROUP)
+        vars(point).update(dist=Distribution(name))
+        points.append(point)
+    hosting = Hosting(limits=HostLimits(call_budget_s=PATIENCE_S, load_budget_s=PATIENCE_S))
+    found = load_registry(entry_points=lambda: points, hosting=hosting)
+    yield found
+    found.close()
+
+
+def asked(answers: Answers, name: str, rows: Configurations = ROWS) -> Answer:
+    return answers.answer(Question(profile=PROFILE, configurations=rows, terms=Terms(estimator=name)))
+
+
+def test_nothing_of_a_hosted_plugin_is_imported_here(registry: Registry) -> None:
+    assert {loaded.mode for loaded in registry.estimators.values()} == {"process"}
+    assert not {"hosted_one", "hosted_two"} & set(sys.modules)
+    assert len({host.pid for host in registry.hosts}) == 2
+
+
+@pytest.mark.parametrize(("name", "step_s"), [("plain", 1.0), ("built", 101.0), ("abroad", 101.0)])
+def test_models_are_fitted_and_asked_where_they_live(registry: Registry, name: str, step_s: float) -> None:
+    answer = asked(Answers(registry), name)
+    np.testing.assert_array_equal(answer.predictions.step_s, step_s)
+
+
+def test_a_model_is_fitted_anew_once_its_process_was_replaced(registry: Registry) -> None:
+    answers = Answers(registry)
+    asked(answers, "plain")
+    pid = registry.hosts[0].pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    other = Configurations.of(1, nodes=7, workers=7)
+    # Counted from the start again, as it is another process: it was fitted there.
+    np.testing.assert_array_equal(asked(answers, "plain", other).predictions.step_s, 1.0)
+    assert registry.hosts[0].pid != pid
+
+
+def test_what_was_learned_outlives_the_process_and_is_not_read_here(registry: Registry) -> None:
+    learned = learned_from(registry, (PROFILE, PROFILE))
+    assert not learned.failures
+    assert not isinstance(learned.priors["learns"].content, dict)
+    answers = Answers(registry, priors=learned.priors)
+    np.testing.assert_array_equal(asked(answers, "learns").predictions.step_s, 12.0)
+
+
+def test_objects_that_nobody_holds_are_forgotten_there(registry: Registry) -> None:
+    loaded = registry.estimators["plain"]
+    context: Any = _Context()
+
+    def fitted() -> Any:
+        return call(loaded, loaded.record.estimator, "fit", PROFILE, context, check=lambda model: model)
+
+    first = fitted()
+    number, host = first.target, registry.hosts[0]
+    del first
+    gc.collect()
+    second = fitted()
+    second.target = number
+    with pytest.raises(UnavailableError) as failure:
+        call(loaded, second, "predict", ROWS, None, check=lambda answer: answer)
+    assert failure.value.reason is Reason.ESTIMATOR_UNAVAILABLE
+    assert host.pid is not None
+
+
+def test_a_closed_host_is_not_started_again(registry: Registry) -> None:
+    registry.close()
+    with pytest.raises(PluginError) as failure:
+        asked(Answers(registry), "plain")
+    assert failure.value.reason is Reason.ESTIMATOR_UNAVAILABLE
+
+
+class _Context:
+    prior = None
+    seed = 0
+
+    @property
+    def catalogue(self) -> Any:
+        return Catalogue()

@@ -1,0 +1,132 @@
+"""Who gets a turn, who waits, and who is told that it would take too long."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from nodewise.rpc.lanes import Lane, OverloadedError, Turn
+
+
+async def breath() -> None:
+    await asyncio.sleep(0)
+
+
+def lane(wait_s: float = 0.2, turns: int = 1) -> Lane:
+    return Lane("questions", turns, wait_s, breath)
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def waiting(to: Lane, caller: str, calls: int) -> list[asyncio.Task[Turn]]:
+    tasks = [asyncio.create_task(to.turn(caller)) for _ in range(calls)]
+    await settle()
+    return tasks
+
+
+def paced(to: Lane, pace_s: float) -> Lane:
+    for _ in range(200):
+        to.learn(pace_s)
+    return to
+
+
+async def test_turns_that_are_free_are_taken_at_once() -> None:
+    asked = lane(turns=2)
+    first, second = await asked.turn("a"), await asked.turn("a")
+    assert asked.pressed
+    first.over()
+    first.over()
+    assert asked.free == 1
+    second.over()
+    assert asked.free == 2
+
+
+async def test_callers_take_turns_however_much_one_asks() -> None:
+    asked = paced(lane(), 0.001)
+    held = await asked.turn("x")
+    greedy = await waiting(asked, "greedy", 20)
+    (modest,) = await waiting(asked, "modest", 1)
+    held.over()
+    served: list[str] = []
+    while not modest.done():
+        await settle()
+        for name, tasks in (("greedy", greedy), ("modest", [modest])):
+            for task in [each for each in tasks if each.done()]:
+                served.append(name)
+                if name == "greedy":
+                    tasks.remove(task)
+                task.result().over()
+    assert len(served) <= 3
+    for task in greedy:
+        task.cancel()
+
+
+async def test_a_call_that_would_wait_too_long_is_refused_with_the_wait() -> None:
+    asked = paced(lane(wait_s=0.5), 0.1)
+    held = await asked.turn("x")
+    tasks = await waiting(asked, "a", 5)
+    with pytest.raises(OverloadedError) as refused:
+        await asked.turn("a")
+    assert refused.value.wait_s > 0.49
+    assert refused.value.waiting == 5
+    held.over()
+    for task in tasks:
+        task.cancel()
+
+
+async def test_a_call_whose_time_is_over_before_its_turn_is_refused() -> None:
+    asked = paced(lane(wait_s=10.0), 0.1)
+    held = await asked.turn("x")
+    tasks = await waiting(asked, "a", 5)
+    with pytest.raises(OverloadedError):
+        await asked.turn("a", 0.3)
+    held.over()
+    for task in tasks:
+        task.cancel()
+
+
+async def test_who_has_nothing_waiting_gets_the_place_of_the_newest_of_who_has_most() -> None:
+    asked = paced(lane(wait_s=0.5), 0.1)
+    held = await asked.turn("x")
+    greedy = await waiting(asked, "greedy", 5)
+    modest = await waiting(asked, "modest", 1)
+    assert isinstance(greedy[-1].exception(), OverloadedError)
+    assert asked.waiting == 5
+    held.over()
+    for task in (*greedy[:-1], *modest):
+        task.cancel()
+
+
+async def test_a_stream_waits_and_is_never_refused() -> None:
+    asked = paced(lane(wait_s=0.1), 0.1)
+
+    async def use(*, patient: bool) -> None:
+        (await asked.turn("a", patient=patient)).over()
+
+    held = await asked.turn("x")
+    calls = [asyncio.create_task(use(patient=False)) for _ in range(4)]
+    await settle()
+    streams = [asyncio.create_task(use(patient=True)) for _ in range(8)]
+    await settle()
+    held.over()
+    await asyncio.gather(*calls, *streams)
+    assert asked.free == 1
+    assert asked.waiting == 0
+
+
+async def test_callers_that_go_leave_no_turn_behind() -> None:
+    asked = lane()
+    held = await asked.turn("x")
+    tasks = await waiting(asked, "a", 3)
+    for task in tasks:
+        task.cancel()
+    await settle()
+    held.over()
+    await settle()
+    assert asked.free == 1
+    assert asked.waiting == 0
+    (await asked.turn("b")).over()
