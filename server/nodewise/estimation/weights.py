@@ -28,8 +28,8 @@ ENTRY_BYTES: Final = 512
 """A key of some objects, the entry, and what maps the one to the other."""
 BASIS_BYTES: Final = 1_024
 HOSTED_MODEL_BYTES: Final = 16 << 10
-"""A model in a host, into which nobody here can look: its handle, and several times the 2.3 kB that a model of the queueing
-estimator takes, so that hosts are told to let go of models too."""
+"""A model in a host, into which nobody here can look: its handle, and several times the 2.3 kB that a model of the
+queueing estimator takes, so that hosts are told to let go of models too."""
 _COLUMNS_BYTES: Final = 2_048
 """Configurations, predictions or an answer of few rows: objects more than numbers."""
 _ROW_BYTES: Final = 128
