@@ -102,6 +102,8 @@ def marks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, marks: Path) -> Iterator[ServerProcess]:
     environment = busy_plugin.installed(tmp_path_factory.mktemp("site"), marks)
+    # Trusted, so that its process is one of the pool.
+    environment |= {"NODEWISE_TRUSTED_PLUGINS": "busy"}
     environment |= {"NODEWISE_COMPUTE_PROCESSES": "1", "NODEWISE_GRACE_S": "1", "NODEWISE_LOG_LEVEL": "error"}
     with ServerProcess("--store", "memory:", environment=environment) as found:
         with Client(found.target, timeout_s=PATIENCE_S) as client, client.ingest("traced") as writer:
