@@ -1,7 +1,8 @@
 """Long calls beside short ones: latency of cached predictions while a plan is searched, and how soon work ends.
 
-The server runs on all cores, with one process for long calls. ``ended_after_cancelling`` is the time from a caller's
-cancellation to the last moment at which the process of the pool used a processor.
+The server runs on all cores, with one process for long calls. ``worked_after_cancelling`` is what all of the server's
+processes used of a processor after a caller's cancellation: time that others do not take on a busy machine counts for
+nothing. Of a process that was killed it is what was seen before.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,26 +28,37 @@ from traces import written
 from nodewise.runtime.event_loop import new_event_loop
 from nodewise_cli.inputs.documents import read_value
 from nodewise_client import Client
-from nodewise_protos.v1 import configuration_pb2, prediction_service_pb2, profile_pb2
+from nodewise_protos.v1 import (
+    configuration_pb2,
+    options_pb2,
+    prediction_service_pb2,
+    profile_pb2,
+    schedule_service_pb2,
+)
 from nodewise_protos.v1beta1 import (
+    completion_service_pb2,
     diagnosis_service_pb2,
     evaluation_service_pb2,
     plan_service_pb2,
+    sharing_service_pb2,
     simulation_pb2,
     simulation_service_pb2,
 )
-from nodewise_values import PlanRequest
+from nodewise_values import EstimateCompletionRequest, PlanRequest, PredictSharingRequest
 from nodewise_values.wire import to_message
 
-SPEC = Path(__file__).parent.parent / "examples" / "plan_22b_64_devices.json"
+EXAMPLES = Path(__file__).parent.parent / "examples"
+SPEC = EXAMPLES / "plan_22b_64_devices.json"
 CAPACITY_CALLS = 6_000
 SECONDS = 8.0
 WINDOWS = 3
 BEFORE_S = 0.4
 """Work that runs when it is cancelled."""
 QUIET_S = 0.5
-"""A process that has used no processor for so long has ended its work."""
-ALLOWED_S = 0.1
+"""A server that has used no processor for so long has ended its work."""
+STILL_S = 0.0005
+"""Of a processor between two looks: what a server does that nobody asks."""
+ALLOWED_S = 0.05
 
 
 def plan() -> plan_service_pb2.PlanRequest:
@@ -97,6 +109,65 @@ def suggestion() -> prediction_service_pb2.SuggestMeasurementsRequest:
     )
 
 
+def simulated() -> prediction_service_pb2.BatchPredictRequest:
+    """A job whose simulation takes ten seconds, in threads of the server."""
+    return prediction_service_pb2.BatchPredictRequest(
+        jobs=[prediction_service_pb2.BatchJob(profile=profile_pb2.ProfileSource(content=profile()))],
+        configurations=configuration_pb2.Configurations(
+            nodes=[1], workers=[60_000], parameter_servers=[1], sync_modes=[configuration_pb2.SYNC_MODE_SYNC]
+        ),
+        options=options_pb2.PredictOptions(
+            model=options_pb2.ModelOptions(estimator="queueing"), fidelity=options_pb2.FIDELITY_SIMULATE
+        ),
+    )
+
+
+def fits() -> prediction_service_pb2.BatchPredictRequest:
+    """As many jobs as a call takes, none of them asked about before."""
+    draw = np.random.default_rng()
+    jobs = []
+    for _ in range(4_096):
+        content = profile()
+        content.phase_timings.compute_seconds[0] *= float(draw.uniform(1.0, 2.0))
+        jobs.append(prediction_service_pb2.BatchJob(profile=profile_pb2.ProfileSource(content=content)))
+    return prediction_service_pb2.BatchPredictRequest(
+        jobs=jobs, configurations=configuration_pb2.Configurations(workers=range(1, 17))
+    )
+
+
+def schedule() -> schedule_service_pb2.ScheduleRequest:
+    """Thousands of jobs that nobody asked about before, on many counts."""
+    request = schedule_service_pb2.ScheduleRequest(policy="efficiency-capped")
+    request.now.FromSeconds(1_700_000_000)
+    request.cluster.pools.add(name="p", device_name="V100", available_devices=[8] * 16)
+    for number, job in enumerate(fits().jobs[:2_000]):
+        request.jobs.add(job_id=f"{number}", profile=job.profile, remaining_samples=1e6)
+    return request
+
+
+def completion() -> completion_service_pb2.EstimateCompletionRequest:
+    """The example's offers, each run a million times."""
+    found = to_message(read_value(EXAMPLES / "spot.json", EstimateCompletionRequest))
+    found.runs_count = 1_000_000
+    return found
+
+
+def sharing() -> sharing_service_pb2.PredictSharingRequest:
+    """Hundreds of jobs in thousands of pairs, of which others are to be learned."""
+    draw, names = np.random.default_rng(1), [f"job-{number}" for number in range(300)]
+    request = to_message(read_value(EXAMPLES / "share.json", PredictSharingRequest))
+    for part in ("jobs", "runs", "sets"):
+        request.ClearField(part)
+    for number, name in enumerate(names):
+        request.jobs.add(name=name, model_name=name, step_seconds=0.1 + 0.001 * number)
+    for _ in range(4_000):
+        first, second = draw.choice(len(names), 2, replace=False)
+        share, other = draw.uniform(0.3, 0.7, 2)
+        request.runs.add(first_job=names[first], second_job=names[second], first_share=share, second_share=other)
+    request.sets.add(job_names=names[:2])
+    return request
+
+
 def long_calls(channel: grpc.Channel) -> dict[str, Callable[[], Any]]:
     """Calls that run for longer than they are let."""
     traced = profile_pb2.ProfileSource(profile_id="traced")
@@ -112,46 +183,62 @@ def long_calls(channel: grpc.Channel) -> dict[str, Callable[[], Any]]:
         return lambda: channel.unary_stream(f"/nodewise.v1beta1.{path}")(request)
 
     found = {name: streamed(path, request.SerializeToString()) for name, (path, request) in asked.items()}
-    request = suggestion().SerializeToString()
-    found["suggest"] = lambda: channel.unary_unary("/nodewise.v1.PredictionService/SuggestMeasurements").future(request)
+    alone = {
+        "suggest": ("v1.PredictionService/SuggestMeasurements", suggestion),
+        "batch": ("v1.PredictionService/BatchPredict", fits),
+        "batch_simulated": ("v1.PredictionService/BatchPredict", simulated),
+        "schedule": ("v1.ScheduleService/Schedule", schedule),
+        "completion": ("v1beta1.CompletionService/EstimateCompletion", completion),
+        "sharing": ("v1beta1.SharingService/PredictSharing", sharing),
+    }
+
+    def single(path: str, made: Callable[[], Any]) -> Callable[[], Any]:
+        return lambda: channel.unary_unary(f"/nodewise.{path}").future(made().SerializeToString())
+
+    return found | {name: single(path, made) for name, (path, made) in alone.items()}
+
+
+def processes(pid: int) -> Iterator[int]:
+    """A process and all that it started."""
+    yield pid
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in children.read_text().split():
+                yield from processes(int(child))
+
+
+def cpu_ns(pid: int) -> dict[int, int]:
+    """Time of each thread of a process, and of all that it started, on a processor."""
+    found = {}
+    for process in processes(pid):
+        for thread in Path(f"/proc/{process}/task").glob("*/schedstat"):
+            with suppress(OSError):
+                found[int(thread.parent.name)] = int(thread.read_text().split()[0])
     return found
 
 
-def pool_process(server: Server) -> int:
-    """The process that does the long calls: the child of the server with the most memory."""
-    children = Path(f"/proc/{server.pid}/task/{server.pid}").parent.glob("*/children")
-    pids = [int(pid) for each in children for pid in each.read_text().split()]
-    return max(pids, key=lambda pid: int(Path(f"/proc/{pid}/statm").read_text().split()[1]))
+def grown_s(before: dict[int, int], now: dict[int, int]) -> float:
+    return 1e-9 * sum(used - before.get(thread, 0) for thread, used in now.items())
 
 
-def cpu_ns(pid: int) -> int | None:
-    """Time of a process's main thread on a processor; None = it is gone."""
-    try:
-        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-
-
-def ended_s(server: Server, start: Callable[[], Any]) -> float:
-    """Seconds from a cancellation to the last use of a processor."""
-    pid = pool_process(server)
-    before = cpu_ns(pid) or 0
+def worked_s(server: Server, start: Callable[[], Any]) -> float:
+    """Seconds of a processor that are used after a cancellation."""
+    before = cpu_ns(server.pid)
     call = start()
-    while (cpu_ns(pid) or 0) - before < BEFORE_S * 1e9:
+    while grown_s(before, cpu_ns(server.pid)) < BEFORE_S:
         if call.done():
             raise SystemExit(f"a call ended before it was cancelled: {call.code()}: {call.details()}")
         time.sleep(0.005)
-    cancelled_s = last_s = time.perf_counter()
     call.cancel()
-    used = cpu_ns(pid)
-    while time.perf_counter() - last_s < QUIET_S:
+    first = last = cpu_ns(server.pid)
+    quiet_s, most_s = time.perf_counter(), 0.0
+    while time.perf_counter() - quiet_s < QUIET_S:
         time.sleep(0.002)
-        now = cpu_ns(pid)
-        if now != used:
-            used, last_s = now, time.perf_counter()
-        if now is None:
-            break
-    return last_s - cancelled_s
+        now = cpu_ns(server.pid)
+        if grown_s(last, now) > STILL_S:
+            quiet_s = time.perf_counter()
+        last, most_s = now, max(most_s, grown_s(first, now))
+    return most_s
 
 
 @contextmanager
@@ -222,5 +309,5 @@ def run() -> Iterator[Result]:
                 took_s = []
                 for _ in range(WINDOWS):
                     warm(channel)
-                    took_s.append(ended_s(server, start))
-                yield Result(f"{name}_ended_after_cancelling", 1e3 * max(took_s), "ms", 1e3 * ALLOWED_S)
+                    took_s.append(worked_s(server, start))
+                yield Result(f"{name}_worked_after_cancelling", 1e3 * max(took_s), "ms", 1e3 * ALLOWED_S)

@@ -9,6 +9,7 @@ import sys
 
 import architectures
 import curves
+import growth
 import hosts
 import ingest
 import long_calls
@@ -42,6 +43,7 @@ MODULES = {
     "replay": replay,
     "simulate": simulate,
     "start": start,
+    "growth": growth,
     "recorder": recorder,
 }
 

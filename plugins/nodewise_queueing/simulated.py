@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import NodewiseError, Notice, Options, Reason, Refusal, SyncMode
+from nodewise.plugin import NodewiseError, Notice, Options, Reason, Refusal, SyncMode, as_ints, counted_steps
 from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION
 from nodewise_queueing.asynchronous import network_of
 from nodewise_queueing.simulator import Law, Link, SimulationResult, SimulationSpec, simulate
@@ -16,19 +16,6 @@ from nodewise_queueing.support import Refused
 from nodewise_queueing.tables import Columns
 
 __all__ = ["Simulated", "simulated_columns"]
-
-DEFAULT_CYCLES: Final = 20_000
-"""Updates of all workers together that are counted unless told otherwise: an error of the throughput of about 1 %."""
-
-DEFAULT_ROUNDS: Final = 2_000
-"""The same for rounds, in each of which every worker takes part."""
-
-DEFAULT_UPDATES: Final = 400_000
-"""Updates in all, beyond which fewer rounds are counted: more workers are sampled in each."""
-
-FEWEST_ROUNDS: Final = 100
-FEWEST_CYCLES: Final = 10
-"""Rounds, and cycles of each asynchronous worker, that are counted at least: fewer would measure how they began."""
 
 WARM_UP_CYCLES: Final = 5
 """Cycles of each worker that are dropped at least: workers begin at random points of a cycle and find their order."""
@@ -114,12 +101,16 @@ def simulated_columns(row: Simulated, options: Options) -> Columns:
     Refused
         Why it is not simulated.
     NodewiseError
-        DEADLINE_EXCEEDED: the call's time is over before the row is begun.
+        DEADLINE_EXCEEDED: the call's time is over before the row is simulated.
     """
     _check(row, options)
-    if options.budget is not None and options.budget.remaining_s() <= 0.0:
-        message = "the call's time was over before every row was simulated; ask for fewer rows or steps"
-        raise NodewiseError(Reason.DEADLINE_EXCEEDED, message)
+
+    def look() -> None:
+        if options.budget is not None and options.budget.remaining_s() <= 0.0:
+            message = "the call's time was over before every row was simulated; ask for fewer rows or steps"
+            raise NodewiseError(Reason.DEADLINE_EXCEEDED, message)
+
+    look()
     warm_up, counted = _length(row, options)
     result = simulate(
         specification_of(row),
@@ -127,18 +118,16 @@ def simulated_columns(row: Simulated, options: Options) -> Columns:
         seed=(options.seed * 1_000_003 + row.workers) % 2**63,
         cycles=warm_up + counted,
         warm_up_share=warm_up / (warm_up + counted),
+        look=look,
     )
     return _columns(row, result)
 
 
 def _length(row: Simulated, options: Options) -> tuple[int, int]:
     """Rounds, or updates of all workers, to drop and to count."""
-    if row.mode == SyncMode.SYNC:
-        usual = min(max(DEFAULT_UPDATES // row.workers, FEWEST_ROUNDS), DEFAULT_ROUNDS)
-        counted = max(options.simulated_steps or usual, FEWEST_ROUNDS)
-        return max(round(counted * WARM_UP_SHARE), WARM_UP_CYCLES), counted
-    counted = max(options.simulated_steps or DEFAULT_CYCLES, FEWEST_CYCLES * row.workers, FEWEST_ROUNDS)
-    return max(round(counted * WARM_UP_SHARE), WARM_UP_CYCLES * row.workers), counted
+    synchronous = row.mode == SyncMode.SYNC
+    counted = int(counted_steps(as_ints([row.mode]), as_ints([row.workers]), options.simulated_steps)[0])
+    return max(round(counted * WARM_UP_SHARE), WARM_UP_CYCLES * (1 if synchronous else row.workers)), counted
 
 
 def _columns(row: Simulated, result: SimulationResult) -> Columns:

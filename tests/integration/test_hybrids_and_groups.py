@@ -255,6 +255,26 @@ def test_a_simulation_runs_in_a_thread_and_says_what_its_interval_is(client: Cli
     assert [warning.reason for warning in by_model.warnings] == ["NOT_SIMULATED"]
 
 
+@pytest.mark.parametrize(
+    ("workers", "sync_mode", "steps", "found"),
+    [
+        (131_072, configuration_pb2.SYNC_MODE_SYNC, 50, 13_107_200),
+        (131_072, configuration_pb2.SYNC_MODE_SYNC, None, 13_107_200),
+        (4, configuration_pb2.SYNC_MODE_SYNC, 2_500_000, 10_000_000),
+        (4, configuration_pb2.SYNC_MODE_ASYNC, 9_000_000, 9_000_000),
+    ],
+)
+def test_steps_to_simulate_are_capped_by_the_workers_that_make_them(
+    stubs: Stubs, workers: int, sync_mode: Any, steps: int | None, found: int
+) -> None:
+    simulate = {"fidelity": options_pb2.FIDELITY_SIMULATE, "simulated_steps_count": steps}
+    request = question(simulate, workers=[workers], sync_modes=[sync_mode])
+    failure = failure_of(stubs.prediction.Predict, request)
+    assert (failure.reason, failure.metadata["limit"]) == ("LIMIT_EXCEEDED", "simulated_cycles_per_question")
+    assert failure.metadata["found"] == str(found)
+    assert "options.simulated_steps_count" in failure.message
+
+
 def test_steps_to_simulate_are_capped_over_all_rows(stubs: Stubs) -> None:
     simulate = {"fidelity": options_pb2.FIDELITY_SIMULATE, "simulated_steps_count": 5_000_001}
     failure = failure_of(stubs.prediction.Predict, question(simulate, workers=[1, 2]))

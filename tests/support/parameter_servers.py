@@ -24,7 +24,7 @@ from nodewise.plugin import (
 )
 
 EVERYTHING: Final = frozenset(field.name for field in fields(Configurations)) | {"groups", "precision"}
-SLOW_STEPS: Final = 9_000_000
+SLOW_STEPS: Final = 7_000_000
 """Simulations of so many steps take as long as they may."""
 
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from nodewise_laws.compiled import compiled
 from nodewise_queueing.simulator._rounds import end_cycle
-from nodewise_queueing.simulator._state import COMPUTE, LOCK, State
+from nodewise_queueing.simulator._state import COMPUTE, LOCK, Records, State
 from nodewise_queueing.simulator._stations import advance, leave
 from nodewise_queueing.simulator._workers import (
     begin_compute,
@@ -25,14 +25,23 @@ __all__ = ["run_events"]
 
 @compiled
 def run_events(
-    state: State, warm_up: int, batch_ends: npt.NDArray[np.int64], batch_ends_s: npt.NDArray[np.float64]
-) -> tuple[int, float]:
-    """Run from time 0 to the end of the last batch.
+    state: State,
+    at: Records,
+    most_events: int,
+    warm_up: int,
+    batch_ends: npt.NDArray[np.int64],
+    batch_ends_s: npt.NDArray[np.float64],
+) -> bool:
+    """Run from where it stands, at first time 0, for so many events or to the end of the last batch.
 
     Parameters
     ----------
     state : State
-        Nobody has begun; filled in.
+        Nobody has begun, or as this left it; filled in.
+    at : (1,) AT
+        Where the run stands, zeros at first; filled in.
+    most_events : int
+        Completions after which it returns, so that somebody may look whether it is still wanted.
     warm_up : int
         Updates (or rounds) that are not counted.
     batch_ends : (b,) array
@@ -42,12 +51,15 @@ def run_events(
 
     Returns
     -------
-    (events, begin_s)
-        Completions of transfers, computations and updates, the warm-up's included, and the time at which it ended.
+    bool
+        Whether the last batch has ended.
     """
-    _begin(state)
-    events, done, batch, begin_s = 0, 0, 0, 0.0
-    while batch < len(batch_ends):
+    stands = at[0]
+    if stands["events"] == 0:
+        _begin(state)
+    events, done, batch = stands["events"], stands["done"], stands["batch"]
+    last = events + most_events
+    while batch < len(batch_ends) and events < last:
         station, now_s = 0, state.stations[0]["next_s"]
         for other in range(1, len(state.stations)):
             other_s = state.stations[other]["next_s"]
@@ -64,12 +76,17 @@ def run_events(
         if done == warm_up:
             _settle(state, now_s)
             _forget(state)
-            begin_s = now_s
+            stands["begin_s"] = now_s
         elif done - warm_up == batch_ends[batch]:
             batch_ends_s[batch] = now_s
             batch += 1
+    stands["events"] = events
+    stands["done"] = done
+    stands["batch"] = batch
+    if batch < len(batch_ends):
+        return False
     _settle(state, batch_ends_s[len(batch_ends) - 1])
-    return events, begin_s
+    return True
 
 
 @compiled

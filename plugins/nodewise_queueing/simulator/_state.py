@@ -116,6 +116,16 @@ RUN: Final = np.dtype(
     ]
 )
 
+AT: Final = np.dtype(
+    [
+        ("events", "i8"),  # completions of transfers, computations and updates, the warm-up's included
+        ("done", "i8"),  # updates, or rounds
+        ("batch", "i8"),  # batches that have ended
+        ("begin_s", "f8"),  # time at which the warm-up ended
+    ]
+)
+"""Where a run stands."""
+
 
 class State(NamedTuple):
     """A run of W workers, P servers and S stations.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any, Final, SupportsIndex
 
 import numpy as np
@@ -11,7 +12,19 @@ import numpy as np
 from nodewise.plugin import Floats
 from nodewise_queueing.simulator._events import run_events
 from nodewise_queueing.simulator._sampling import law_records
-from nodewise_queueing.simulator._state import COMPUTE, LINK, LOCK, PLACE, RUN, SERVER, STATION, WORKER, Records, State
+from nodewise_queueing.simulator._state import (
+    AT,
+    COMPUTE,
+    LINK,
+    LOCK,
+    PLACE,
+    RUN,
+    SERVER,
+    STATION,
+    WORKER,
+    Records,
+    State,
+)
 from nodewise_queueing.simulator.result import SimulationResult
 from nodewise_queueing.simulator.specification import Discipline, SimulationSpec
 
@@ -20,6 +33,9 @@ __all__ = ["BATCHES", "simulate"]
 BATCHES: Final = 32
 """Batches for the confidence interval: between the 10 to 30 of B. Schmeiser ("Batch size effects in the analysis of
 simulation output", Operations Research 30(3), 1982) and what leaves each of them long against the correlation."""
+
+EVENTS_BETWEEN_LOOKS: Final = 20_000
+"""Some ten milliseconds, beside which going in and out of compiled code is nothing."""
 
 _STALENESS_PER_WORKER: Final = 16
 """Staleness that is told apart, in multiples of the number of workers: its mean is one less than that number."""
@@ -35,6 +51,7 @@ def simulate(
     seed: int,
     cycles: int,
     warm_up_share: float = 0.1,
+    look: Callable[[], None] | None = None,
 ) -> SimulationResult:
     """Simulate a job from event to event until so many updates, or rounds, are done.
 
@@ -51,6 +68,8 @@ def simulate(
         the confidence interval should be long: a few hundred updates each.
     warm_up_share : float
         Share of them that is not counted, at least 0 and below 1.
+    look : callable or None
+        Called every EVENTS_BETWEEN_LOOKS events; may raise to end the simulation.
 
     Returns
     -------
@@ -79,7 +98,11 @@ def simulate(
     state = _state(spec, means_s, np.random.Generator(np.random.PCG64(_at_least("seed", seed, 0))))
     ends = np.arange(1, BATCHES + 1) * counted // BATCHES
     ends_s = np.empty(BATCHES)
-    events, begin_s = run_events(state, warm_up, ends, ends_s)
+    at = np.zeros(1, dtype=AT)
+    while not run_events(state, at, EVENTS_BETWEEN_LOOKS, warm_up, ends, ends_s):
+        if look is not None:
+            look()
+    events, begin_s = int(at["events"][0]), float(at["begin_s"][0])
 
     simulated_s = float(ends_s[-1]) - begin_s
     return SimulationResult(
@@ -87,7 +110,7 @@ def simulate(
         throughput_per_s=counted / simulated_s,
         ln_throughput_error=_ln_error(np.diff(ends_s, prepend=begin_s) / np.diff(ends, prepend=0)),
         batches=BATCHES,
-        events=int(events),
+        events=events,
         simulated_s=simulated_s,
         **_worker_means(state, simulated_s),
         **_station_means(state, simulated_s),

@@ -13,7 +13,8 @@ from nodewise.domain.columns import Ints, constant_floats, constant_ints, freeze
 from nodewise.domain.configurations import UNSTATED, Configurations, Recomputation, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Violation, invalid_field
 from nodewise.domain.profile import Profile
-from nodewise.ports.cache import KEPT_ROWS, LruCache
+from nodewise.estimation.weights import ENTRY_BYTES, part_of_rows
+from nodewise.ports.cache import CacheSpace, LruCache
 
 __all__ = ["MAX_WORKERS", "Defaults", "Resolution", "defaults_of", "resolved"]
 
@@ -85,14 +86,19 @@ class Resolution:
     ----------
     max_workers : int
         Largest number of workers that is asked of a model, stated or resolved from nodes.
-    profiles : int
-        Profiles whose defaults are kept.
+    space : CacheSpace
+        For what is kept.
     """
 
-    def __init__(self, max_workers: int, profiles: int) -> None:
+    def __init__(self, max_workers: int, space: CacheSpace) -> None:
         self._max_workers = max_workers
-        self._defaults: LruCache[str, Defaults] = LruCache(profiles)
-        self._resolved: LruCache[tuple[Configurations, Defaults], Configurations] = LruCache(KEPT_ROWS)
+        self._defaults: LruCache[str, Defaults] = LruCache(space)
+        self._resolved: LruCache[tuple[Configurations, Defaults], Configurations] = LruCache(space)
+
+    def forget(self) -> None:
+        """Let go of what is kept."""
+        self._defaults.clear()
+        self._resolved.clear()
 
     def of(self, profile: Profile, configurations: Configurations) -> Configurations:
         """The configurations with everything filled in that the profile's evidence tells; raises as ``resolved``."""
@@ -100,9 +106,14 @@ class Resolution:
         if defaults is None:
             defaults = defaults_of(profile)
             if profile.digest:
-                self._defaults.put(profile.digest, defaults)
+                self._defaults.put(profile.digest, defaults, ENTRY_BYTES)
         key = (configurations, defaults)
-        return self._resolved.kept(key, lambda: resolved(configurations, defaults, self._max_workers), len)
+        found = self._resolved.get(key)
+        if found is None:
+            found = resolved(configurations, defaults, self._max_workers)
+            parts = (part_of_rows(configurations), part_of_rows(found)) if found is not configurations else ()
+            self._resolved.put(key, found, ENTRY_BYTES, parts)
+        return found
 
 
 def resolved(configurations: Configurations, defaults: Defaults, max_workers: int = MAX_WORKERS) -> Configurations:

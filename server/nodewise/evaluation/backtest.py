@@ -29,6 +29,7 @@ from nodewise.evaluation.memory_scores import with_memory
 from nodewise.evaluation.metrics import metrics_by
 from nodewise.evaluation.results import BacktestResult, EstimatorEvaluation, RowPredictions
 from nodewise.evaluation.truth import Truth
+from nodewise.ports.cache import CacheSpace
 from nodewise_values import Metrics
 
 __all__ = ["ALL", "backtested"]
@@ -39,8 +40,8 @@ COVERAGE: Final = 0.9
 """Coverage of the intervals that are asked for."""
 TOO_LARGE: Final = "INFEASIBLE_MEMORY: does not fit into the devices' memory"
 """Why a row of that status has no rate."""
-MODELS_KEPT: Final = 64
-"""Models that a backtest keeps: jobs come one after the other, each with the few models of its estimators."""
+KEPT_BYTES: Final = 8 << 20
+"""What a backtest keeps: jobs come one after the other, each with the few models of its estimators."""
 
 
 def backtested(
@@ -106,7 +107,7 @@ def backtested(
                 learned.registry,
                 catalogue=answers.estimators.catalogue,
                 priors=dict(learned.priors),
-                capacity=MODELS_KEPT,
+                space=CacheSpace(KEPT_BYTES),
             )
             fresh.adopt(learned.priors, calibrations)
             for case in scored:

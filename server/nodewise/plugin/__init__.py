@@ -41,6 +41,7 @@ from nodewise.domain.replay import *
 from nodewise.domain.schedule import *
 from nodewise.domain.shared_pairs import *
 from nodewise.domain.sharing import *
+from nodewise.domain.simulated_steps import *
 from nodewise.domain.trace import *
 from nodewise.domain.transitions import *
 from nodewise.domain.workload import *

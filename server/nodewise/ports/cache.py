@@ -1,20 +1,89 @@
-"""A bounded cache that threads share."""
+"""Bounded caches that threads share; several may share one bound."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-__all__ = ["KEPT_ROWS", "LruCache"]
-
-KEPT_ROWS: Final = 1 << 18
-"""Rows of configurations for which a cache keeps columns: at most about 30 MB."""
+__all__ = ["CacheSpace", "LruCache", "Part"]
 
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
+
+Part = tuple[object, int]
+"""What several entries hold, such as a model, and what it weighs: counted once for as long as one of them is kept."""
+
+_WHOLE: Final[tuple[Part, ...]] = ()
+
+
+class _Entry:
+    """What a cache keeps under a key; told apart by identity."""
+
+    __slots__ = ("entries", "key", "parts", "value", "weight")
+
+    def __init__(
+        self, entries: dict[Any, _Entry], key: object, value: Any, weight: int, parts: tuple[Part, ...]
+    ) -> None:
+        self.entries, self.key, self.value, self.weight, self.parts = entries, key, value, weight, parts
+
+
+class CacheSpace:
+    """Room that caches share: of all their entries the one that was used least recently goes first.
+
+    Parameters
+    ----------
+    capacity : int
+        Sum of the weights that is kept: bytes, unless all its caches count something else.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.lock = threading.Lock()
+        self._weight = 0
+        self.order: OrderedDict[_Entry, None] = OrderedDict()
+        """Entries of all caches, the one that was used last at the end."""
+        self._held: dict[int, int] = {}
+        """How many entries hold a part, by its identity: they keep it alive."""
+
+    @property
+    def weight(self) -> int:
+        """What is kept now."""
+        return self._weight
+
+    def used(self, entry: _Entry) -> None:
+        """Move an entry to the end of those that may go. With the lock held, as all below."""
+        self.order.move_to_end(entry)
+
+    def added(self, entry: _Entry) -> list[_Entry]:
+        """Keep an entry; returns what goes for it, for the caller to let go of once the lock is free."""
+        self.order[entry] = None
+        self._weight += entry.weight
+        for part, weight in entry.parts:
+            holders = self._held.get(id(part), 0)
+            self._held[id(part)] = holders + 1
+            if not holders:
+                self._weight += weight
+        gone = []
+        while self._weight > self.capacity:
+            oldest = next(iter(self.order))
+            del oldest.entries[oldest.key]
+            self.removed(oldest)
+            gone.append(oldest)
+        return gone
+
+    def removed(self, entry: _Entry) -> None:
+        """Count an entry no longer."""
+        del self.order[entry]
+        self._weight -= entry.weight
+        for part, weight in entry.parts:
+            holders = self._held.pop(id(part)) - 1
+            if holders:
+                self._held[id(part)] = holders
+            else:
+                self._weight -= weight
 
 
 class LruCache(Generic[KeyT, ValueT]):
@@ -22,61 +91,79 @@ class LruCache(Generic[KeyT, ValueT]):
 
     Parameters
     ----------
-    capacity : int
-        Sum of the entries' weights that is kept. What weighs more than that is not kept at all.
+    space : CacheSpace or int
+        Shared with other caches, or the capacity of one of its own. What weighs more than that is not kept at all.
     """
 
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._weight = 0
-        self._entries: OrderedDict[KeyT, tuple[ValueT, int]] = OrderedDict()
-        self._lock = threading.Lock()
+    def __init__(self, space: CacheSpace | int) -> None:
+        self._space = CacheSpace(space) if isinstance(space, int) else space
+        self._entries: dict[Any, _Entry] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def get(self, key: KeyT) -> ValueT | None:
         """The value, or None."""
-        with self._lock:
+        with self._space.lock:
             entry = self._entries.get(key)
             if entry is None:
                 return None
-            self._entries.move_to_end(key)
-            return entry[0]
+            self._space.used(entry)
+            value: ValueT = entry.value
+            return value
 
-    def put(self, key: KeyT, value: ValueT, weight: int = 1) -> None:
-        """Keep a value."""
-        if weight > self._capacity:
+    def put(self, key: KeyT, value: ValueT, weight: int = 1, parts: tuple[Part, ...] = _WHOLE) -> None:
+        """Keep a value.
+
+        Parameters
+        ----------
+        weight : int
+            Of what this entry alone holds, its key included.
+        parts : tuple of Part
+            What it shares with other entries, each once.
+        """
+        space = self._space
+        if weight + sum(part[1] for part in parts) > space.capacity:
             return
-        with self._lock:
-            before = self._entries.pop(key, None)
-            self._weight += weight - (before[1] if before else 0)
-            self._entries[key] = (value, weight)
-            while self._weight > self._capacity:
-                _, (_, dropped) = self._entries.popitem(last=False)
-                self._weight -= dropped
+        entry = _Entry(self._entries, key, value, weight, parts)
+        with space.lock:
+            before = self._entries.get(key)
+            if before is not None:
+                space.removed(before)
+            self._entries[key] = entry
+            gone = space.added(entry)
+        # What is let go of may end processes or ask this cache: not while the lock is held.
+        gone.clear()
 
-    def kept(self, key: KeyT, make: Callable[[], ValueT], weight: Callable[[ValueT], int] | None = None) -> ValueT:
+    def kept(
+        self,
+        key: KeyT,
+        make: Callable[[], ValueT],
+        weight: Callable[[ValueT], int] | None = None,
+        parts: tuple[Part, ...] = _WHOLE,
+    ) -> ValueT:
         """The value; made now, and kept, where there is none. Threads that ask meanwhile make their own."""
         found = self.get(key)
         if found is None:
             found = make()
-            self.put(key, found, 1 if weight is None else weight(found) or 1)
+            self.put(key, found, 1 if weight is None else weight(found) or 1, parts)
         return found
 
     def newest(self, most: int) -> list[KeyT]:
         """Keys of what was used last, the last first."""
-        with self._lock:
-            return list(islice(reversed(self._entries), most))
+        with self._space.lock:
+            mine: Iterator[Any] = (entry.key for entry in reversed(self._space.order) if entry.entries is self._entries)
+            return list(islice(mine, most))
 
     def drop(self, unwanted: Callable[[KeyT], bool]) -> None:
         """Forget some entries."""
-        with self._lock:
-            for key in [key for key in self._entries if unwanted(key)]:
-                self._weight -= self._entries.pop(key)[1]
+        with self._space.lock:
+            gone = [entry for key, entry in self._entries.items() if unwanted(key)]
+            for entry in gone:
+                del self._entries[entry.key]
+                self._space.removed(entry)
+        gone.clear()
 
     def clear(self) -> None:
         """Forget everything."""
-        with self._lock:
-            self._entries.clear()
-            self._weight = 0
+        self.drop(lambda _: True)

@@ -26,7 +26,10 @@ class Limits:
     max_nodes, max_workers : int
         Largest configuration that is taken for a question and not for a slip; exact models are linear in it.
     simulated_steps_per_call : int
-        Steps that a call's simulations count, of all rows together: minutes of computing.
+        Steps that a call's simulations count, of all rows together, whatever their size.
+    simulated_cycles_per_question : int
+        Cycles of single workers that the simulations of one job's question count, of all rows together: a million take
+        about a second, and each round of a synchronous job is one of every worker.
     trace_unpacked_bytes : int
         Largest trace once it is unpacked: about 20 million events of a rank.
     simulated_jobs_per_call : int
@@ -36,6 +39,12 @@ class Limits:
         Rows of all curves that are given to a Simulate, or predicted for it, together: 8 bytes a number, four of them.
     simulation_repetitions_per_call : int
         Repetitions of a Simulate.
+    cluster_pools_per_call, cluster_nodes_per_call, cluster_devices_per_call : int
+        Pools of a cluster to schedule on or to simulate, nodes of all its pools together, and their devices: eight on
+        each of the most nodes.
+    devices_per_node : int
+        Devices on one node of a cluster, a few times the largest machines that are sold as one: what is placed is
+        looked for by the number that a node has left.
     sharing_jobs_per_call, sharing_runs_per_call, sharing_sets_per_call : int
         Jobs, measured pairs and sets of a PredictSharing: every pair of 180 jobs. Learning inverts matrices of some
         columns for each job that ran, again and again: seconds for a hundred jobs, a minute for a few hundred.
@@ -57,10 +66,15 @@ class Limits:
     max_nodes: int = 16_384
     max_workers: int = 131_072
     simulated_steps_per_call: int = 10_000_000
+    simulated_cycles_per_question: int = 8_000_000
     trace_unpacked_bytes: int = 8 * 1024 * 1024 * 1024
     simulated_jobs_per_call: int = 250_000
     simulation_rows_per_call: int = 1_000_000
     simulation_repetitions_per_call: int = 1_000
+    cluster_pools_per_call: int = 256
+    cluster_nodes_per_call: int = 65_536
+    cluster_devices_per_call: int = 524_288
+    devices_per_node: int = 4_096
     sharing_jobs_per_call: int = 512
     sharing_runs_per_call: int = 4_096
     sharing_sets_per_call: int = 16_384

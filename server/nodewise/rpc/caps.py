@@ -7,8 +7,9 @@ from nodewise.domain.predictions import Options
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Question
 from nodewise.ports.limits import Limits
+from nodewise.scheduling.request import ScheduleLimits
 
-__all__ = ["above_cap", "answered_within", "check_steps", "too_large", "too_many", "too_much"]
+__all__ = ["above_cap", "answered_within", "check_steps", "schedule_limits", "too_large", "too_many", "too_much"]
 
 
 def too_much(text: str, limit: str, value: int, found: int, alternative: str = "") -> NodewiseError:
@@ -62,6 +63,17 @@ def answered_within(limits: Limits, answers: Answers, question: Question) -> Ans
     """
     check_steps(len(question.configurations), question.terms.options, limits)
     return answers.answer(question)
+
+
+def schedule_limits(limits: Limits, jobs: int) -> ScheduleLimits:
+    """Caps of a call about so many jobs on a cluster."""
+    return ScheduleLimits(
+        jobs=jobs,
+        pools=limits.cluster_pools_per_call,
+        nodes=limits.cluster_nodes_per_call,
+        devices=limits.cluster_devices_per_call,
+        devices_per_node=limits.devices_per_node,
+    )
 
 
 def above_cap(what: str, limit: str, value: int, found: int) -> NodewiseError:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from nodewise.domain.objective import HIGHEST_THROUGHPUT
 from nodewise.domain.predictions import Fidelity
 from nodewise.estimation.question import Answer, Basis, Question
 from nodewise.estimation.suggestion.search import Wish
 from nodewise.estimation.suggestion.suggest import suggest
+from nodewise.estimation.weights import BASIS_BYTES, ENTRY_BYTES, part_of_predictions, part_of_rows
 from nodewise.ports.cache import LruCache
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
@@ -28,13 +28,6 @@ from nodewise.rpc.wire_suggestions import read_runnable, read_wish, write_sugges
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 __all__ = ["Predictions"]
-
-READ_BYTES: Final = 32 * 1024 * 1024
-"""Questions that are kept as they were read, together with what their configurations take."""
-ROW_BYTES: Final = 128
-"""About what the columns of a row take."""
-REPLIES_BYTES: Final = 32 * 1024 * 1024
-"""Replies that are kept, together: about ten thousand of the usual size."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,8 +48,18 @@ class Predictions:
     sources: ProfileSources
     limits: Limits
     compute: Compute[Workshop]
-    _read: LruCache[bytes, tuple[ReadOptions, Job]] = field(init=False, default_factory=lambda: LruCache(READ_BYTES))
-    _replies: LruCache[tuple[object, ...], bytes] = field(init=False, default_factory=lambda: LruCache(REPLIES_BYTES))
+    _read: LruCache[bytes, tuple[ReadOptions, Job]] = field(init=False)
+    _replies: LruCache[tuple[object, ...], bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """What is kept of questions and replies shares the room of what they were answered with."""
+        space = self.answering.answers.space
+        self._read, self._replies = LruCache(space), LruCache(space)
+
+    def forget(self) -> None:
+        """Let go of what is kept, in a room that others go on sharing."""
+        self._read.clear()
+        self._replies.clear()
 
     async def predict(self, request: pb.PredictRequest, call: Call) -> bytes:
         """One job on many configurations; the reply as it goes over the wire.
@@ -67,7 +70,7 @@ class Predictions:
         read = self._read.get(data)
         if read is None:
             options, asked = read = self._as_read(request)
-            self._read.put(data, read, len(data) + ROW_BYTES * len(asked.configurations))
+            self._read.put(data, read, len(data) + ENTRY_BYTES, (part_of_rows(asked.configurations),))
         else:
             options, asked = read
         profile = await self.sources.profile(request.profile, options.waiting(call))
@@ -82,8 +85,10 @@ class Predictions:
         key = (prepared.key, options.columns)
         reply = self._replies.get(key)
         if reply is None:
-            reply = self._written(self.answering.answers.complete(prepared), options.columns)
-            self._replies.put(key, reply, len(reply))
+            answer = self.answering.answers.complete(prepared)
+            reply = self._written(answer, options.columns)
+            held = (*prepared.fitted.held, part_of_rows(prepared.configurations))
+            self._replies.put(key, reply, len(reply) + ENTRY_BYTES, held)
         return reply
 
     def recent(self, most: int) -> list[bytes]:
@@ -98,7 +103,8 @@ class Predictions:
         if rows is None:
             rows = _rows(answer, columns)
             if alike:
-                self._replies.put(key, rows, len(rows))
+                held = (part_of_predictions(answer.predictions),)
+                self._replies.put(key, rows, len(rows) + ENTRY_BYTES + BASIS_BYTES, held)
         return rows + _verdict(answer)
 
     def _as_read(self, request: pb.PredictRequest) -> tuple[ReadOptions, Job]:
@@ -120,7 +126,8 @@ class Predictions:
         if reply is None:
             reply = await self._computed((question, options, if_none_match), call)
             if profile.digest and not if_none_match:
-                self._replies.put(known, reply, len(reply))
+                held = (part_of_rows(question.configurations),)
+                self._replies.put(known, reply, len(reply) + ENTRY_BYTES, held)
         return reply
 
     @unary

@@ -15,7 +15,7 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, run_in
-from nodewise.rpc.caps import above_cap, answered_within
+from nodewise.rpc.caps import above_cap, answered_within, schedule_limits
 from nodewise.rpc.errors import prefixed
 from nodewise.rpc.options import read_model_options
 from nodewise.rpc.paging import page
@@ -27,7 +27,7 @@ from nodewise.rpc.wire_rows import read_time
 from nodewise.rpc.wire_schedules import read_job, read_pools, read_quotas, read_shared_pairs, write_decision
 from nodewise.scheduling.decide import decide
 from nodewise.scheduling.decision import Decision
-from nodewise.scheduling.request import JobQuestion, ScheduleLimits, ScheduleQuestion
+from nodewise.scheduling.request import JobQuestion, ScheduleQuestion
 from nodewise_protos.v1 import schedule_service_pb2 as pb
 
 __all__ = ["Schedules"]
@@ -93,7 +93,7 @@ class Schedules:
             shared_pairs=read_shared_pairs(request.shared_pairs),
             terms=options.terms.within(budget),
         )
-        caps = ScheduleLimits(jobs=self.limits.jobs_per_call)
+        caps = schedule_limits(self.limits, self.limits.jobs_per_call)
         try:
             predict = partial(answered_within, self.limits, self.answers)
             executor = self.homes.get(loaded.distribution, self.executor)

@@ -10,6 +10,7 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.question import Basis
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.ports.limits import Limits
+from nodewise.rpc.caps import schedule_limits
 from nodewise.rpc.options import ReadOptions
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_schedules import read_pools, read_quotas
@@ -17,7 +18,7 @@ from nodewise.rpc.wire_shared_pairs import read_simulated_pairs
 from nodewise.rpc.wire_simulated_jobs import read_curve, read_jobs, read_profile_curve
 from nodewise.rpc.wire_simulations import read_repetitions, read_settings
 from nodewise.scheduling.curves import Predict
-from nodewise.scheduling.request import ScheduleLimits, ScheduleQuestion
+from nodewise.scheduling.request import ScheduleQuestion
 from nodewise.scheduling.simulated_curves import predicted_curves
 from nodewise.scheduling.simulating import SimulateQuestion
 from nodewise.scheduling.simulation.jobs import JobCurve
@@ -70,10 +71,8 @@ def read_simulation(
         terms=options.terms.within(budget),
     )
     reader.finish()
-    caps = ScheduleLimits(
-        jobs=limits.simulated_jobs_per_call,
-        candidate_rows=min(limits.simulation_rows_per_call, ScheduleLimits().candidate_rows),
-    )
+    caps = schedule_limits(limits, limits.simulated_jobs_per_call)
+    caps = replace(caps, candidate_rows=min(limits.simulation_rows_per_call, caps.candidate_rows))
     found = predicted_curves(asked, places, policy, predict, budget, caps)
     predicted = dict(zip(places, found.curves))
     curves = tuple(

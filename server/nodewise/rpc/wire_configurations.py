@@ -19,6 +19,7 @@ from nodewise.domain.configurations import (
 )
 from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.facts import NUMBER_COLUMNS, unstated
+from nodewise.estimation.weights import ENTRY_BYTES, part_of_rows
 from nodewise.ports.cache import LruCache
 from nodewise.ports.limits import Limits
 from nodewise.rpc.caps import too_much
@@ -37,8 +38,8 @@ __all__ = [
     "write_configurations",
 ]
 
-KEPT_ROWS: Final = 1 << 17
-"""Rows of questions that are remembered as they were read, together."""
+KEPT_BYTES: Final = 16 << 20
+"""Configurations of questions that are remembered as they were read, with the bytes that they were read from."""
 
 _COLUMNS: Final = (
     "placement_offsets",
@@ -114,7 +115,7 @@ def _too_many_rows(path: str, rows: int, limits: Limits) -> NodewiseError:
     return too_much(f"{text}over StreamPredict", "rows_per_call", most, rows, "StreamPredict")
 
 
-_kept: LruCache[tuple[str, bytes, str, Limits], Configurations] = LruCache(KEPT_ROWS)
+_kept: LruCache[tuple[str, bytes, str, Limits], Configurations] = LruCache(KEPT_BYTES)
 
 
 def _remembered(
@@ -125,7 +126,7 @@ def _remembered(
     known = _kept.get(key)
     if known is None:
         known = read(data, path, limits)
-        _kept.put(key, known, len(known) or 1)
+        _kept.put(key, known, len(data) + ENTRY_BYTES + part_of_rows(known)[1])
     return known
 
 

@@ -18,6 +18,7 @@ from nodewise.domain.errors import NodewiseError
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.kept import Kept
 from nodewise.estimation.estimators.warm_up import warm_up
+from nodewise.ports.cache import CacheSpace
 from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.writer import StoreWriter
@@ -50,8 +51,6 @@ PENDING_CALLS: Final = 100_000
 """Calls that may wait in gRPC until the loop takes them: more than arrive while it is held up for seconds."""
 THREADS_END_S: Final = 2.0
 """Patience with threads at the end, after every call in flight has had its grace."""
-MODELS_KEPT: Final = 8192
-"""Fitted models that a process which serves keeps, of all generations together."""
 THREAD_HANDS: Final = 2
 """Long calls at a time where they run in threads: these share one interpreter, more at once would end no sooner."""
 
@@ -88,7 +87,8 @@ class Application:
         self._lessons = ThreadPoolExecutor(1, thread_name_prefix="nodewise-lessons")
         self._waiting_ahead: set[str] = set()
         self._writer = StoreWriter(store)
-        self._reader = ProfileReader(store)
+        space = CacheSpace(settings.cache_bytes)
+        self._reader = ProfileReader(store, space)
         self._profiles = Profiles(store, self._writer, self._reader, self._limits, self._reads, self._committed)
         self._compute = ComputePool(ProcessHand if processes else ThreadHand, processes or THREAD_HANDS)
         self._house = House(
@@ -99,7 +99,7 @@ class Application:
             work=self._work,
             simulations=self._simulations,
             reads=self._reads,
-            kept=Kept.of(MODELS_KEPT),
+            kept=Kept.of(space),
             ahead=self._soon,
         )
         stable = rooms_of(self._house, plugged, begun_with(plugged.registry))

@@ -18,6 +18,7 @@ from nodewise.estimation.question import AUTO
 from nodewise.evaluation.running_scores import arrived, auto_version, scored
 from nodewise.ports.cache import LruCache
 from nodewise.profiles.ledger import UnscoredCommit
+from nodewise.profiles.reader import profile_bytes
 from nodewise.profiles.store import ProfileStore
 
 __all__ = ["Scoring"]
@@ -37,8 +38,8 @@ LOOK_S: Final = 30.0
 """Seconds between looks for commits of other processes that nobody scored."""
 OTHERS_S: Final = 0.2
 """Seconds between looks at what other processes have scored, for those who wait until all is."""
-KEPT_ROWS: Final = 1 << 18
-"""Rows of profiles that are kept to read only what came after them: the next commit to the same job is often near."""
+KEPT_BYTES: Final = 16 << 20
+"""Of profiles that are kept to read only what came after them: the next commit to the same job is often near."""
 
 
 class Scoring:
@@ -67,7 +68,7 @@ class Scoring:
         self._answers = answers
         self._store = store
         self._estimator_s, self._lease_s, self._look_s = estimator_s, lease_s, look_s
-        self._profiles: LruCache[str, Profile] = LruCache(KEPT_ROWS)
+        self._profiles: LruCache[str, Profile] = LruCache(KEPT_BYTES)
         self._stuck: dict[str, Future[ScoreSums]] = {}
         self._woken = threading.Event()
         self._stopped: Future[None] = Future()
@@ -176,7 +177,7 @@ class Scoring:
         """The profile at a revision; what is known of it is not read again."""
         profile = self._store.load(commit.profile_id, known, revision)
         if profile is not known:
-            self._profiles.put(profile.uid, profile, len(profile.observations) + len(profile.phase_timings) + 1)
+            self._profiles.put(profile.uid, profile, profile_bytes(profile))
         return profile
 
     def _asked(

@@ -12,6 +12,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from nodewise.estimation.weights import CACHE_BYTES
 from nodewise.hosting.processes.limits import HostLimits
 from nodewise.ports.limits import Limits
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
@@ -40,10 +41,15 @@ class LimitSettings(BaseModel):
     max_nodes: int = Field(Limits().max_nodes, ge=1, le=1 << 20)
     max_workers: int = Field(Limits().max_workers, ge=1, le=1 << 20)
     simulated_steps_per_call: int = Field(Limits().simulated_steps_per_call, ge=1)
+    simulated_cycles_per_question: int = Field(Limits().simulated_cycles_per_question, ge=1)
     trace_unpacked_bytes: int = Field(Limits().trace_unpacked_bytes, ge=1)
     simulated_jobs_per_call: int = Field(Limits().simulated_jobs_per_call, ge=1)
     simulation_rows_per_call: int = Field(Limits().simulation_rows_per_call, ge=1)
     simulation_repetitions_per_call: int = Field(Limits().simulation_repetitions_per_call, ge=1)
+    cluster_pools_per_call: int = Field(Limits().cluster_pools_per_call, ge=1)
+    cluster_nodes_per_call: int = Field(Limits().cluster_nodes_per_call, ge=1)
+    cluster_devices_per_call: int = Field(Limits().cluster_devices_per_call, ge=1)
+    devices_per_node: int = Field(Limits().devices_per_node, ge=1)
     entries_per_list: int = Field(Limits().entries_per_list, ge=1)
     parts_per_call: int = Field(Limits().parts_per_call, ge=1)
     bytes_in_flight: int = Field(Limits().bytes_in_flight, ge=1024)
@@ -153,6 +159,12 @@ class Settings(BaseSettings):
         le=256,
         description="processes of each worker for long calls, about 160 MB each once there was one; 0 = threads of the "
         "worker itself; unset = half as many as cores, at least 1",
+    )
+    cache_bytes: int = Field(
+        CACHE_BYTES,
+        ge=16 << 20,
+        description="what each worker keeps of profiles, models, answers and replies, about 30 kB for each job that is "
+        "asked about; a process for long calls keeps a quarter of it",
     )
     threads: int = Field(4, ge=1, le=256, description="threads for what may block")
     warm_spare: bool = Field(

@@ -12,6 +12,7 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.hosting.processes.host import Listing
 from nodewise.hosting.registry import Hosting, Registry, load_registry
 from nodewise.plugin import Catalogue
+from nodewise.ports.cache import CacheSpace
 from nodewise.profiles.reading import TraceLoader
 from nodewise.profiles.traces import TraceStore
 from nodewise.rpc.long_call import Workshop
@@ -21,8 +22,8 @@ from nodewise.runtime.settings import Settings, SettingsError
 
 __all__ = ["Opening", "catalogue_of", "registry_of", "workshop_of"]
 
-MODELS_KEPT = 256
-"""Fitted models that a process of the pool keeps: each piece of work there takes long beside a fit."""
+POOL_SHARE = 4
+"""A process of the pool has this part of a worker's room for caches: work there takes long beside a fit."""
 
 
 def registry_of(
@@ -75,6 +76,7 @@ def workshop_of(
         registry,
         catalogue=catalogue,
         max_workers=limits.max_workers,
+        most_cycles=limits.simulated_cycles_per_question,
         traces=loader.traces_of,
         fallbacks=settings.fallback_estimators,
         **more,
@@ -113,4 +115,5 @@ class Opening:
         configure_logging(settings.log_level)
         store = TraceStore(self.traces, artefact_bytes=settings.trace_artefact_bytes)
         registry = registry_of(settings, self.listings, self.folders)
-        return workshop_of(settings, registry, catalogue_of(settings), store, capacity=MODELS_KEPT)
+        space = CacheSpace(settings.cache_bytes // POOL_SHARE)
+        return workshop_of(settings, registry, catalogue_of(settings), store, space=space)

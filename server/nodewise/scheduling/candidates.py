@@ -7,6 +7,7 @@ that whatever is cached by it downstream is found again.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -52,6 +53,7 @@ class Candidates:
             for index, pool in enumerate(state.pools)
         ]
         self._steps = [pool.step for pool in state.pools]
+        self._uneven = {index for index, pool in enumerate(state.pools) if _is_uneven(pool.available_devices)}
         self._wide: dict[tuple[object, ...], CandidateRows] = {}
         self._settled: dict[int, tuple[Configurations, _Settings]] = {}
 
@@ -77,6 +79,20 @@ class Candidates:
         total = self._pools[pool][4]
         return min(total, self._quotas.get(job.queue, total)) - job.server_devices
 
+    def placed_nodes(self, jobs: Sequence[JobState]) -> int:
+        """Nodes that the jobs' distinct candidates in uneven pools are spread over, together."""
+        found = {
+            (pool, job.allowed_devices, self._room(job, pool))
+            for job in jobs
+            for pool in job.allowed_pools
+            if pool in self._uneven
+        }
+        total = 0
+        for pool, allowed, room in found:
+            counts = np.asarray(allowed[: bisect_right(allowed, room)], dtype=np.int64)
+            total += int(_packed_nodes(np.frombuffer(self._pools[pool][2], dtype=np.int64), counts).sum())
+        return total
+
     def rows(self, job: JobState, settings: Configurations | None) -> CandidateRows:
         """Every allowed (pool, devices) that fits the empty cluster and the queue's quota, servers included."""
         parts = tuple(
@@ -98,8 +114,9 @@ def check_rows(
     questions: tuple[JobQuestion, ...],
     order: tuple[int, ...],
     most: int,
+    most_placed_nodes: int,
 ) -> None:
-    """Refuse a question that asks for more rows than a call may.
+    """Refuse a question that asks for more rows than a call may, or for rows that are spread over more nodes.
 
     Raises
     ------
@@ -108,6 +125,13 @@ def check_rows(
     """
     counts = [candidates.count(job) for job in state.jobs]
     if sum(counts) <= most:
+        placed = candidates.placed_nodes(state.jobs)
+        if placed > most_placed_nodes:
+            text = (
+                f"hold nodes of different sizes, on which the jobs' counts are spread over {placed:,} nodes, of "
+                f"at most {most_placed_nodes:,}: state fewer allowed_devices, or a pool for each size of node"
+            )
+            raise NodewiseError.invalid([Violation("cluster.pools", text)], Reason.LIMIT_EXCEEDED)
         return
     widest = order[counts.index(max(counts))]
     name = "allowed_devices" if questions[widest].allowed_devices else "max_devices"
@@ -181,11 +205,19 @@ def _packed_nodes(available: Ints, counts: Ints) -> Ints:
     return np.searchsorted(held, counts, side="left") + 1
 
 
+def _is_uneven(available: Ints) -> bool:
+    """Whether nodes that have devices have different numbers of them."""
+    return len(np.unique(available[available > 0])) > 1
+
+
 def _placements(available: Ints, counts: Ints) -> list[tuple[int, ...]] | None:
     """Workers per node, full nodes first, where nodes are uneven and "packed" would not say it; else None."""
-    if len(np.unique(available[available > 0])) <= 1:
+    if not _is_uneven(available):
         return None
-    sizes = np.sort(available)[::-1]
-    before = np.cumsum(sizes) - sizes
-    workers = np.clip(counts[:, np.newaxis] - before, 0, sizes)
-    return [tuple(row[row > 0].tolist()) for row in workers]
+    sizes = np.sort(available[available > 0])[::-1]
+    listed, held = sizes.tolist(), np.cumsum(sizes)
+    full = np.searchsorted(held, counts, side="right")
+    left = counts - np.concatenate(([0], held))[full]
+    # Row by row: a table of counts by nodes would take gigabytes where both are many.
+    pairs = zip(full.tolist(), left.tolist(), strict=True)
+    return [(*listed[:nodes], rest) if rest else tuple(listed[:nodes]) for nodes, rest in pairs]

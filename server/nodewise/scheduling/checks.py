@@ -41,17 +41,18 @@ def checked(
     NodewiseError
         LIMIT_EXCEEDED, INVALID_FIELD or CONTRADICTORY_FACTS, in this order, naming the fields.
     """
-    _check_limits(question, limits or ScheduleLimits())
+    limits = limits or ScheduleLimits()
+    _check_limits(question, limits)
     found = Findings()
     _check_cluster(question, found)
     values = found.parameters(question.parameters, parameters, "policy_parameters[{!r}]")
     quotas = _quotas(question, found)
     if not found.clean:  # jobs are only read against a cluster that makes sense
         found.finish()
-    reader = JobReader(question, found)
+    reader = JobReader(question, found, limits.candidate_rows)
     jobs = [reader.read(place, job) for place, job in enumerate(question.jobs)]
     jobs = held_pairs(jobs, found)
-    table = pairs_table(question, found, (limits or ScheduleLimits()).sharing_jobs)
+    table = pairs_table(question, found, limits.sharing_jobs)
     found.finish()
     order = sorted(range(len(jobs)), key=lambda place: (jobs[place].submit_time_s, jobs[place].job_id))
     state = ClusterState(
@@ -72,11 +73,23 @@ def _check_limits(question: ScheduleQuestion, limits: ScheduleLimits) -> None:
         ("jobs", "jobs", len(question.jobs), limits.jobs),
         ("cluster.pools", "pools", len(question.pools), limits.pools),
         ("cluster.pools", "nodes", nodes, limits.nodes),
+        ("cluster.pools", "devices", sum(pool.total_devices for pool in question.pools), limits.devices),
     )
     for path, what, number, most in counted:
         if number > most:
             violation = Violation(path, f"may hold {most:,} {what} per call, found {number:,}: split the cluster")
             raise NodewiseError.invalid([violation], Reason.LIMIT_EXCEEDED)
+    most = limits.devices_per_node
+    for index, pool in enumerate(question.pools):
+        path = f"cluster.pools[{index}]"
+        node = int(pool.available_devices.argmax()) if len(pool.available_devices) else 0
+        for field, devices in (
+            (f"{path}.available_devices[{node}]", int(pool.available_devices.max(initial=0))),
+            (f"{path}.devices_per_node", pool.devices_per_node),
+        ):
+            if devices > most:
+                text = f"may be {most:,} devices of one node, found {devices:,}: list each machine as a node"
+                raise NodewiseError.invalid([Violation(field, text)], Reason.LIMIT_EXCEEDED)
 
 
 def _check_cluster(question: ScheduleQuestion, found: Findings) -> None:

@@ -79,7 +79,7 @@ def gathered(
     """
     state = known.state
     candidates_of = Candidates(state)
-    check_rows(candidates_of, state, question.jobs, known.order, limits.candidate_rows)
+    check_rows(candidates_of, state, question.jobs, known.order, limits.candidate_rows, limits.placed_nodes)
     answers: dict[tuple[object, ...], _JobRows | Refusal] = {}
     found: list[_JobRows | Refusal | None] = []
     complete = True

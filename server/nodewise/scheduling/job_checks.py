@@ -6,6 +6,7 @@ import math
 from operator import attrgetter
 from typing import Final
 
+from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.schedule import CurrentAllocation, JobState
 from nodewise.scheduling.findings import Findings
 from nodewise.scheduling.request import JobQuestion, ScheduleQuestion
@@ -27,9 +28,15 @@ LEAST_WEIGHT: Final = 1e-9
 
 
 class JobReader:
-    """Reads one job after the other against the same cluster."""
+    """Reads one job after the other against the same cluster.
 
-    def __init__(self, question: ScheduleQuestion, found: Findings) -> None:
+    Parameters
+    ----------
+    most_counts : int
+        Numbers of devices that jobs which state none may list together; those of the same bounds are listed once.
+    """
+
+    def __init__(self, question: ScheduleQuestion, found: Findings, most_counts: int) -> None:
         self._found = found
         self._pools = question.pools
         self._pool_index = {pool.name: index for index, pool in enumerate(question.pools)}
@@ -42,6 +49,7 @@ class JobReader:
         self._beside = {name: other for one, two in said if two for name, other in ((one, two), (two, one))}
         self._ids: dict[str, int] = {}
         self._ranges: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._most_counts = self._counts_left = most_counts
 
     def read(self, place: int, job: JobQuestion) -> JobState:
         """The job's state; what is wrong is collected."""
@@ -101,16 +109,30 @@ class JobReader:
             largest = allowed[-1]
         else:
             here = max((self._sizes[pool] for pool in pools), default=0)
-            allowed = self._range(least, min(most, here) if most else here)
+            allowed = self._range(least, min(most, here) if most else here, f"{path}.max_devices")
             largest = most or max(here, least)
         requested = job.requested_devices or (allowed[0] if allowed else least)
         if job.requested_devices and not least <= requested <= largest and (job.allowed_devices or most):
             found.contradicts(f"{path}.requested_devices", f"is {requested}, not within {least} to {largest}")
         return allowed, requested
 
-    def _range(self, least: int, most: int) -> tuple[int, ...]:
-        """Shared by all jobs of the same bounds; empty when the least is more than any pool has."""
+    def _range(self, least: int, most: int, path: str) -> tuple[int, ...]:
+        """Shared by all jobs of the same bounds; empty when the least is more than any pool has.
+
+        Raises
+        ------
+        NodewiseError
+            LIMIT_EXCEEDED: counted before they are listed, since a cluster of many devices has as many counts.
+        """
         if (least, most) not in self._ranges:
+            counts = max(most - least + 1, 0)
+            self._counts_left -= counts
+            if self._counts_left < 0:
+                text = (
+                    f"allows {counts:,} counts, and jobs that state no allowed_devices may list {self._most_counts:,} "
+                    "together: state allowed_devices or a smaller max_devices"
+                )
+                raise NodewiseError.invalid([Violation(path, text)], Reason.LIMIT_EXCEEDED)
             self._ranges[least, most] = tuple(range(least, most + 1))
         return self._ranges[least, most]
 

@@ -114,17 +114,26 @@ class ScheduleLimits:
 
     Attributes
     ----------
-    jobs, pools, nodes : int
-        Jobs; pools; nodes of all pools together.
+    jobs, pools, nodes, devices : int
+        Jobs; pools; nodes, and devices, of all pools together.
+    devices_per_node : int
+        Devices on one node.
     sharing_jobs : int
         Jobs that pairs name: tables of that many squared.
     candidate_rows : int
         Configurations to predict for all jobs together: 512 jobs on each of 384 counts stay below it, and the columns
-        of that many rows take about 50 MB.
+        of that many rows take about 50 MB. Jobs that state no counts list those from ``min_devices`` to
+        ``max_devices``: together they list no more either.
+    placed_nodes : int
+        Nodes that candidates are spread over, of all distinct ones together, where nodes of a pool are uneven: each
+        takes 16 bytes.
     """
 
     jobs: int = 4_096
     pools: int = 256
     nodes: int = 65_536
+    devices: int = 524_288
+    devices_per_node: int = 4_096
     sharing_jobs: int = 1_024
     candidate_rows: int = 262_144
+    placed_nodes: int = 8_388_608

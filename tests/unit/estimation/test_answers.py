@@ -23,6 +23,7 @@ from nodewise.estimation.suggestion.search import Wish
 from nodewise.estimation.suggestion.suggest import suggest
 from nodewise.hosting.registry import Loaded, Registry
 from nodewise.plugin import Assessment, Catalogue, Prior
+from nodewise.ports.cache import CacheSpace
 
 ROWS = asked(1, 2, 4)
 
@@ -433,7 +434,11 @@ def test_a_choice_by_name_does_not_leak_into_an_automatic_one() -> None:
 
 def test_the_least_recently_used_model_is_forgotten() -> None:
     fake = Fake()
-    engine = Answers(registry_of({"one": fake}), capacity=2)
+    two = Answers(registry_of({"one": fake}))
+    for digest in ("a", "b"):
+        answer(two, profile=profile_of(digest))
+    fake.fitted = 0
+    engine = Answers(registry_of({"one": fake}), space=CacheSpace(two.space.weight))
     for digest in ("a", "b", "c", "c", "b"):
         answer(engine, profile=profile_of(digest))
     assert fake.fitted == 3
@@ -687,7 +692,7 @@ def test_a_model_is_built_on_a_name() -> None:
 
 def test_threads_share_an_engine() -> None:
     gate = threading.Barrier(8)
-    engine = Answers(registry_of({"one": Fake(), "two": Fake(strength=0.9)}), capacity=16)
+    engine = Answers(registry_of({"one": Fake(), "two": Fake(strength=0.9)}), space=CacheSpace(200_000))
 
     def ask(number: int) -> list[float]:
         gate.wait()

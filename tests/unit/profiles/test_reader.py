@@ -9,7 +9,8 @@ from profile_batches import batch, speeds
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
-from nodewise.profiles.reader import ProfileReader
+from nodewise.ports.cache import CacheSpace
+from nodewise.profiles.reader import ProfileReader, profile_bytes
 from nodewise.profiles.sqlite_store import SqliteProfileStore
 from nodewise.profiles.store import Evidence
 
@@ -32,6 +33,13 @@ def store() -> CountingStore:
     for name in "abc":
         store.append(name, "s", [batch(1, 1.0, 2.0, commit=True)])
     return store
+
+
+def two_of(store: CountingStore) -> CacheSpace:
+    """Room for two of the store's profiles."""
+    room = CacheSpace(2 * profile_bytes(store.load("a")))
+    store.loaded.clear()
+    return room
 
 
 def test_loads_once_while_nothing_changes(store: CountingStore) -> None:
@@ -60,26 +68,21 @@ def test_sees_every_change_and_keeps_what_did_not(store: CountingStore) -> None:
 
 
 def test_keeps_the_profiles_used_last(store: CountingStore) -> None:
-    reader = ProfileReader(store, most_profiles=2)
+    reader = ProfileReader(store, two_of(store))
     for name in ("a", "b", "a", "c", "a", "b"):
         reader.get(name)
     assert store.loaded == ["a", "b", "c", "b"]
 
 
-def test_keeps_no_more_rows_than_it_may_but_always_the_last(store: CountingStore) -> None:
-    reader = ProfileReader(store, most_rows=4)
-    for name in ("a", "b", "a", "c", "a", "b"):
-        reader.get(name)
-    assert store.loaded == ["a", "b", "c", "b"]
-    small = ProfileReader(store, most_rows=1)
-    store.loaded.clear()
+def test_always_keeps_the_last(store: CountingStore) -> None:
+    small = ProfileReader(store, CacheSpace(1))
     for name in ("a", "a", "b", "a"):
         small.get(name)
     assert store.loaded == ["a", "b", "a"]
 
 
 def test_threads_share_a_reader(store: CountingStore) -> None:
-    reader = ProfileReader(store, most_profiles=2)
+    reader = ProfileReader(store, two_of(store))
 
     def read(worker: int) -> None:
         for turn in range(300):
@@ -95,7 +98,7 @@ def test_threads_share_a_reader(store: CountingStore) -> None:
 
 
 def test_tells_what_it_has_without_reading(store: CountingStore) -> None:
-    reader = ProfileReader(store, most_profiles=2)
+    reader = ProfileReader(store, two_of(store))
     assert reader.cached("a") is None
     a = reader.get("a")
     reader.get("b")

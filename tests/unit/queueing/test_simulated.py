@@ -170,10 +170,12 @@ def test_throughputs_alone_cannot_be_simulated() -> None:
     assert answer.refusals[0].refusal.missing_fields == ("phase_timings",)
 
 
-def test_a_simulation_without_time_left_is_not_begun() -> None:
+def test_a_simulation_without_time_left_is_not_begun_and_one_that_runs_ends() -> None:
     asked = rows([2, 4, 6])
-    assert simulated(JOB, asked, budget=Clock(looks=3)).answered.all()
-    for looks in (0, 2):
+    assert simulated(JOB, asked, budget=Clock(looks=100)).answered.all()
+    # Before each row, and every few milliseconds within it.
+    assert simulated(JOB, rows([2]), budget=Clock(looks=100)).answered.all()
+    for looks in (0, 1, 4):
         with pytest.raises(NodewiseError) as caught:
             simulated(JOB, asked, budget=Clock(looks))
         assert caught.value.reason == Reason.DEADLINE_EXCEEDED

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +13,7 @@ from schedules import POLICIES, pool, profile
 
 from nodewise.domain.columns import as_ints
 from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.schedule import NodePool
 from nodewise.scheduling.checks import checked
 from nodewise.scheduling.request import HeldDevices, JobQuestion, QueueQuota, ScheduleLimits, ScheduleQuestion
 
@@ -177,12 +180,33 @@ def test_job_ids_are_unique() -> None:
         (ScheduleLimits(jobs=1), "jobs", "may hold 1 jobs per call, found 2"),
         (ScheduleLimits(pools=1), "cluster.pools", "may hold 1 pools per call, found 2"),
         (ScheduleLimits(nodes=2), "cluster.pools", "may hold 2 nodes per call, found 3"),
+        (ScheduleLimits(devices=9), "cluster.pools", "may hold 9 devices per call, found 10"),
+        (ScheduleLimits(devices_per_node=3), "cluster.pools[0].available_devices[0]", "of one node, found 4"),
+        (ScheduleLimits(candidate_rows=7), "jobs[0].max_devices", "allows 8 counts"),
     ],
 )
 def test_caps(limits: ScheduleLimits, path: str, words: str) -> None:
     reason, field, text = refused(question(asked("a"), asked("b")), limits)
     assert (reason, field) == (Reason.LIMIT_EXCEEDED, path)
     assert words in text
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        replace(pool("p", 1), available_devices=as_ints([2**31 - 1])),
+        replace(pool("p", 4), devices_per_node=4, available_devices=as_ints([4] * 10), max_nodes=11),
+    ],
+)
+def test_a_few_bytes_that_name_many_devices_take_no_memory(large: NodePool) -> None:
+    least = tuple(asked(f"{index}", min_devices=index + 1) for index in range(100))
+    tracemalloc.start()
+    try:
+        with suppress(NodewiseError):
+            checked(question(*least, pools=(large,)), FIFO)
+        assert tracemalloc.get_traced_memory()[1] < 10e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_everything_that_is_wrong_is_said_at_once_up_to_a_cap() -> None:

@@ -171,6 +171,19 @@ def test_too_many_rows_name_the_widest_job() -> None:
         gather(jobs[2:], Tables({"t": V100}), limits=ScheduleLimits(candidate_rows=1))
 
 
+def test_uneven_nodes_are_counted_before_rows_are_spread_over_them() -> None:
+    uneven = (pool("p", 4, 2, 0, 1),)
+    found = gather([asked("a")], tables := Tables({"t": V100}), uneven)
+    placement = tables.asked[0].configurations.placement
+    assert placement is not None
+    assert [placement.row(row) for row in range(7)] == [(1,), (2,), (3,), (4,), (4, 1), (4, 2), (4, 2, 1)]
+    assert found.curves.nodes.tolist() == [1, 1, 1, 1, 2, 2, 3]
+    # Jobs with the same counts share their rows.
+    gather([asked("a"), asked("b")], Tables({"t": V100}), uneven, limits=ScheduleLimits(placed_nodes=11))
+    with pytest.raises(NodewiseError, match=r"cluster\.pools: hold nodes of different sizes.*over 11 nodes"):
+        gather([asked("a")], Tables({"t": V100}), uneven, limits=ScheduleLimits(placed_nodes=10))
+
+
 def test_wide_jobs_are_not_kept_between_calls_but_shared_within_one() -> None:
     table = [float(count) for count in range(1, 5001)]
     predict = Tables({"t": {"V100": table}, "u": {"V100": table}})

@@ -17,6 +17,7 @@ from nodewise.estimation.answer.assembly import assembled
 from nodewise.estimation.answer.goodput import Candidates, candidates_of
 from nodewise.estimation.answer.kept import Kept
 from nodewise.estimation.answer.prediction import predicted
+from nodewise.estimation.answer.simulations import check_simulated
 from nodewise.estimation.choice.chooser import Chooser
 from nodewise.estimation.estimators.estimators import Estimators
 from nodewise.estimation.fit.fitted import Fitted, with_digest
@@ -26,9 +27,18 @@ from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.lessons.trials import Predict
 from nodewise.estimation.question import Answer, Basis, Freshness, Question
 from nodewise.estimation.resolution import MAX_WORKERS, Resolution
+from nodewise.estimation.weights import (
+    BASIS_BYTES,
+    CACHE_BYTES,
+    ENTRY_BYTES,
+    answer_bytes,
+    part_of_predictions,
+    part_of_profile,
+    part_of_rows,
+)
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue, Prior
-from nodewise.ports.cache import KEPT_ROWS, LruCache
+from nodewise.ports.cache import CacheSpace, LruCache
 from nodewise.ports.clock import Clock, SystemClock
 
 __all__ = ["Answers", "Prepared"]
@@ -74,10 +84,13 @@ class Answers:
         What was learned; empty = nothing.
     calibrations : mapping of estimator to Calibration
         How far off estimators were where it was tried; empty = nowhere.
-    capacity : int
-        Fitted models and profiles' defaults that are kept, least recently used dropped first.
+    space : CacheSpace or None
+        Bytes of all that is kept, shared with whoever else keeps something of the same jobs; None = one of its own, of
+        CACHE_BYTES. What was used least recently goes first, a model once nothing that is kept was made with it.
     max_workers : int
         Largest number of workers that is asked of a model, stated or resolved from nodes.
+    most_cycles : int or None
+        Single workers' cycles that the simulations of one question count, all rows together; None = without bound.
     traces : callable
         Reads the traces that a profile names. Absent = none can be read here.
     ahead : callable or None
@@ -97,8 +110,9 @@ class Answers:
         catalogue: Catalogue | None = None,
         priors: Mapping[str, Prior] | None = None,
         calibrations: Mapping[str, Calibration] | None = None,
-        capacity: int = 8192,
+        space: CacheSpace | None = None,
         max_workers: int = MAX_WORKERS,
+        most_cycles: int | None = None,
         clock: Clock | None = None,
         traces: Callable[[Profile], Sequence[Trace]] | None = None,
         ahead: Callable[[Callable[[], None]], None] | None = None,
@@ -107,28 +121,30 @@ class Answers:
         generation: str = "",
         track: str = "",
     ) -> None:
-        kept = kept or Kept.of(capacity)
-        self.estimators = Estimators(registry, catalogue or Catalogue(), kept.built_on)
+        kept = kept or Kept.of(space or CacheSpace(CACHE_BYTES))
+        self.space = space = kept.space
+        self.estimators = Estimators(registry, catalogue or Catalogue(), space, kept.built_on)
         self._generation, self._track = generation or registry.generation, track
-        self._resolution = Resolution(max_workers, capacity)
+        self._most_cycles = most_cycles
+        self._resolution = Resolution(max_workers, space)
         self._models = Models(
             self.estimators,
             self._resolution,
-            capacity=capacity,
+            space=space,
             kept=kept.models,
             clock=clock or SystemClock(),
             traces=traces,
         )
         self._alone = Alone(self.estimators, self._models, self._resolution)
-        self._chooser = Chooser(self.estimators, self._alone.asking, fallbacks, kept.trials)
+        self._chooser = Chooser(self.estimators, space, self._alone.asking, fallbacks, kept.trials)
         self._lessons = Lessons(dict(priors or {}), dict(calibrations or {}))
-        self._ready: LruCache[tuple[object, ...], tuple[Configurations, Fitted, Basis]] = LruCache(capacity)
-        self._predictions: LruCache[tuple[object, ...], Predictions] = LruCache(KEPT_ROWS)
-        self._answers: LruCache[tuple[object, ...], Answer] = LruCache(KEPT_ROWS)
-        self._candidates: LruCache[tuple[object, ...], Candidates] = LruCache(KEPT_ROWS)
-        self._bases: LruCache[tuple[object, ...], Basis] = LruCache(capacity)
-        self._newest: LruCache[str, Profile] = LruCache(capacity)
-        self._stale: LruCache[Fitted, Fitted] = LruCache(capacity)
+        self._ready: LruCache[tuple[object, ...], tuple[Configurations, Fitted, Basis]] = LruCache(space)
+        self._predictions: LruCache[tuple[object, ...], Predictions] = LruCache(space)
+        self._answers: LruCache[tuple[object, ...], Answer] = LruCache(space)
+        self._candidates: LruCache[tuple[object, ...], Candidates] = LruCache(space)
+        self._bases: LruCache[tuple[object, ...], Basis] = LruCache(space)
+        self._newest: LruCache[str, Profile] = LruCache(space)
+        self._stale: LruCache[Fitted, Fitted] = LruCache(space)
         self._ahead = ahead
         self._begun: set[tuple[object, ...]] = set()
         self._beginning = threading.Lock()
@@ -202,7 +218,12 @@ class Answers:
             prepared = self.prepared(replace(question, profile=older))
             current = prepared.fitted
             # The same model, of which answers say that there is newer evidence.
-            fitted = self._stale.kept(current, lambda: replace(current, basis=replace(current.basis, stale=True)))
+            fitted = self._stale.kept(
+                current,
+                lambda: replace(current, basis=replace(current.basis, stale=True)),
+                lambda _: BASIS_BYTES + ENTRY_BYTES,
+                current.held,
+            )
             return replace(prepared, fitted=fitted, basis=self._basis(question, fitted))
         try:
             configurations, fitted, settled = self._fitted(question)
@@ -212,7 +233,8 @@ class Answers:
         basis = self._basis(question, fitted)
         simulated = question.terms.options.fidelity == Fidelity.SIMULATE
         if question.profile.digest and not simulated and settled and _is_small(configurations):
-            self._ready.put(key, (configurations, fitted, basis))
+            parts = {id(each): part_of_rows(each) for each in (question.configurations, configurations)}
+            self._ready.put(key, (configurations, fitted, basis), ENTRY_BYTES, (*fitted.held, *parts.values()))
         return Prepared(question, configurations, fitted, basis)
 
     def complete(self, prepared: Prepared) -> Answer:
@@ -224,13 +246,15 @@ class Answers:
         if known is None:
             question, configurations, fitted = prepared.question, prepared.configurations, prepared.fitted
             # A model is pure: another objective or coverage needs no other predictions.
-            predictions = self._predictions.kept(
-                (fitted, configurations, question.terms.options),
-                lambda: predicted(self.estimators, fitted, configurations, question),
-                len,
-            )
+            among = (fitted, configurations, question.terms.options)
+            predictions = self._predictions.get(among)
+            held = (*fitted.held, part_of_rows(configurations))
+            if predictions is None:
+                predictions = predicted(self.estimators, fitted, configurations, question)
+                self._predictions.put(among, predictions, ENTRY_BYTES, (*held, part_of_predictions(predictions)))
             known = self._assembled(prepared, predictions)
-            self._answers.put(key, known, len(configurations) or 1)
+            weight = ENTRY_BYTES + answer_bytes(len(configurations))
+            self._answers.put(key, known, weight, (*held, part_of_predictions(known.predictions)))
         return known
 
     def fit_ahead(self, profile: Profile) -> None:
@@ -267,6 +291,24 @@ class Answers:
         self._lessons = Lessons(dict(priors), dict(calibrations))
         # Models and choices are kept under what they were learned from; what points at them without saying so must go.
         self._ready.clear()
+        self._chooser.forget()
+
+    def forget(self) -> None:
+        """Let go of what is kept for these answers alone, in a room that others go on sharing."""
+        for cache in (
+            self._ready,
+            self._predictions,
+            self._answers,
+            self._candidates,
+            self._bases,
+            self._newest,
+            self._stale,
+        ):
+            cache.clear()
+        self._chooser.forget()
+        self._models.forget()
+        self._resolution.forget()
+        self.estimators.forget()
 
     def home(self, question: Question) -> str:
         """The distribution in whose process a question is answered; "" = here, or not in one alone."""
@@ -285,6 +327,8 @@ class Answers:
     def _fitted(self, question: Question) -> tuple[Configurations, Fitted, bool]:
         """The rows as resolved, the model that answers, and whether the same would be chosen again."""
         configurations = self._rows(question)
+        if question.terms.options.fidelity == Fidelity.SIMULATE and self._most_cycles is not None:
+            check_simulated(configurations, question.terms.options, self._most_cycles)
         lessons = self._lessons
         choice = self._chooser.choose(question, configurations, lessons, may_try=True)
         assert choice is not None
@@ -293,7 +337,7 @@ class Answers:
         if profile.profile_id:
             before = self._newest.get(profile.profile_id)
             if before is None or before.uid != profile.uid or before.revision < profile.revision:
-                self._newest.put(profile.profile_id, profile)
+                self._newest.put(profile.profile_id, profile, ENTRY_BYTES, (part_of_profile(profile),))
         return configurations, fitted, choice.settled
 
     def _rows(self, question: Question) -> Configurations:
@@ -307,7 +351,13 @@ class Answers:
         if bounds is None:
             return None
         key = (configurations, bounds)
-        return self._candidates.kept(key, lambda: candidates_of(configurations, bounds), lambda each: len(each.row_of))
+        found = self._candidates.get(key)
+        if found is None:
+            found = candidates_of(configurations, bounds)
+            self._candidates.put(
+                key, found, ENTRY_BYTES, (part_of_rows(configurations), part_of_rows(found.configurations))
+            )
+        return found
 
     def _assembled(self, prepared: Prepared, predictions: Predictions) -> Answer:
         """The answer, of each row at the batch of best goodput."""
@@ -330,7 +380,7 @@ class Answers:
         def stated() -> Basis:
             return replace(with_digest(fitted, key[1:]), generation=self._generation, track=self._track)
 
-        return self._bases.kept(key, stated)
+        return self._bases.kept(key, stated, lambda _: BASIS_BYTES + ENTRY_BYTES, fitted.held)
 
     def _at_hand(self, question: Question, configurations: Configurations) -> bool:
         """Whether nothing would have to be tried or fitted."""

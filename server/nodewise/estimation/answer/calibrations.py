@@ -9,18 +9,19 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.lessons.calibration import Calibration, calibrated
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue, Prior
+from nodewise.ports.cache import CacheSpace
 
 __all__ = ["calibrations_of"]
 
-MODELS_KEPT = 16
-"""Models that are kept while estimators are tried: each is asked once."""
+KEPT_BYTES = 1 << 20
+"""What is kept while estimators are tried: each is asked once."""
 
 
 def calibrations_of(
     registry: Registry, profiles: Sequence[Profile], *, catalogue: Catalogue, priors: Mapping[str, Prior]
 ) -> dict[str, Calibration]:
     """Try every estimator on every profile that allows it; those that nothing was tried on are left out."""
-    answers = Answers(registry, catalogue=catalogue, priors=priors, capacity=MODELS_KEPT)
+    answers = Answers(registry, catalogue=catalogue, priors=priors, space=CacheSpace(KEPT_BYTES))
     found = {}
     for name in registry.predicting:
         calibration = calibrated(profiles, answers.alone(name))

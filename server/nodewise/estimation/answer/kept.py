@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, field
 
-from nodewise.estimation.choice.chooser import KEPT_TRIALS
 from nodewise.estimation.fit.fitted import Fitted, ModelKey
 from nodewise.estimation.lessons.trials import Trial
-from nodewise.ports.cache import LruCache
+from nodewise.ports.cache import CacheSpace, LruCache
 
 __all__ = ["Kept"]
 
@@ -17,17 +16,18 @@ __all__ = ["Kept"]
 class Kept:
     """Caches that several :class:`Answers` may share, since their keys say whose code made what they hold.
 
-    ``built_on`` as in :class:`Provenance`.
+    ``space`` is the room of them all, and of what each keeps for itself; ``built_on`` as in :class:`Provenance`.
     """
 
+    space: CacheSpace
     models: LruCache[ModelKey, Fitted]
-    trials: LruCache[tuple[object, ...], tuple[Trial, ...]] = field(default_factory=lambda: LruCache(KEPT_TRIALS))
+    trials: LruCache[tuple[object, ...], tuple[Trial, ...]]
     built_on: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, capacity: int) -> Kept:
-        """Empty caches, for so many models."""
-        return cls(LruCache(capacity))
+    def of(cls, space: CacheSpace) -> Kept:
+        """Empty caches, in a room of bytes."""
+        return cls(space, LruCache(space), LruCache(space))
 
     def drop_others(self, origins: Set[str]) -> None:
         """Forget what other code made than that of these origins: nobody will ask for it again."""

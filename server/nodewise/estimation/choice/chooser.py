@@ -14,17 +14,16 @@ from nodewise.estimation.estimators.estimators import Estimators, joint_refusal
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.lessons.trials import Predict, Trial, left_out
 from nodewise.estimation.question import AUTO, Freshness, MixtureShare, Question
+from nodewise.estimation.weights import BASIS_BYTES, ENTRY_BYTES, part_of_rows
 from nodewise.hosting.calls import PluginError, UnavailableError
 from nodewise.plugin import Assessment
-from nodewise.ports.cache import KEPT_ROWS, LruCache
+from nodewise.ports.cache import CacheSpace, LruCache
+from nodewise.ports.footprint import footprint
 
-__all__ = ["KEPT_TRIALS", "Choice", "Chooser"]
+__all__ = ["Choice", "Chooser"]
 
 QUICK: Final = "quick"
 """What an estimator whose fits cost next to nothing lists among its capabilities: it is tried before the others."""
-
-KEPT_TRIALS: Final = 8192
-"""Estimators' trials on one job that are kept, least recently used dropped first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +57,8 @@ class Chooser:
     Parameters
     ----------
     estimators : Estimators
+    space : CacheSpace
+        For what is kept.
     predict : callable
         From an estimator's name and what was learned to a way of asking it alone; what it answers is checked.
     fallbacks : sequence of str
@@ -70,6 +71,7 @@ class Chooser:
     def __init__(
         self,
         estimators: Estimators,
+        space: CacheSpace,
         predict: Callable[[str, Lessons], Predict],
         fallbacks: Sequence[str] = (),
         trials: LruCache[tuple[object, ...], tuple[Trial, ...]] | None = None,
@@ -77,8 +79,12 @@ class Chooser:
         self._fallbacks = fallbacks
         self._estimators = estimators
         self._predict = predict
-        self._choices: LruCache[tuple[object, ...], Choice] = LruCache(KEPT_ROWS)
-        self._trials = LruCache(KEPT_TRIALS) if trials is None else trials
+        self._choices: LruCache[tuple[object, ...], Choice] = LruCache(space)
+        self._trials = LruCache(space) if trials is None else trials
+
+    def forget(self) -> None:
+        """Choices were made with what was learned before, and hold it."""
+        self._choices.clear()
 
     def choose(
         self, question: Question, configurations: Configurations, lessons: Lessons, *, may_try: bool
@@ -114,7 +120,7 @@ class Chooser:
         if known is None:
             known = self._chosen(question, configurations, lessons, may_try=may_try)
             if known is not None and known.settled:
-                self._choices.put(key, known, len(configurations) or 1)
+                self._choices.put(key, known, ENTRY_BYTES + BASIS_BYTES, (part_of_rows(configurations),))
         return known
 
     def _chosen(
@@ -251,7 +257,7 @@ class Chooser:
                     made = (each.tried(predict) for each in held)
                     trials = tuple(trial for trial in made if trial is not None)
                     if profile.digest:
-                        self._trials.put((*about, provenance.of(name)), trials)
+                        self._trials.put((*about, provenance.of(name)), trials, ENTRY_BYTES + footprint(trials))
                 found[name] += trials
         return found
 

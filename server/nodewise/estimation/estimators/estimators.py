@@ -15,11 +15,12 @@ from nodewise.estimation.estimators.check import checked
 from nodewise.estimation.estimators.provenance import Provenance
 from nodewise.estimation.estimators.shown import Shown, shown_to
 from nodewise.estimation.question import AUTO
+from nodewise.estimation.weights import ENTRY_BYTES, part_of_rows
 from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call
 from nodewise.hosting.registry import Loaded, Registry
 from nodewise.hosting.soundness import is_a, is_sound_refusal, is_text
 from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, Model, Query
-from nodewise.ports.cache import KEPT_ROWS, LruCache
+from nodewise.ports.cache import CacheSpace, LruCache
 
 __all__ = ["Estimators", "joint_refusal"]
 
@@ -32,12 +33,18 @@ class Estimators:
     registry : Registry
     catalogue : Catalogue
         What estimators may know of devices and links.
+    space : CacheSpace
+        For what is kept.
     built_on : mapping or None
         As :class:`Provenance` has it: given where other generations of the same estimators answer beside these.
     """
 
     def __init__(
-        self, registry: Registry, catalogue: Catalogue, built_on: dict[str, frozenset[str]] | None = None
+        self,
+        registry: Registry,
+        catalogue: Catalogue,
+        space: CacheSpace,
+        built_on: dict[str, frozenset[str]] | None = None,
     ) -> None:
         self.registry = registry
         self.catalogue = catalogue
@@ -48,7 +55,11 @@ class Estimators:
         for loaded in registry.estimators.values():
             if loaded.breaker is not None:
                 loaded.breaker.listen(self._changed)
-        self._shown: LruCache[tuple[Configurations, frozenset[str], str], Shown] = LruCache(KEPT_ROWS)
+        self._shown: LruCache[tuple[Configurations, frozenset[str], str], Shown] = LruCache(space)
+
+    def forget(self) -> None:
+        """Let go of what is kept."""
+        self._shown.clear()
 
     def is_left_alone(self, name: str) -> bool:
         """Whether an estimator failed so often that it is not asked for a while."""
@@ -85,9 +96,12 @@ class Estimators:
         """The resolved rows of which an estimator takes every stated column into account."""
         columns, precision = self.named(name).record.columns, profile.workload.precision or ""
         key = (configurations, columns, precision)
-        return self._shown.kept(
-            key, lambda: shown_to(columns, configurations, precision), lambda _: len(configurations)
-        )
+        found = self._shown.get(key)
+        if found is None:
+            found = shown_to(columns, configurations, precision)
+            parts = {id(each): part_of_rows(each) for each in (configurations, found.configurations)}
+            self._shown.put(key, found, 2 * ENTRY_BYTES, tuple(parts.values()))
+        return found
 
     def assessed(self, name: str, profile: Profile, configurations: Configurations, options: Options) -> Assessment:
         """What an estimator says of a question; a refusal that it raises is one that it returns.

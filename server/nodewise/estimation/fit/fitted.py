@@ -10,6 +10,7 @@ from nodewise.domain.predictions import Notice
 from nodewise.estimation.lessons.calibration import UNTRIED, Calibration
 from nodewise.estimation.question import AUTO, Basis, MixtureShare
 from nodewise.plugin import Model
+from nodewise.ports.cache import Part
 
 __all__ = ["Fitted", "MixturePart", "ModelKey", "lost_part", "mixture_of", "with_digest"]
 
@@ -19,6 +20,7 @@ class Fitted:
     """A model fitted to a profile, with what its answers rest on and what its spreads are multiplied by.
 
     ``parts`` are those of a mixture, the heaviest first; ``model`` is then the heaviest one's. Empty = one model alone.
+    ``model_bytes`` is about what the model takes.
     """
 
     model: Model
@@ -27,6 +29,14 @@ class Fitted:
     notices: tuple[Notice, ...] = ()
     calibration: Calibration = UNTRIED
     parts: tuple[MixturePart, ...] = ()
+    model_bytes: int = 0
+
+    @property
+    def held(self) -> tuple[Part, ...]:
+        """The models, which whatever is kept of them keeps too."""
+        if self.parts:
+            return tuple(held for part in self.parts for held in part.fitted.held)
+        return ((self.model, self.model_bytes),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

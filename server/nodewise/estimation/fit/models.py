@@ -20,13 +20,18 @@ from nodewise.estimation.fit.flights import Flights, circle, fitting
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.question import Basis, Freshness, Question
 from nodewise.estimation.resolution import Resolution
+from nodewise.estimation.weights import BASIS_BYTES, ENTRY_BYTES, HOSTED_MODEL_BYTES, part_of_profile
 from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, UnavailableError, call, kept_alive
 from nodewise.plugin import Catalogue, Model, Prior
-from nodewise.ports.cache import LruCache
+from nodewise.ports.cache import CacheSpace, LruCache
 from nodewise.ports.clock import Clock
+from nodewise.ports.footprint import footprint
+from nodewise.profiles.reader import profile_bytes
 
 __all__ = ["Models", "evidence_of"]
 
+SIZES_KEPT: Final = 4_096
+"""Kinds of models, by estimator and evidence, of which is known what they take."""
 FAILED_KEPT_S: Final = 60.0
 """How long a fit that failed is not tried again: fits are deterministic, but memory and time may have been short."""
 
@@ -49,8 +54,8 @@ class Models:
     estimators : Estimators
     resolution : Resolution
         Of the configurations that a fit asks other estimators about.
-    capacity : int
-        Statements about models that are kept, least recently used dropped first.
+    space : CacheSpace
+        For what is stated of models.
     kept : LruCache
         Models; other generations of the same estimators may share it.
     traces : callable or None
@@ -62,7 +67,7 @@ class Models:
         estimators: Estimators,
         resolution: Resolution,
         *,
-        capacity: int,
+        space: CacheSpace,
         kept: LruCache[ModelKey, Fitted],
         clock: Clock,
         traces: Callable[[Profile], Sequence[Trace]] | None,
@@ -73,8 +78,14 @@ class Models:
         self._traces = traces
         self._flights = Flights()
         self._kept = kept
-        self._failed: LruCache[ModelKey, tuple[PluginError, float]] = LruCache(capacity)
-        self._stated: LruCache[tuple[object, ...], Fitted] = LruCache(capacity)
+        self._failed: LruCache[ModelKey, tuple[PluginError, float]] = LruCache(space)
+        self._stated: LruCache[tuple[object, ...], Fitted] = LruCache(space)
+        self._sizes: LruCache[tuple[object, ...], int] = LruCache(SIZES_KEPT)
+
+    def forget(self) -> None:
+        """Let go of what is kept here alone."""
+        self._failed.clear()
+        self._stated.clear()
 
     def fitted(self, question: Question, choice: Choice, lessons: Lessons) -> Fitted:
         """The model that answers a question, or the mixture of several; fitted now unless it is kept.
@@ -174,7 +185,12 @@ class Models:
 
     def _known(self, profile: Profile, statement: tuple[object, ...], state: Callable[[], Fitted]) -> Fitted:
         """What was stated before, so that the same is one object; stated now where it was not."""
-        return self._stated.kept(statement, state) if profile.digest else state()
+        known = self._stated.get(statement) if profile.digest else None
+        if known is None:
+            known = state()
+            if profile.digest:
+                self._stated.put(statement, known, BASIS_BYTES + ENTRY_BYTES, known.held)
+        return known
 
     def _key(self, profile: Profile, name: str, seed: int, lessons: Lessons) -> ModelKey:
         version, prior_id = lessons.version(self.estimators.named(name))
@@ -193,7 +209,8 @@ class Models:
             if found is None:
                 found = self._fit(profile, key, lessons)
                 # Only its fit shows on which others a model builds.
-                self._kept.put(replace(key, provenance=self.estimators.provenance.of(key.estimator)), found)
+                stated = replace(key, provenance=self.estimators.provenance.of(key.estimator))
+                self._kept.put(stated, found, BASIS_BYTES + ENTRY_BYTES, found.held)
             return found
 
         known = self._kept.get(key)
@@ -201,13 +218,16 @@ class Models:
             return known
         failed = self._failed.get(key)
         if failed is not None and self._clock.now_s() - failed[1] < FAILED_KEPT_S:
-            raise failed[0]
+            # As new: each raising adds to the traceback that it carries.
+            raise failed[0].with_traceback(None)
         try:
             return self._flights.joined(key, fit)
         except UnavailableError:
             raise  # it was not asked, which says nothing of this profile
         except PluginError as error:
-            self._failed.put(key, (error, self._clock.now_s()))
+            # Its traceback holds what the fit was given.
+            weight = BASIS_BYTES + ENTRY_BYTES
+            self._failed.put(key, (error, self._clock.now_s()), weight, (part_of_profile(profile),))
             raise
 
     def _fit(self, profile: Profile, key: ModelKey, lessons: Lessons, *, compared: bool = True) -> Fitted:
@@ -241,7 +261,23 @@ class Models:
             fit_s=time.perf_counter() - started,
             notices=disagreement(self.estimators, key, model, profile, self._resolution) if compared else (),
             calibration=lessons.calibration(key.estimator),
+            # What a trial fits is not kept.
+            model_bytes=self._bytes_of(model, profile, key, lessons) if compared else 0,
         )
+
+    def _bytes_of(self, model: Model, profile: Profile, key: ModelKey, lessons: Lessons) -> int:
+        """About what a model takes: as much as the last one of its estimator for as much evidence."""
+        if self.estimators.named(key.estimator).mode == "process":
+            # Here is its handle, with what the model is made anew from should its host be replaced.
+            return HOSTED_MODEL_BYTES + profile_bytes(profile)
+        rows = len(profile.observations) + len(profile.phase_timings)
+        alike = (key.estimator, key.version, rows, len(profile.workload.layers or ()), len(profile.traces))
+        known = self._sizes.get(alike)
+        if known is None:
+            # Priors and the catalogue are there anyway.
+            known = footprint(model, (lessons.priors.get(key.estimator), self.estimators.catalogue, lessons))
+            self._sizes.put(alike, known)
+        return known
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import atexit
 import pickle
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import c_int64
+from pathlib import Path
 from typing import Any, Final
 
 import structlog
@@ -24,8 +26,12 @@ __all__ = ["PATIENCE_S", "ProcessHand", "WorkFailedError"]
 
 _log = structlog.get_logger(__name__)
 
-PATIENCE_S: Final = 0.04
-"""How long work may go on that nobody waits for; then its process is killed, and another takes its place."""
+PATIENCE_S: Final = 0.025
+"""Time on a processor that work may still take that nobody waits for; then its process is killed, and another takes its
+place, which costs two seconds of a processor."""
+LONGEST_PATIENCE_S: Final = 0.5
+"""The same by the clock: work that waits for a processor on a busy machine, or for a disk, harms nobody for so long."""
+SHORTEST_WAIT_S: Final = 0.002
 STARTING_S: Final = 60.0
 """How long a process may take to start on a machine under load: two seconds on an idle one."""
 
@@ -116,7 +122,7 @@ class ProcessHand:
         try:
             return self._child.pipe.recv_bytes()
         except (EOFError, OSError):
-            self._child.process.join(PATIENCE_S)
+            self._child.process.join(LONGEST_PATIENCE_S)
             raise HandLostError(f"its process ended with status {self._child.process.exitcode}") from None
 
     def _in_thread(self, function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
@@ -129,12 +135,21 @@ class ProcessHand:
     async def ended(self) -> bool:
         """As the protocol says: a process that starts may go on, one that works has little time to look up."""
         try:
-            async with asyncio.timeout(PATIENCE_S if self._ready else STARTING_S) as patience:
-                while not self.idle:
-                    frame = await self._frame()
-                    if frame[:1] == Frame.READY:
-                        patience.reschedule(asyncio.get_running_loop().time() + PATIENCE_S)
-                    self.idle = frame[:1] in {Frame.DONE, Frame.REFUSED, Frame.FAILED}
+            if not self._ready:
+                async with asyncio.timeout(STARTING_S):
+                    await self._ended_by(Frame.READY)
+            loop, used_s = asyncio.get_running_loop(), self._cpu_s()
+            end_s = loop.time() + LONGEST_PATIENCE_S
+            left_s = PATIENCE_S
+            while not self.idle:
+                try:
+                    async with asyncio.timeout(left_s):
+                        await self._ended_by()
+                except TimeoutError:
+                    left_s = min(PATIENCE_S - (self._cpu_s() - used_s), end_s - loop.time())
+                    if left_s <= 0.0:
+                        raise
+                    left_s = max(left_s, SHORTEST_WAIT_S)
         except (TimeoutError, HandLostError, OSError):
             _log.info("compute_killed", pid=None if self._child is None else self._child.process.pid)
             if self._child is not None:
@@ -145,6 +160,22 @@ class ProcessHand:
             self.idle = True
             return False
         return True
+
+    async def _ended_by(self, *kinds: bytes) -> None:
+        """Read until the work has ended, or a frame of one of some kinds came."""
+        while not self.idle:
+            frame = await self._frame()
+            self.idle = frame[:1] in {Frame.DONE, Frame.REFUSED, Frame.FAILED}
+            if frame[:1] in kinds:
+                return
+
+    def _cpu_s(self) -> float:
+        """Time that the process has worked; where the system does not tell, that of the clock."""
+        try:
+            assert self._child is not None
+            return int(Path(f"/proc/{self._child.process.pid}/schedstat").read_text().split()[0]) * 1e-9
+        except (OSError, ValueError, IndexError):
+            return time.monotonic()
 
     def close(self) -> None:
         """As the protocol says."""

@@ -128,6 +128,8 @@ class Rooms:
 
     def close(self) -> None:
         """End what its plugins run in. Blocks for a moment; no call may be left."""
+        self.predictions.forget()
+        self.answers.forget()
         self.plugged.let_go()
         for home in self.homes.values():
             home.shutdown(wait=True, cancel_futures=True)
