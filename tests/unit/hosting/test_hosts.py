@@ -96,6 +96,10 @@ class Distribution:
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def locate_file(self, path: str) -> Path:
+        """Somewhere on the path."""
+        return Path(sys.path[-1]) / path
+
 
 @pytest.fixture
 def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
