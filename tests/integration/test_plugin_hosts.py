@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
@@ -208,9 +209,13 @@ def test_a_plugin_that_fails_again_and_again_is_left_alone(crowd: tuple[ServerPr
 
 
 def test_auto_goes_on_while_a_plugin_hangs(tmp_path: Path) -> None:
-    put(tmp_path, "hangs", brings("hangs", "assess", "time.sleep(1000)"))
+    mark = tmp_path / "asked"
+    put(tmp_path, "hangs", brings("hangs", "assess", f"open({str(mark)!r}, 'w').close(); time.sleep(1000)"))
     with server(tmp_path, NODEWISE_HOSTS__CALL_BUDGET_S="600") as running, Stubs(running.target) as stubs:
         stuck = stubs.prediction.Predict.future(asked("hangs"), timeout=PATIENCE_S)
+        while not mark.exists():  # else auto may be the first who asks it
+            assert not stuck.done()
+            time.sleep(0.01)
         # More than there are threads, each about another job: all are answered while the call above never is.
         replies = [stubs.prediction.Predict.future(asked("", 1 + n), timeout=PATIENCE_S) for n in range(8)]
         assert all(reply.result().predictions.step_seconds[0] > 0.0 for reply in replies)
