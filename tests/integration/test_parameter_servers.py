@@ -175,7 +175,7 @@ def test_a_simulation_says_so_and_is_repeated_by_its_seed(client: Client) -> Non
 
 def test_a_simulation_that_has_no_time_ends_with_the_call(client: Client) -> None:
     rows = configurations(workers=list(range(1, 200)), sync_modes="async")
-    simulate = replace(QUEUEING, fidelity="simulate", simulated_steps_count=50_000)
+    simulate = replace(QUEUEING, fidelity="simulate", simulated_steps_count=40_000)
     with pytest.raises(DeadlineExceededError):
         client.predict(
             PredictRequest(profile=profile_source(JOB), configurations=rows, options=simulate), timeout_s=0.3

@@ -140,6 +140,10 @@ class State:
         canary = self.canary if self.canary is not None and self.canary.number != number else None
         return replace(self, stable=number, candidate=0, canary=canary, previous=before[:MOST_PREVIOUS])
 
+    def without(self, number: int) -> State:
+        """With no reload that waits for a generation."""
+        return replace(self, candidate=0) if self.candidate == number else self
+
     def written(self) -> bytes:
         """As JSON."""
         return orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2)

@@ -222,6 +222,8 @@ class Serving:
                 return self._restarted(wanted, before)
             rooms, trial = await self._try(wanted)
             if rooms is None:
+                # Else the next start, which tries nothing, would take it.
+                await run_in(None, self.folder.change, lambda now: now.without(wanted.number))
                 return Reloaded(outcome=Outcome.FAILED, number=wanted.number, before=before, trial=trial)
             state = await run_in(None, self.folder.change, lambda now: now.promoted(wanted.number))
             await self._take(state, rooms)
