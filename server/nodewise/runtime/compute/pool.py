@@ -34,13 +34,18 @@ class Tools:
     ----------
     workshop : Workshop
         Of this process.
-    opening : callable or None
-        Makes the same in another process: a value that can be pickled, equal where it makes the same. None = only
+    how_opened : callable or None
+        Answers :attr:`opening`, once a process needs it: a store in memory makes no directory before. None = only
         threads of this process can.
     """
 
     workshop: Workshop
-    opening: Callable[[], Workshop] | None = None
+    how_opened: Callable[[], Callable[[], Workshop]] | None = None
+
+    @property
+    def opening(self) -> Callable[[], Workshop] | None:
+        """Makes the same in another process: a value that can be pickled, equal where it makes the same."""
+        return None if self.how_opened is None else self.how_opened()
 
 
 class Hand(Protocol):

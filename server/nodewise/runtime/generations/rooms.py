@@ -165,8 +165,9 @@ def rooms_of(house: House, plugged: Plugged, lessons: Lessons, track: str = "") 
         track=track,
     )
     answers, limits, policy = workshop.answers, workshop.limits, settings.default_policy
-    opening = None if plugged.opening is None else plugged.opening(house.store.traces.root)
-    compute = Equipped(house.pool, Tools(workshop, opening))
+    opening = plugged.opening
+    how_opened = None if opening is None else lambda: opening(house.store.traces.root)
+    compute = Equipped(house.pool, Tools(workshop, how_opened))
     sources = house.sources
     homes = {
         host.distribution: ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-hosted")
