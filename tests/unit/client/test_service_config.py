@@ -20,6 +20,7 @@ def test_every_call_with_one_request_is_retried_and_nothing_else():
     methods = {
         f"{service.full_name}/{method.name}": method.client_streaming
         for service in SERVICES
+        if service.name != "AdminService"  # who changes what serves learns of each failure
         for method in service.methods
     }
     asked_once = {name for name, streaming in methods.items() if not streaming}
