@@ -59,6 +59,20 @@ async def steadily(target: str, calls: int) -> int:
     return calls
 
 
+async def headers_alone(target: str, calls: int) -> list[grpc.aio.StreamUnaryCall]:
+    """Calls that send no message, among others that make them wait for their turn; they wait on."""
+    channel = grpc.aio.insecure_channel(target, options=OPTIONS)
+    silent: list[grpc.aio.StreamUnaryCall] = []
+    pressing = asyncio.ensure_future(flood(target, 200))
+    method = channel.stream_unary(BATCH)
+    while not pressing.done():
+        if len(silent) < calls:
+            silent.append(method())
+        await asyncio.sleep(0.002)
+    await pressing
+    return silent
+
+
 async def test_a_flood_is_refused_with_a_reason_and_others_are_served() -> None:
     with ServerProcess("--store", "memory:", environment={"NODEWISE_QUEUE_WAIT_S": "0.02"}) as server:
         outcomes, served = await asyncio.gather(flood(server.target, 400), steadily(server.target, 10))
@@ -66,3 +80,13 @@ async def test_a_flood_is_refused_with_a_reason_and_others_are_served() -> None:
     refused = ("RESOURCE_EXHAUSTED", "OVERLOADED", True, True)
     assert set(outcomes) == {"OK", refused}
     assert outcomes["OK"] + outcomes[refused] == 400
+
+
+async def test_calls_that_send_no_message_hold_no_turn() -> None:
+    with ServerProcess("--store", "memory:") as server:
+        silent = await headers_alone(server.target, 40)
+        assert sum(not each.done() for each in silent) > 4  # more than there are turns
+        assert await steadily(server.target, 10) == 10
+        assert (await flood(server.target, 50))["OK"]
+        for each in silent:
+            each.cancel()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -13,9 +14,12 @@ from google.protobuf.message import DecodeError
 from nodewise.rpc.calls import UNDECODABLE, Context, Method, stream_handler, unary_handler, waited_turn
 from nodewise.rpc.gate import Gate
 from nodewise.rpc.intake import Large
-from nodewise.rpc.lanes import Lane
+from nodewise.rpc.lanes import Lane, Turn
 
 __all__ = ["Door", "Doorway", "generic_handler"]
+
+READING_S: Final = 0.1
+"""How long a turn waits for its message, which as a rule is there; who sends it later is given another turn then."""
 
 
 def generic_handler(service: str, methods: Mapping[str, Method]) -> Door:
@@ -109,27 +113,39 @@ def _let_in(
     """Wait for a turn, or be refused, before the message is read."""
 
     async def handle(requests: AsyncIterator[Any], context: Context) -> bytes:
-        turn = await waited_turn(path, method, lane, context)
-        try:
-            request = await anext(requests, UNDECODABLE)
-        except BaseException:
-            turn.over()
-            raise
+        request, turn = await _read_in_turn(path, method, lane, requests, context)
         return await answer(request, context, turn)
 
     return handle
+
+
+async def _read_in_turn(
+    path: str, method: Method, lane: Lane, requests: AsyncIterator[Any], context: Context
+) -> tuple[Any, Turn]:
+    """The message, and a turn in which it is there: who sends headers alone, or drips, holds no turn of others."""
+
+    async def read() -> Any:
+        return await anext(requests, UNDECODABLE)
+
+    turn = await waited_turn(path, method, lane, context)
+    reading = asyncio.ensure_future(read())
+    try:
+        if not (await asyncio.wait((reading,), timeout=READING_S))[0]:
+            turn.over()
+            await reading
+            turn = await waited_turn(path, method, lane, context)
+        return await reading, turn
+    except BaseException:
+        reading.cancel()
+        turn.over()
+        raise
 
 
 def _let_in_stream(
     path: str, method: Method, lane: Lane, answer: Callable[..., AsyncGenerator[bytes, None]]
 ) -> Callable[..., AsyncGenerator[bytes, None]]:
     async def handle(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[bytes, None]:
-        turn = await waited_turn(path, method, lane, context)
-        try:
-            request = await anext(requests, UNDECODABLE)
-        except BaseException:
-            turn.over()
-            raise
+        request, turn = await _read_in_turn(path, method, lane, requests, context)
         async with aclosing(answer(request, context, turn)) as messages:
             async for message in messages:
                 yield message

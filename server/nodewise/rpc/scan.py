@@ -17,7 +17,7 @@ __all__ = ["Excess", "Plan", "plan_of", "scan"]
 
 LEAST_ENTRY_BYTES: Final = 2
 """An empty message or name in a list: its tag and its length."""
-_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+_VARINT, _FIXED64, _LENGTH, _GROUP, _GROUP_END, _FIXED32 = range(6)
 _FIXED_BYTES: Final = {
     FieldDescriptor.TYPE_DOUBLE: 8,
     FieldDescriptor.TYPE_FIXED64: 8,
@@ -60,6 +60,8 @@ class _Field:
         Of an entry of a packed list; 0 = as each says.
     packable : bool
         Whether entries may come together under one tag.
+    repeated : bool
+        Whether it is a list at all.
     """
 
     name: str
@@ -67,6 +69,7 @@ class _Field:
     limit: str
     element_bytes: int
     packable: bool
+    repeated: bool
     below: Plan | None
 
 
@@ -120,7 +123,10 @@ def _planned(
                 FieldDescriptor.TYPE_STRING,
                 FieldDescriptor.TYPE_BYTES,
             )
-            plan.fields[field.number] = _Field(field.name, cap, limit, _FIXED_BYTES.get(field.type, 0), packable, below)
+            element_bytes = _FIXED_BYTES.get(field.type, 0)
+            plan.fields[field.number] = _Field(
+                field.name, cap, limit, element_bytes, packable, field.is_repeated, below
+            )
     return plan
 
 
@@ -143,7 +149,7 @@ def scan(data: bytes, plan: Plan, parts_cap: int) -> Excess | None:
         return None
     scanner = _Scanner(data, parts_cap)
     try:
-        scanner.walk(plan, 0, len(data), "")
+        scanner.walk(plan, 0, len(data), "", _Counted())
     except _Found as found:
         return found.excess
     except (IndexError, RecursionError):
@@ -156,6 +162,19 @@ class _Found(Exception):  # noqa: N818  # ends the walk, is no failure
         self.excess = excess
 
 
+class _Counted:
+    """Entries that lists of one message have so far, wherever on the wire its parts are.
+
+    A message that is no entry of a list may come in several pieces, which the decoder puts together.
+    """
+
+    __slots__ = ("below", "entries")
+
+    def __init__(self) -> None:
+        self.entries: dict[int, int] = {}
+        self.below: dict[int, _Counted] = {}
+
+
 class _Scanner:
     """One look at one message."""
 
@@ -164,9 +183,12 @@ class _Scanner:
         self._parts = 0
         self._parts_cap = parts_cap
 
-    def walk(self, plan: Plan, at: int, end: int, path: str) -> None:  # noqa: C901, PLR0912  # one loop, no calls in it
+    def walk(  # noqa: C901, PLR0912, PLR0915  # one loop, no calls in it
+        self, plan: Plan, at: int, end: int, path: str, counted: _Counted
+    ) -> None:
         """Count between two places."""
-        data, fields, counts = self._data, plan.fields, dict[int, int]()
+        data, fields, counts = self._data, plan.fields, counted.entries
+        groups = 0
         parts, most = 0, self._parts_cap - self._parts
         while at < end:
             parts += 1
@@ -192,8 +214,15 @@ class _Scanner:
                 at += 8
             elif kind == _FIXED32:
                 at += 4
+            elif kind == _GROUP:
+                groups += 1  # no message here has any: the decoder steps over them, and so does the count
+            elif kind == _GROUP_END and groups:
+                groups -= 1
             else:
-                return  # groups, which no message here has: the decoder's to judge
+                return  # no message: the decoder's to say
+            if groups:
+                at += length
+                continue
             number = key >> 3
             field = fields.get(number)
             if field is not None:
@@ -207,8 +236,13 @@ class _Scanner:
                         raise _Found(Excess(path + field.name, field.limit, count, field.cap))
                 if field.below is not None and kind == _LENGTH and length > LEAST_ENTRY_BYTES:
                     self._parts += parts
-                    place = f"[{counts[number] - 1}]" if field.cap else ""
-                    self.walk(field.below, at, min(at + length, end), f"{path}{field.name}{place}.")
+                    if field.cap:
+                        place, inner = f"[{counts[number] - 1}]", _Counted()
+                    elif field.repeated:
+                        place, inner = "", _Counted()
+                    else:
+                        place, inner = "", counted.below.setdefault(number, _Counted())
+                    self.walk(field.below, at, min(at + length, end), f"{path}{field.name}{place}.", inner)
                     parts, most = 0, self._parts_cap - self._parts
             at += length
         self._parts += parts

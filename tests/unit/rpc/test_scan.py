@@ -79,6 +79,28 @@ def test_a_list_that_is_sent_entry_by_entry_counts_the_same() -> None:
     assert excess.field == "configurations.workers"
 
 
+def test_what_the_decoder_steps_over_hides_nothing() -> None:
+    unknown_group = b"\x7b\x08\x01\x7b\x7c\x12\x01x\x7c"  # field 15, another one within it
+    data = unknown_group + with_layers(21).SerializeToString()
+    assert len(pb.PredictRequest.FromString(data).profile.content.workload.layers) == 21
+    excess = scan(data, PREDICT, LIMITS.parts_per_call)
+    assert excess is not None
+    assert excess.field == "profile.content.workload.layers"
+
+
+def test_a_message_in_several_pieces_is_counted_as_one() -> None:
+    data = with_layers(11).SerializeToString() * 2
+    assert len(pb.PredictRequest.FromString(data).profile.content.workload.layers) == 22
+    excess = scan(data, PREDICT, LIMITS.parts_per_call)
+    assert excess is not None
+    assert (excess.field, excess.found) == ("profile.content.workload.layers", 21)
+
+
+def test_each_entry_of_a_list_is_counted_for_itself() -> None:
+    batch = pb.BatchPredictRequest(jobs=[pb.BatchJob(profile=with_layers(11).profile) for _ in range(4)])
+    assert scan(batch.SerializeToString(), BATCH, LIMITS.parts_per_call) is None
+
+
 @given(st.binary(max_size=200))
 def test_any_bytes_are_judged(data: bytes) -> None:
     scan(data * 8, BATCH, 1_000)
