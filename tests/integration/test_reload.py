@@ -96,10 +96,10 @@ def test_all_workers_take_over_and_nobody_notices(site: Site) -> None:
 
 def test_a_hangup_takes_what_waits(site: Site) -> None:
     site.install(3)
-    workers_before = children_of(site.server.pid)
+    workers_before = set(site.server.workers())
     os.kill(site.server.pid, signal.SIGHUP)
     wait_until(lambda: site.versions() == {"3.0"})
-    assert children_of(site.server.pid) == workers_before
+    assert set(site.server.workers()) == workers_before
 
 
 def test_the_catalogue_is_read_anew(site: Site) -> None:
@@ -134,8 +134,8 @@ def test_one_that_fails_says_why_and_changes_nothing(site: Site) -> None:
 
 def test_versions_stay_apart_through_a_crash(site: Site) -> None:
     """A worker that dies comes back with the generation that serves, not with the one that failed."""
-    os.kill(min(children_of(site.server.pid)), signal.SIGKILL)
-    wait_until(lambda: len(children_of(site.server.pid)) == 2)
+    os.kill(min(site.server.workers()), signal.SIGKILL)
+    wait_until(lambda: len(site.server.workers()) == 2)
     with Stubs(site.server.target) as stubs:
         for job in range(10):
             stubs.prediction.Predict(request_of(job), timeout=PATIENCE_S, wait_for_ready=True)
@@ -149,9 +149,3 @@ def test_a_plugin_goes(site: Site) -> None:
     assert found["trial"]["notices"] == [f"estimator '{NAME}' is there no more"]
     with Stubs(site.server.target) as stubs:
         assert failure_of(stubs.prediction.Predict, request_of(0)).reason == "ESTIMATOR_NOT_FOUND"
-
-
-def children_of(pid: int) -> set[int]:
-    """Processes that a process has started."""
-    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return {int(each) for each in found}

@@ -18,10 +18,13 @@ from nodewise_protos.v1 import prediction_service_pb2_grpc
 
 __all__ = ["Callers", "restart"]
 
+PAUSE_S = 0.005
+"""Of each loop between two calls."""
+
 
 @dataclass
 class Callers:
-    """Closed loops of Predict, each on a connection of its own, with the retries that clients are shipped with.
+    """Loops of Predict with a pause, each on a connection of its own, with the retries that clients are shipped with.
 
     Parameters
     ----------
@@ -67,7 +70,7 @@ class Callers:
         request = predictions.PredictRequest(profile=inline(), configurations=workers(1, 2, 4, 8))
         with grpc.insecure_channel(self.target, options=options) as channel:
             predict = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict
-            while not self._over.is_set():
+            while not self._over.wait(PAUSE_S):  # or the callers would have the cores that a start needs
                 try:
                     reply = predict(request, wait_for_ready=self.wait_for_ready, timeout=PATIENCE_S)
                     assert len(reply.predictions.step_seconds) == 4

@@ -64,12 +64,25 @@ def _loaded(records: tuple[Any, ...], mode: str) -> dict[str, Any]:
     return {record.name: Loaded(record, "tests 1.0", mode) for record in records}
 
 
-def workers_of(supervisor: int) -> list[int]:
-    """Processes under a supervisor, oldest first."""
-    children = Path(f"/proc/{supervisor}/task/{supervisor}/children")
-    if not children.exists():
+def children_of(pid: int) -> list[int]:
+    """Processes that a process has started or adopted, oldest first."""
+    found = Path(f"/proc/{pid}/task/{pid}/children")
+    if not found.exists():
         pytest.skip("the kernel does not tell a process's children")
-    return [int(pid) for pid in children.read_text().split()]
+    return [int(each) for each in found.read_text().split()]
+
+
+def workers_of(supervisor: int) -> list[int]:
+    """Those under a supervisor, oldest first; not the zygote that forks them."""
+    return [pid for pid in children_of(supervisor) if name_of(pid) == "nodewise-worker"]
+
+
+def name_of(pid: int) -> str:
+    """As ``ps -o comm`` tells it; empty once the process is gone."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 class Stubs:
@@ -137,6 +150,10 @@ class ServerProcess:
     def terminate(self) -> tuple[int, str]:
         """SIGTERM; returns the exit status and what was logged."""
         self._process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self) -> tuple[int, str]:
+        """Until it has ended; returns the exit status and what was logged."""
         _, errors = self._process.communicate(timeout=PATIENCE_S)
         return self._process.returncode, errors
 

@@ -11,6 +11,8 @@ from typing import Any, Final
 __all__ = ["Channel", "Say"]
 
 READ_BYTES: Final = 65_536
+_HANDED: Final = b"\n"
+"""What a descriptor travels with: one byte each, so that none is read with another's."""
 
 
 class Say:
@@ -23,8 +25,10 @@ class Say:
     RELOAD: Final = "reload"
     """To a worker that serves: let what plugins or catalogue there are by now take over, in place if that can be."""
 
+    BORN: Final = "born"
+    """Of a worker that was forked, first: its `pid`."""
     WARM: Final = "warm"
-    """Of a worker: everything is imported, plugins are loaded; it waits for SERVE."""
+    """Of a worker: everything is imported, plugins are loaded; it waits for SERVE. Of the zygote: it can fork."""
     SERVING: Final = "serving"
     """Calls are answered."""
     DRAINING: Final = "draining"
@@ -32,7 +36,8 @@ class Say:
     RESTART: Final = "restart"
     """New workers are to take the place of all: what changed cannot be had in those that there are."""
     REFUSED: Final = "refused"
-    """It cannot start: `text` for the operator; `of_input`, whether what was given is at fault. It ends then."""
+    """It cannot start, or, of the zygote, fork: `text` for the operator; `of_input`, whether what was given is at
+    fault. It ends then."""
     DOING: Final = "doing"
     """`what` it is at: the cause that is counted should it die of it. Empty = nothing particular."""
     BEAT: Final = "beat"
@@ -69,6 +74,23 @@ class Channel:
                 return self._connection.send(line) == len(line)
             except OSError:
                 return False
+
+    def hand(self, descriptor: int) -> bool:
+        """Give the other end a descriptor; False = it is gone, or has no room."""
+        with self._sending:
+            try:
+                return bool(socket.send_fds(self._connection, [_HANDED], [descriptor]))
+            except OSError:
+                return False
+
+    def wait_for_descriptor(self) -> int | None:
+        """Wait for one that is given; None = the other end is gone."""
+        select.select([self._connection], [], [])
+        try:
+            _, found, _, _ = socket.recv_fds(self._connection, len(_HANDED), 1)
+        except OSError:
+            return None
+        return found[0] if found else None
 
     def receive(self) -> list[dict[str, Any]] | None:
         """What has arrived by now, oldest first; None = the other end is gone and all was received."""

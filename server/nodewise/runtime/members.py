@@ -1,32 +1,22 @@
-"""A worker as its supervisor sees it: a process, what it has told, and how long it has been at what."""
+"""A worker as its supervisor sees it: what it has told, and how long it has been at what."""
 
 from __future__ import annotations
 
 import enum
-import json
 import os
 import signal
-import socket
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from typing import Any, Final
 
 from nodewise.runtime.channel import Channel, Say
+from nodewise.runtime.followers import Follower
 from nodewise.runtime.settings import Settings
-from nodewise.runtime.vitals import Pulse, vitals_of
+from nodewise.runtime.vitals import Pulse
 
 __all__ = ["Member", "State"]
 
-_PROGRAM: Final = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from nodewise.runtime.worker import main; main(int(sys.argv[2]), int(sys.argv[3]))"
-)
-"""Of a worker's interpreter: what it can import is what its supervisor can, however that was started."""
-START_PATIENCE_S: Final = 120.0
-"""CPU time, or sleep, that a start may take before it answers or says why not; it takes 2.5 s of CPU, and 12 s where
-kernels are compiled for the first time."""
 ENDING_S: Final = 5.0
 """Patience with a worker that ends, beyond the delay and the grace that it was promised: its pool and threads."""
 
@@ -45,11 +35,15 @@ class State(enum.Enum):
     """It was told to end."""
 
 
-class Member:
+class Member(Follower):
     """One worker process.
 
     Parameters
     ----------
+    channel : Channel
+        Our end.
+    process : Popen or None
+        As of :class:`Follower`.
     settings : Settings
         That it is to serve with.
     listen : str
@@ -58,7 +52,15 @@ class Member:
         That it is to keep to.
     """
 
-    def __init__(self, settings: Settings, listen: str, core: int | None) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        process: subprocess.Popen[bytes] | None,
+        settings: Settings,
+        listen: str,
+        core: int | None,
+    ) -> None:
+        super().__init__(channel, process)
         self.settings = settings
         self.core = core
         self.state = State.STARTING
@@ -68,31 +70,10 @@ class Member:
         """What it last said that it is at."""
         self.refusal: dict[str, Any] | None = None
         """Why it cannot start, as it said."""
-        self.ended_for = ""
-        """Why it was killed, if we did it."""
         self.deadline_s = float("inf")
         """When a worker that ends is killed, by the monotonic clock."""
-        self.born_s = time.monotonic()
         self.served_since_s: float | None = None
-        self._pulse = Pulse(START_PATIENCE_S)
-        self._seen_s = self.born_s
-        ours, theirs = socket.socketpair()
-        with theirs:
-            # A process group of its own: signals that a terminal sends are the supervisor's to pass on, and whatever
-            # a worker started can be killed with it.
-            self._process = subprocess.Popen(  # noqa: S603  # this interpreter, and nothing of a caller's
-                [sys.executable, "-P", "-c", _PROGRAM, json.dumps(sys.path), str(theirs.fileno()), str(os.getpid())],
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                process_group=0,
-            )
-        self.pid = self._process.pid
-        self.channel = Channel(ours)
-        self.channel.send(Say.WORK, settings=settings.model_dump(mode="json"), listen=listen, core=core)
-
-    def status(self) -> int | None:
-        """Its exit status, negative = the signal that ended it; None = it lives."""
-        return self._process.poll()
+        channel.send(Say.WORK, settings=settings.model_dump(mode="json"), listen=listen, core=core)
 
     def served_s(self) -> float:
         """How long it has served."""
@@ -109,14 +90,15 @@ class Member:
 
     def heard(self) -> list[str] | None:
         """Take in what it tells; returns what moved its state, None = it will tell nothing more."""
-        messages = self.channel.receive()
+        messages = self.received()
         if messages is None:
             return None
         moves: list[str] = []
         for message in messages:
             say = message["say"]
-            self._pulse.beat()
-            if say == Say.DOING:
+            if say == Say.BORN:
+                self._born(message["pid"])
+            elif say == Say.DOING:
                 self.doing = message["what"]
             elif say == Say.RESTART:
                 moves.append(say)
@@ -126,6 +108,13 @@ class Member:
                 self._moved(State(say))
                 moves.append(say)
         return moves
+
+    def _born(self, pid: int) -> None:
+        self.pid = pid
+        if self.ended_for:
+            super().kill(self.ended_for)
+        elif self.state is State.DRAINING:
+            self._told_to_end()
 
     def _moved(self, state: State) -> None:
         self.state = state
@@ -142,27 +131,20 @@ class Member:
         """Tell it to end, with the patience that it was promised."""
         if self.state is not State.DRAINING:
             self._moved(State.DRAINING)
+            self._told_to_end()
+
+    def _told_to_end(self) -> None:
+        if self.pid:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGTERM)
 
     def hangs(self, now_s: float) -> bool:
         """Whether it hangs, by one more look at it."""
-        since_s, self._seen_s = now_s - self._seen_s, now_s
-        if self.state is State.DRAINING:  # that has a deadline, and a loop that ends does not beat
-            return False
-        seen = vitals_of(self.pid)
-        return seen is not None and self._pulse.hangs(seen, since_s)
+        # One that drains has a deadline, and a loop that ends does not beat.
+        return super().hangs(now_s) and self.state is not State.DRAINING
 
     def kill(self, why: str) -> None:
         """End it now, and what it started in its group."""
-        self.ended_for = self.ended_for or why
-        if self._process.returncode is None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
-            self._process.kill()  # where it is in no group of its own yet
+        super().kill(why)
         self.state = State.DRAINING
         self.deadline_s = float("inf")
-
-    def close(self) -> None:
-        """Let go of the channel, once the process has ended."""
-        self.channel.close()

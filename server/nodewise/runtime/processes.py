@@ -17,13 +17,15 @@ from typing import Any, Final
 from nodewise.runtime.blas import one_thread_each
 from nodewise.runtime.pinning import unpinned
 
-__all__ = ["CONTEXT", "ENDING_S", "Child", "end_with_parent", "settle", "started"]
+__all__ = ["CONTEXT", "ENDING_S", "Child", "adopts_orphans", "end_with_parent", "named", "settle", "started"]
 
 CONTEXT: Final = multiprocessing.get_context("spawn")
 """Started anew: a fork of a process with threads may hang."""
 ENDING_S: Final = 2.0
 """Patience with a process that was told to end."""
 _PR_SET_PDEATHSIG: Final = 1
+_PR_SET_NAME: Final = 15
+_PR_SET_CHILD_SUBREAPER: Final = 36
 """Of Linux' prctl."""
 
 
@@ -73,14 +75,28 @@ def end_with_parent(number: signal.Signals, parent: int) -> None:
 
     Does nothing where the kernel is not Linux. The parent is the thread that started this process.
     """
-    if not sys.platform.startswith("linux"):
-        return
-    try:
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
-    except (OSError, AttributeError):  # a C library without it
-        return
-    if os.getppid() != parent:  # it ended before it was asked for
+    if _told_kernel(_PR_SET_PDEATHSIG, int(number)) and os.getppid() != parent:  # it ended before it was asked for
         os.kill(os.getpid(), number)
+
+
+def named(name: str) -> None:
+    """Let ``ps -o comm`` and ``top`` call this process so; at most 15 letters."""
+    _told_kernel(_PR_SET_NAME, name.encode())
+
+
+def adopts_orphans() -> bool:
+    """Have the kernel make this process the parent of what its children leave behind; False = it does not."""
+    return _told_kernel(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _told_kernel(what: int, value: int | bytes) -> bool:
+    """By Linux' prctl; False = this is another kernel."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        return bool(ctypes.CDLL(None).prctl(what, value, 0, 0, 0) == 0)
+    except (OSError, AttributeError):  # a C library without it
+        return False
 
 
 def _follow() -> None:

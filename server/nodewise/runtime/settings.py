@@ -167,6 +167,11 @@ class Settings(BaseSettings):
         "asked about; a process for long calls keeps a quarter of it",
     )
     threads: int = Field(4, ge=1, le=256, description="threads for what may block")
+    preload: bool = Field(
+        default=True,
+        description="fork workers from a process that has imported all that they need, where the kernel is Linux: they "
+        "start in a tenth of a second and share its memory; else each imports for itself",
+    )
     warm_spare: bool = Field(
         default=False,
         description="keep one more worker that has everything loaded and takes over at once when another ends; takes "

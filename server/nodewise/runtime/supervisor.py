@@ -6,7 +6,6 @@ else: every state that a worker can be in has a limit.
 
 from __future__ import annotations
 
-import os
 import selectors
 import signal
 import time
@@ -21,8 +20,12 @@ from nodewise.runtime.crashes import Crashes, cause_of
 from nodewise.runtime.listening import reserved
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.members import Member, State
+from nodewise.runtime.nursery import Nursery
+from nodewise.runtime.placing import core_for, next_to_open, of, room, surplus
+from nodewise.runtime.reaping import reaped
 from nodewise.runtime.recycling import Recycling
-from nodewise.runtime.settings import Settings, SettingsError
+from nodewise.runtime.restarts import Restarts
+from nodewise.runtime.settings import Settings
 from nodewise.runtime.signals import Signals, caught
 from nodewise.runtime.starting import StartError
 
@@ -68,26 +71,22 @@ class _Supervisor:
         again: Callable[[], Settings],
         announce: Callable[[str], None],
     ) -> None:
-        self._settings = settings
-        self._before = settings
-        """Those that served before a restart that has not come through yet."""
         self._listen = listen
         self._signals = signals
-        self._again = again
         self._announce = announce
         self._announced = False
         self._members: list[Member] = []
+        self._restarts = Restarts(settings, again, self._adopted)
         self._crashes = Crashes(settings.crash_budget)
         self._recycling = Recycling(settings)
         self._start_after_s = 0.0
         self._look_s = 0.0
-        self._restarting = False
-        self._restart_again = False
         self._stopping_since_s: float | None = None
         self._status = 0
         self._failure: StartError | None = None
         self._selector = selectors.DefaultSelector()
         self._selector.register(signals, selectors.EVENT_READ)
+        self._nursery = Nursery(settings, self._selector)
 
     def run(self) -> int:
         """Until the last worker has ended; returns the exit status. Raises StartError."""
@@ -96,9 +95,12 @@ class _Supervisor:
                 self._place()
                 self._selector.select(self._patience_s())
                 self._take_signals()
+                self._nursery.listen()
                 self._listen_to_members()
+                self._reap()
                 self._look()
         finally:
+            self._nursery.close()
             for member in self._members:  # only after a fault of ours
                 member.kill("the supervisor failed")
             self._selector.close()
@@ -126,6 +128,7 @@ class _Supervisor:
     def _stop(self) -> None:
         if self._stopping_since_s is None:
             self._stopping_since_s = time.monotonic()
+            self._nursery.close()
             for member in self._members:
                 member.drain()
 
@@ -139,42 +142,26 @@ class _Supervisor:
         It tries them for all: the others follow what it decides. Where nothing differs, or what does runs in the
         workers themselves, it asks for a restart.
         """
-        serving = [member for member in self._of(State.SERVING) if not member.stale]
-        if serving and self._announced and not self._restarting and self._stopping_since_s is None:
-            with suppress(SettingsError):  # told by the restart
-                if self._again().model_copy(update={"listen": self._settings.listen}) == self._settings:
-                    serving[0].reload()
-                    return
-        self._told_to_restart()
+        serving = [member for member in of(self._members, State.SERVING) if not member.stale]
+        free = self._announced and not self._restarts.under_way and self._stopping_since_s is None
+        if serving and free and not self._restarts.differs():
+            serving[0].reload()
+        else:
+            self._told_to_restart()
 
     def _told_to_restart(self) -> None:
-        if self._restarting or not self._announced:
-            self._restart_again = True
-            return
-        if self._stopping_since_s is not None:
-            return
-        try:
-            settings = self._again()
-        except SettingsError as error:
-            _log.error("restart_refused", reason=str(error))
-            return
-        if settings.listen != self._before.listen:
-            _log.warning("setting_kept", setting="listen", reason="the port is held; stop the server to change it")
-        if settings.store.startswith("memory:"):
-            _log.warning("store_is_lost", reason="memory: is one process's own; new workers start with an empty one")
-        self._before, self._settings = self._settings, settings.model_copy(update={"listen": self._before.listen})
-        self._adopted()
-        self._restarting = True
-        self._start_after_s = 0.0
-        for member in self._members:
-            member.stale = True
-        _log.info("restarting", workers=settings.workers)
+        if self._restarts.under_way or not self._announced:
+            self._restarts.again = True
+        elif self._stopping_since_s is None:
+            self._start_after_s = 0.0
+            if self._restarts.begin(self._members):
+                self._nursery.renew(self._restarts.settings)  # what is installed may have changed as well
 
-    def _adopted(self) -> None:
+    def _adopted(self, settings: Settings) -> None:
         """Settings have changed, or have changed back."""
-        configure_logging(self._settings.log_level)
-        self._crashes = Crashes(self._settings.crash_budget)
-        self._recycling = Recycling(self._settings)
+        configure_logging(settings.log_level)
+        self._crashes = Crashes(settings.crash_budget)
+        self._recycling = Recycling(settings)
 
     def _listen_to_members(self) -> None:
         for member in list(self._members):
@@ -187,10 +174,20 @@ class _Supervisor:
             if moves is None:
                 with suppress(KeyError):
                     self._selector.unregister(member.channel)
-            status = member.status()
-            if status is not None:
-                member.heard()  # what it told last
-                self._ended(member, status)
+                if not member.pid:
+                    self._members.remove(member)
+                    member.close(0)
+                    self._nursery.failed("a worker was not forked")
+
+    def _reap(self) -> None:
+        for pid, status in reaped():
+            for member in self._members:
+                member.heard()  # what it told last, its process perhaps
+                if member.pid == pid:
+                    self._ended(member, status)
+                    break
+            else:
+                self._nursery.ended(pid, status)
 
     def _ended(self, member: Member, status: int) -> None:
         self._members.remove(member)
@@ -198,7 +195,7 @@ class _Supervisor:
             self._selector.unregister(member.channel)
         served_s = member.served_s()
         expected = member.state is State.DRAINING and not member.ended_for.startswith("hung")
-        member.close()
+        member.close(status)
         if expected or self._stopping_since_s is not None:
             _log.debug("worker_ended", pid=member.pid, status=status)
             return
@@ -220,10 +217,10 @@ class _Supervisor:
         if not self._announced:
             self._give_up(StartError(f"a worker ended before it served: {cause}", of_input=False))
         elif member.served_since_s is None:
-            self._restart_failed(f"a new worker ended before it served: {cause}")
+            self._restarts.failed(f"a new worker ended before it served: {cause}", self._members)
         spent = self._crashes.spent()
         # As long as somebody serves, trying again at leisure costs nothing.
-        if spent is not None and not self._of(State.SERVING):
+        if spent is not None and not of(self._members, State.SERVING):
             _log.error("given_up", cause=spent)
             self._give_up(None)
 
@@ -236,24 +233,9 @@ class _Supervisor:
         delay_s = self._crashes.died("a start that was refused", 0.0)
         _log.error("worker_refused", pid=member.pid, reason=str(failure), restart_in_s=round(delay_s, 3))
         self._start_after_s = max(self._start_after_s, time.monotonic() + delay_s)
-        self._restart_failed(str(failure))
-        if self._crashes.spent() is not None and not self._of(State.SERVING):
+        self._restarts.failed(str(failure), self._members)
+        if self._crashes.spent() is not None and not of(self._members, State.SERVING):
             self._give_up(failure)
-
-    def _restart_failed(self, reason: str) -> None:
-        """What serves goes on; a worker that serves with the new settings already stays too."""
-        stale = [member for member in self._members if member.stale and member.state is State.SERVING]
-        for member in stale:
-            member.stale = False
-        if self._restarting:
-            _log.error("restart_failed", reason=reason, kept=len(stale))
-            self._restarting = False
-            if not any(member.settings is self._settings for member in self._of(State.SERVING)):
-                self._settings = self._before
-                self._adopted()
-            for member in self._members:
-                if member.settings is not self._settings and member.state is not State.SERVING:
-                    member.kill("superseded")
 
     def _look(self) -> None:
         """Deadlines at each turn; pulse and memory each second."""
@@ -270,70 +252,46 @@ class _Supervisor:
                 cause = f"hung in {member.doing}" if member.doing else "hung"
                 _log.error("worker_killed", pid=member.pid, reason=cause)
                 member.kill(cause)
-        if self._stopping_since_s is None and not any(member.stale for member in self._members):
-            self._recycling.mark(self._of(State.SERVING))
+        if self._stopping_since_s is None:
+            self._nursery.look(now_s, at_rest=not of(self._members, State.STARTING, State.OPENING))
+            if not any(member.stale for member in self._members):
+                self._recycling.mark(of(self._members, State.SERVING))
 
     # --- what is wanted
-
-    def _of(self, *states: State) -> list[Member]:
-        return [member for member in self._members if member.state in states]
 
     def _place(self) -> None:
         """See to it that there are the workers that are wanted."""
         if self._stopping_since_s is not None:
             return
-        for member in self._of(State.STARTING, State.WARM, State.OPENING):
+        settings = self._restarts.settings
+        for member in of(self._members, State.STARTING, State.WARM, State.OPENING):
             if member.stale:
                 member.kill("superseded")
-        if time.monotonic() >= self._start_after_s:
-            for _ in range(self._room()):
-                self._start()
-        self._let_serve()
-        if self._restarting and not any(member.stale for member in self._members if member.state is not State.DRAINING):
-            self._restarting = False
-            _log.info("restarted", workers=self._settings.workers)
-        if self._restart_again and self._announced and not self._restarting:
-            self._restart_again = False
+        if time.monotonic() >= self._start_after_s and self._nursery.ready:
+            for _ in range(room(self._members, settings, announced=self._announced)):
+                self._start(settings)
+        self._let_serve(settings.workers)
+        self._restarts.look(self._members)
+        if self._restarts.again and self._announced and not self._restarts.under_way:
+            self._restarts.again = False
             self._told_to_restart()
 
-    def _room(self) -> int:
-        """How many workers are to be started now."""
-        alive = self._of(State.STARTING, State.WARM, State.OPENING, State.SERVING)
-        fresh = [member for member in alive if not member.stale]
-        if len(fresh) < len(alive):  # others serve meanwhile: one after the other
-            coming = sum(member.state is not State.SERVING for member in fresh)
-            return min(1 - coming, self._settings.workers - len(fresh))
-        # Whoever is to serve first gets the cores.
-        served = len(self._of(State.SERVING)) >= self._settings.workers
-        spare = int(self._settings.warm_spare and self._announced and served)
-        at_a_time = (os.cpu_count() or 1) - len(self._of(State.STARTING))
-        return min(self._settings.workers + spare - len(fresh), max(1, at_a_time))
-
-    def _let_serve(self) -> None:
+    def _let_serve(self, wanted: int) -> None:
         """Let a warm worker serve where one is wanted, and drain one whose place is taken."""
-        wanted = self._settings.workers
-        serving = self._of(State.SERVING)
-        stale = [member for member in serving if member.stale]
-        # One at a time: the first creates the store's tables.
-        if not self._of(State.OPENING) and len(serving) - len(stale) < wanted:
-            for member in self._of(State.WARM)[:1]:
-                member.serve()
-        if len(serving) > wanted:
-            surplus = (stale or serving)[0]
-            _log.info("worker_drains", pid=surplus.pid)
-            surplus.drain()
-        elif len(serving) == wanted and not self._announced:
+        opening = next_to_open(self._members, wanted)
+        if opening is not None:
+            opening.serve()
+        leaving = surplus(self._members, wanted)
+        if leaving is not None:
+            _log.info("worker_drains", pid=leaving.pid)
+            leaving.drain()
+        elif len(of(self._members, State.SERVING)) == wanted and not self._announced:
             self._announced = True
             self._announce(self._listen)
 
-    def _start(self) -> None:
-        core = None
-        if self._settings.pin_workers:
-            cores = sorted(os.sched_getaffinity(0))
-            taken = [member.core for member in self._members if not member.stale]
-            core = min(cores, key=lambda each: (taken.count(each), each))
+    def _start(self, settings: Settings) -> None:
         try:
-            member = Member(self._settings, self._listen, core)
+            member = self._nursery.worker(settings, self._listen, core_for(self._members, settings))
         except OSError as error:  # no memory or no process to be had
             delay_s = self._crashes.died("no process to be had", 0.0)
             _log.error("worker_not_started", reason=str(error), restart_in_s=delay_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import sys
@@ -9,7 +10,7 @@ from typing import Any, Final
 
 from nodewise.runtime.channel import Channel, Say
 
-__all__ = ["main"]
+__all__ = ["ORDER_S", "main"]
 
 ORDER_S: Final = 60.0
 """Patience with the supervisor's first message, which it sends as soon as it has started the process."""
@@ -28,10 +29,12 @@ def main(descriptor: int, supervisor: int) -> None:
     # A terminal's signals are for the supervisor, which passes them on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    from nodewise.runtime.processes import end_with_parent  # noqa: PLC0415  # after the signals are settled
+    from nodewise.runtime.processes import end_with_parent, named  # noqa: PLC0415  # after the signals are settled
 
-    end_with_parent(signal.SIGTERM, supervisor)
     channel = Channel(socket.socket(fileno=descriptor))
+    channel.send(Say.BORN, pid=os.getpid())
+    end_with_parent(signal.SIGTERM, supervisor)
+    named("nodewise-worker")
     order = channel.wait(ORDER_S)
     if not order:
         sys.exit(1)

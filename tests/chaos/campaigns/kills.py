@@ -17,7 +17,7 @@ from logged_server import LoggedServer
 from patience import PATIENCE_S
 from planted_distributions import WELL, planted
 from process_figures import family
-from serving import Stubs
+from serving import Stubs, name_of, workers_of
 from steady_callers import USUAL, SteadyCallers, predict_request, predicting
 
 RESTART_S = 3.0
@@ -70,19 +70,10 @@ def run(arguments: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]
 
 
 def _role(pid: int, supervisor: int) -> str:
-    """A worker is a child of the supervisor; what descends from it computes or hosts plugins."""
-    return "worker or spare" if pid in _children(supervisor) else "below a worker"
-
-
-def _children(parent: int) -> set[int]:
-    return {pid for pid in family(parent) if pid != parent and _parent(pid) == parent}
-
-
-def _parent(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
+    """Workers and their zygote are told by name; what descends from a worker computes or hosts plugins."""
+    if pid in workers_of(supervisor):
+        return "worker or spare"
+    return "zygote" if name_of(pid) == "nodewise-zygote" else "below a worker"
 
 
 def _kill(pid: int) -> None:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from kills import _children
 from logged_server import LoggedServer
 from patience import PATIENCE_S
+from serving import workers_of
 from steady_callers import SteadyCallers
 
 P99_MS: Final = 250.0
@@ -30,10 +30,10 @@ def run(arguments: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]
         SteadyCallers(server.target, calls_per_s=pace) as bare,
     ):
         for number in range(1, arguments.restarts + 1):
-            before = _children(server.pid)
+            before = set(workers_of(server.pid))
             began = time.monotonic()
             server.send(signal.SIGHUP)
-            while before & _children(server.pid):
+            while before & set(workers_of(server.pid)):
                 assert time.monotonic() - began < PATIENCE_S, "a restart did not end"
                 assert server.running, "the server ended"
                 time.sleep(0.05)

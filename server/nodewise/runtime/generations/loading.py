@@ -10,7 +10,8 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from nodewise.hosting.registry import SHIPPED_DISTRIBUTION
+from nodewise.estimation.estimators.warm_up import warm_up
+from nodewise.hosting.registry import SHIPPED_DISTRIBUTION, load_registry
 from nodewise.runtime.generations.discovery import entry_points_of, fingerprint
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError, plugins_folder_of
 from nodewise.runtime.generations.manifest import Generation
@@ -23,6 +24,7 @@ __all__ = [
     "catalogue_digest",
     "loaded",
     "make_importable",
+    "preload_shipped",
     "prints_of",
     "served_first",
 ]
@@ -45,6 +47,23 @@ def served_first(settings: Settings) -> Plugged:
         return loaded(settings, folder, generation)
     except PluginsFolderError as error:
         raise SettingsError(f"setting plugins_folder: {error}") from None
+
+
+def preload_shipped(settings: Settings) -> None:
+    """Import the shipped plugins and let them warm up, unless those that serve first lie in a generation's folder."""
+    folder = plugins_folder_of(settings)
+    try:
+        serving = folder.generation(folder.state().stable).distributions if folder is not None else ()
+    except PluginsFolderError:
+        return  # the workers tell what is wrong with it
+    if any(each.name == SHIPPED_DISTRIBUTION for each in serving):
+        return
+    shipped = load_registry(
+        entry_points=lambda: [
+            point for point in entry_points_of(()) if point.dist is not None and point.dist.name == SHIPPED_DISTRIBUTION
+        ]
+    )
+    warm_up(shipped.estimators)
 
 
 def loaded(settings: Settings, folder: PluginsFolder, generation: Generation) -> Plugged:
