@@ -83,10 +83,25 @@ def request_of(job: int, version: str = "") -> pb.PredictRequest:
 
 
 class Load:
-    """Clients of every kind that ask for as long as the context lasts, each as fast as it is answered."""
+    """Clients of every kind that ask for as long as the context lasts.
 
-    def __init__(self, target: str, *, kinds: tuple[str, ...] = ("stub", "batch", "stream", "sync", "async")) -> None:
+    Those of `sync` and `async` are shipped ones, which retry and wait for readiness; the others are bare stubs.
+
+    Parameters
+    ----------
+    pause_s : float
+        Of each between two questions; 0 = each asks as fast as it is answered.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        *,
+        kinds: tuple[str, ...] = ("stub", "batch", "stream", "sync", "async"),
+        pause_s: float = 0.0,
+    ) -> None:
         self.seen = Seen()
+        self._pause_s = pause_s
         self._target = target
         self._ended = threading.Event()
         self._threads = [threading.Thread(target=self._guarded, args=(getattr(self, f"_{kind}"),)) for kind in kinds]
@@ -110,7 +125,7 @@ class Load:
     def _jobs(self) -> Iterator[int]:
         """Few jobs, so that most answers are kept ones, and now and then a new one."""
         for number in itertools.count():
-            if self._ended.is_set():
+            if self._ended.wait(self._pause_s) if self._pause_s else self._ended.is_set():
                 return
             yield number % 7 if number % 20 else 7 + number // 20 % 40
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from nodewise.hosting.registry import SHIPPED_DISTRIBUTION
+from nodewise.hosting.distributions import SHIPPED_DISTRIBUTION
+from nodewise.hosting.registry import Registry
 from nodewise.runtime.generations.discovery import entry_points_of, fingerprint
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError, plugins_folder_of
 from nodewise.runtime.generations.manifest import Generation
@@ -47,8 +49,15 @@ def served_first(settings: Settings) -> Plugged:
         raise SettingsError(f"setting plugins_folder: {error}") from None
 
 
-def loaded(settings: Settings, folder: PluginsFolder, generation: Generation) -> Plugged:
-    """A generation's plugins, in hosts of their own, and its catalogue.
+def loaded(
+    settings: Settings, folder: PluginsFolder, generation: Generation, known: Sequence[Registry] = ()
+) -> Plugged:
+    """A generation's plugins and its catalogue.
+
+    Parameters
+    ----------
+    known : sequence of Registry
+        Of generations that are loaded: distributions that are the same in one of them stay in its hosts.
 
     Raises
     ------
@@ -60,7 +69,7 @@ def loaded(settings: Settings, folder: PluginsFolder, generation: Generation) ->
     if generation.number:
         settings = settings.model_copy(update={"catalogue": "" if own is None else str(own)})
     catalogue = catalogue_of(settings)
-    registry = registry_of(settings, folders=folders)
+    registry = registry_of(settings, folders=folders, known=known)
     return Plugged(
         registry=registry,
         catalogue=catalogue,
