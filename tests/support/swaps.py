@@ -26,6 +26,8 @@ from nodewise_values.wire import from_message
 
 NAME = "swapped"
 COUNTS = (1, 2, 4, 8)
+STREAM_QUESTIONS = 100
+"""Of one stream: many generations' time, and not so many that its deadline comes."""
 
 
 @dataclass(frozen=True)
@@ -148,15 +150,18 @@ class Load:
                     self.seen.reply("batch", basis, reply.predictions.step_seconds[first:last])
 
     def _stream(self) -> None:
+        jobs = self._jobs()
+
         def questions() -> Iterator[pb.StreamPredictRequest]:
-            for job in self._jobs():
+            for job in itertools.islice(jobs, STREAM_QUESTIONS):
                 yield pb.StreamPredictRequest(question_id=str(job), predict=request_of(job))
 
         with Stubs(self._target) as stubs:
-            for answer in stubs.prediction.StreamPredict(questions(), timeout=PATIENCE_S):
-                if answer.HasField("problem"):
-                    self.seen.failures.append(f"stream: {answer.problem.reason}")
-                self.seen.reply("stream", answer.predict.basis, answer.predict.predictions.step_seconds)
+            while not self._ended.is_set():
+                for answer in stubs.prediction.StreamPredict(questions(), timeout=PATIENCE_S):
+                    if answer.HasField("problem"):
+                        self.seen.failures.append(f"stream: {answer.problem.reason}")
+                    self.seen.reply("stream", answer.predict.basis, answer.predict.predictions.step_seconds)
 
     def _sync(self) -> None:
         with Client(self._target) as client:
