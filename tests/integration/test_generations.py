@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +17,14 @@ from tiny_wheels import wheel
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError
 from nodewise.runtime.generations.installing import PipOptions, installed, removed, rolled_back
-from nodewise.runtime.settings import Settings
+from nodewise.runtime.settings import HostSettings, Settings
 from nodewise_protos.v1 import options_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 from nodewise_protos.v1beta1 import admin_service_pb2 as admin
 
 OFFLINE = PipOptions(no_index=True)
+HANGS_S = 4.0
+"""Budget of a call of a plugin: one hangs here, and the others take milliseconds of CPU."""
 
 
 @dataclass
@@ -40,10 +43,10 @@ class Site:
         found: admin.ReloadResponse = self.stubs.admin.Reload(admin.ReloadRequest(**request), timeout=PATIENCE_S)
         return found
 
-    def predict(self, job: int = 0, estimator: str = "told") -> pb.PredictResponse:
+    def predict(self, job: int = 0, estimator: str = "told", workers_count: int = 2) -> pb.PredictResponse:
         request = pb.PredictRequest(
             profile=inline(one_worker_phases(compute_s=0.1 + job / 1000)),
-            configurations=workers(1, 2),
+            configurations=workers(1, workers_count),
             options=options_pb2.PredictOptions(model=options_pb2.ModelOptions(estimator=estimator)),
         )
         reply: pb.PredictResponse = self.stubs.prediction.Predict(request, timeout=PATIENCE_S)
@@ -69,6 +72,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         grace_s=1.0,
         catalogue=str(catalogue),
         learn_interval_s=0.0,
+        hosts=HostSettings(call_budget_s=HANGS_S),
     )
     with EmbeddedServer(settings) as server, Stubs(server.target) as stubs:
         yield Site(stubs, PluginsFolder(root / "plugins"), root / "wheels", settings)
@@ -96,14 +100,30 @@ def test_a_version_takes_over_and_is_rolled_back(site: Site) -> None:
     assert site.reload().outcome == admin.RELOAD_OUTCOME_UNCHANGED
 
 
-@pytest.mark.parametrize("inside", ["steps = steps * float('nan')", "import os; os._exit(3)"])
-def test_a_candidate_that_fails_changes_nothing(site: Site, inside: str) -> None:
+RECENT = 59
+"""Workers that the test's own requests alone ask about: what fails there passes its conformance checks."""
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"inside": "steps = steps * float('nan')"}, "told"),
+        ({"inside": "import os; os._exit(3)"}, "told"),
+        ({"inside": f"assert {RECENT} not in configurations.workers"}, "1 of .* recent requests fail"),
+        ({"inside": f"while {RECENT} in configurations.workers: pass"}, "1 of .* recent requests fail"),
+        ({"module": "import os; os._exit(3)"}, "told is left out: .*status 3"),
+        ({"module": "raise ValueError('no')"}, "told is left out: .*ValueError"),
+    ],
+    ids=["an impossible answer", "exit", "shadow raises", "shadow hangs", "exit at import", "raises at import"],
+)
+def test_a_candidate_that_fails_changes_nothing(site: Site, more: dict[str, str], why: str) -> None:
     before = site.version()
-    site.install("3.0", seconds=3.0, inside=inside)
+    site.predict(workers_count=RECENT)
+    site.install("3.0", seconds=3.0, **more)
     found = site.reload()
     assert found.outcome == admin.RELOAD_OUTCOME_FAILED
     assert len(found.trial.failures) == 1
-    assert "told" in found.trial.failures[0]
+    assert re.search(why, found.trial.failures[0])
     assert site.version() == before
     listed = site.stubs.admin.ListGenerations(admin.ListGenerationsRequest())
     assert list(listed.generations[0].trial.failures) == list(found.trial.failures)

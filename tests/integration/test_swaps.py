@@ -13,7 +13,10 @@ from patience import wait_until
 from serving import Stubs, failure_of, registry_with
 from swaps import NAME, Load, generation, request_of, version_of
 
+from nodewise.estimation.lessons.calibration import Calibration
+from nodewise.plugin import Prior
 from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 pytestmark = pytest.mark.wheel
@@ -47,6 +50,21 @@ def test_what_did_not_change_is_not_fitted_again() -> None:
         assert after.basis.fit_time == before.basis.fit_time
         assert after.basis.digest == before.basis.digest
         assert after.predictions == before.predictions
+
+
+def test_what_was_learned_of_others_stays() -> None:
+    """Priors and calibrations are swapped as a whole, with the plugins that they were learned of."""
+    with EmbeddedServer(Settings(store="memory:", grace_s=1.0, learn_interval_s=0.0), generation(1)) as server:
+        answers = server._application.tracks.stable.answers
+        prior, calibration = Prior.of(NAME, "by hand", sources=(), content=None), Calibration("tried", 2.0, 3)
+        names = (NAME, "queueing")
+        answers.adopt({**answers.lessons.priors, **dict.fromkeys(names, prior)}, dict.fromkeys(names, calibration))
+        shipped = answers.lessons.priors.keys()
+        server.swap(generation(2))
+        lessons = server._application.tracks.stable.answers.lessons
+        assert lessons.priors["queueing"] is prior
+        assert lessons.calibrations == {"queueing": calibration}
+        assert shipped - lessons.priors.keys() == {NAME}
 
 
 def test_a_stream_changes_between_answers() -> None:

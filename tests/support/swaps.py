@@ -26,6 +26,8 @@ from nodewise_values.wire import from_message
 
 NAME = "swapped"
 COUNTS = (1, 2, 4, 8)
+STREAM_QUESTIONS = 100
+"""Of one stream: many generations' time, and not so many that its deadline comes."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +85,25 @@ def request_of(job: int, version: str = "") -> pb.PredictRequest:
 
 
 class Load:
-    """Clients of every kind that ask for as long as the context lasts, each as fast as it is answered."""
+    """Clients of every kind that ask for as long as the context lasts.
 
-    def __init__(self, target: str, *, kinds: tuple[str, ...] = ("stub", "batch", "stream", "sync", "async")) -> None:
+    Those of `sync` and `async` are shipped ones, which retry and wait for readiness; the others are bare stubs.
+
+    Parameters
+    ----------
+    pause_s : float
+        Of each between two questions; 0 = each asks as fast as it is answered.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        *,
+        kinds: tuple[str, ...] = ("stub", "batch", "stream", "sync", "async"),
+        pause_s: float = 0.0,
+    ) -> None:
         self.seen = Seen()
+        self._pause_s = pause_s
         self._target = target
         self._ended = threading.Event()
         self._threads = [threading.Thread(target=self._guarded, args=(getattr(self, f"_{kind}"),)) for kind in kinds]
@@ -110,7 +127,7 @@ class Load:
     def _jobs(self) -> Iterator[int]:
         """Few jobs, so that most answers are kept ones, and now and then a new one."""
         for number in itertools.count():
-            if self._ended.is_set():
+            if self._ended.wait(self._pause_s) if self._pause_s else self._ended.is_set():
                 return
             yield number % 7 if number % 20 else 7 + number // 20 % 40
 
@@ -133,15 +150,18 @@ class Load:
                     self.seen.reply("batch", basis, reply.predictions.step_seconds[first:last])
 
     def _stream(self) -> None:
+        jobs = self._jobs()
+
         def questions() -> Iterator[pb.StreamPredictRequest]:
-            for job in self._jobs():
+            for job in itertools.islice(jobs, STREAM_QUESTIONS):
                 yield pb.StreamPredictRequest(question_id=str(job), predict=request_of(job))
 
         with Stubs(self._target) as stubs:
-            for answer in stubs.prediction.StreamPredict(questions(), timeout=PATIENCE_S):
-                if answer.HasField("problem"):
-                    self.seen.failures.append(f"stream: {answer.problem.reason}")
-                self.seen.reply("stream", answer.predict.basis, answer.predict.predictions.step_seconds)
+            while not self._ended.is_set():
+                for answer in stubs.prediction.StreamPredict(questions(), timeout=PATIENCE_S):
+                    if answer.HasField("problem"):
+                        self.seen.failures.append(f"stream: {answer.problem.reason}")
+                    self.seen.reply("stream", answer.predict.basis, answer.predict.predictions.step_seconds)
 
     def _sync(self) -> None:
         with Client(self._target) as client:

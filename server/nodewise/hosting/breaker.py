@@ -49,9 +49,13 @@ class Breaker:
         """Whether everybody may ask."""
         return self._opened_s is None
 
-    def listen(self, listener: Callable[[bool], None]) -> None:
-        """Have a listener told of each change, in whose thread it happens: True = it is closed now."""
+    def listen(self, listener: Callable[[bool], None]) -> Callable[[], None]:
+        """Have a listener told of each change, in whose thread it happens: True = it is closed now.
+
+        Returns what ends that: generations of plugins may share a breaker, and the listener belongs to one.
+        """
         self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
 
     def wait_s(self) -> float:
         """0 = ask now, and say what came of it; else seconds until it may be worth asking again."""
@@ -102,5 +106,5 @@ class Breaker:
         return True
 
     def _tell(self, *, closed: bool) -> None:
-        for listener in self._listeners:
+        for listener in tuple(self._listeners):
             listener(closed)

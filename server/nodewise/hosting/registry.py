@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from importlib import metadata
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import structlog
 from packaging.utils import canonicalize_name
 
 from nodewise.hosting.breaker import Breaker
 from nodewise.hosting.counts import CallCounts
+from nodewise.hosting.distributions import (
+    SHIPPED_DISTRIBUTION,
+    canonical,
+    distribution_of,
+    folder_of,
+    name_of,
+    origin_of,
+    wanted,
+)
+from nodewise.hosting.parts import Lease, Part, unchanged
 from nodewise.hosting.processes.host import Host, Listing
 from nodewise.hosting.processes.limits import HostLimits
 from nodewise.hosting.processes.listing import listed
 from nodewise.hosting.records import HOOKS, Hook, PluginProblem, records_of
 from nodewise.plugin import (
-    ENTRY_POINT_GROUP,
     DiagnoserRecord,
     EstimatorRecord,
     PolicyRecord,
@@ -30,14 +36,11 @@ from nodewise.plugin import (
     TraceReaderRecord,
 )
 
-__all__ = ["Hosting", "Loaded", "PluginConflictError", "PluginProblem", "Registry", "load_registry", "origin_of"]
+__all__ = ["Hosting", "Loaded", "PluginConflictError", "PluginProblem", "Registry", "load_registry"]
 
 _log = structlog.get_logger(__name__)
 
 RecordT = TypeVar("RecordT", EstimatorRecord, PolicyRecord, TraceReaderRecord, DiagnoserRecord, SharingModelRecord)
-
-SHIPPED_DISTRIBUTION: Final = "nodewise"
-"""Plugins of this distribution run in the server's workers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +101,13 @@ class Registry:
     diagnosers: Mapping[str, Loaded[DiagnoserRecord]]
     problems: tuple[PluginProblem, ...] = ()
     sharing_models: Mapping[str, Loaded[SharingModelRecord]] = field(default_factory=dict)
-    hosts: tuple[Host, ...] = ()
-    """Processes of the plugins of mode ``process``."""
+    parts: tuple[Part, ...] = ()
+    """The same by distribution, as other registries may share it."""
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        """Processes of the plugins of mode ``process``."""
+        return tuple(part.lease.host for part in self.parts if part.lease is not None)
 
     @property
     def listings(self) -> dict[str, Listing]:
@@ -107,9 +115,8 @@ class Registry:
         return {host.distribution: known for host in self.hosts if (known := host.known) is not None}
 
     def close(self) -> None:
-        """End the hosts; whoever asks their plugins afterwards is refused."""
-        for host in self.hosts:
-            host.close()
+        """Give up the hosts; whoever asks plugins of those that nobody else has is refused afterwards."""
+        _end(self.parts)
 
     @property
     def predicting(self) -> Mapping[str, Loaded[EstimatorRecord]]:
@@ -143,6 +150,7 @@ def load_registry(
     safe_mode: bool = False,
     entry_points: Callable[[], Iterable[metadata.EntryPoint]] | None = None,
     hosting: Hosting | None = None,
+    known: Sequence[Registry] = (),
 ) -> Registry:
     """Load every plugin that is installed and allowed.
 
@@ -156,6 +164,8 @@ def load_registry(
         Where entry points come from; None = the installed distributions.
     hosting : Hosting or None
         None = everything is imported here, and what is not shipped runs in threads.
+    known : sequence of Registry
+        Of this process: what is the same in one of them is shared with it, hosts with their models among it.
 
     Raises
     ------
@@ -164,89 +174,110 @@ def load_registry(
         is listed among the problems.
     """
     found: dict[str, dict[str, Loaded[Any]]] = {hook.kind: {} for hook in HOOKS.values()}
-    problems: list[PluginProblem] = []
-    here: list[metadata.EntryPoint] = []
+    trusted = canonical(hosting.trusted) if hosting is not None else frozenset[str]()
+    here: dict[str, list[metadata.EntryPoint]] = {}
     apart: dict[str, list[metadata.EntryPoint]] = {}
-    trusted = _canonical(hosting.trusted) if hosting is not None else frozenset[str]()
-    for entry_point in _wanted(entry_points, allowed, safe_mode=safe_mode):
-        name = _distribution_name(entry_point)
-        if hosting is None or name == SHIPPED_DISTRIBUTION or canonicalize_name(name) in trusted:
-            here.append(entry_point)
-        else:
-            apart.setdefault(_distribution(entry_point), []).append(entry_point)
-    terms = hosting or Hosting()
-    hosts = [
-        Host(
-            distribution,
-            tuple((point.name, point.value) for point in points),
-            terms.limits,
-            terms.listings.get(distribution),
-            _folder(points[0]),
-        )
-        for distribution, points in apart.items()
-    ]
-    for host in hosts:
-        host.begin()  # all at once: each takes a moment
+    for entry_point in wanted(entry_points, allowed, safe_mode=safe_mode):
+        name = name_of(entry_point)
+        inline = hosting is None or name == SHIPPED_DISTRIBUTION or canonicalize_name(name) in trusted
+        (here if inline else apart).setdefault(distribution_of(entry_point), []).append(entry_point)
+    parts: list[Part] = []
+    leases: dict[str, Lease] = {}
+    try:
+        for distribution, points in apart.items():
+            shared = _shared(distribution, points, "process", known)
+            if shared is None:
+                leases[distribution] = lease = Lease(_host(distribution, points, hosting or Hosting()))
+                lease.host.begin()  # all at once: each takes a moment
+            else:
+                parts.append(shared)
+        for distribution, points in here.items():
+            mode = "thread" if hosting is None else "inline"
+            parts.append(_shared(distribution, points, mode, known) or _part_here(distribution, points, mode))
+        for distribution, lease in leases.items():
+            parts.append(_part_apart(distribution, apart[distribution], lease))
+        for part in parts:
+            for hook, loaded in part.records:
+                _register(found[hook.kind], hook, loaded)
+    except BaseException:
+        _end(parts)
+        for lease in leases.values():
+            lease.end()
+        raise
+    kinds = {hook.kinds: MappingProxyType(dict(sorted(found[hook.kind].items()))) for hook in HOOKS.values()}
+    return Registry(**kinds, problems=tuple(problem for part in parts for problem in part.problems), parts=tuple(parts))
 
-    def add(hook: Hook, records: Iterable[Any], problem: PluginProblem | None, loaded: Callable[[Any], Any]) -> None:
+
+def _shared(distribution: str, points: list[metadata.EntryPoint], mode: str, known: Sequence[Registry]) -> Part | None:
+    """A distribution as another registry has it already; None = none has it."""
+    return unchanged(_key(distribution, points, mode), (part for registry in known for part in registry.parts))
+
+
+def _key(distribution: str, points: list[metadata.EntryPoint], mode: str) -> tuple[object, ...]:
+    # What was imported into this process stays, wherever another build of it may lie.
+    origin = origin_of(points[0]) if mode == "process" else ""
+    return distribution, mode, origin, tuple((point.name, point.value) for point in points)
+
+
+def _host(distribution: str, points: list[metadata.EntryPoint], terms: Hosting) -> Host:
+    named = tuple((point.name, point.value) for point in points)
+    return Host(distribution, named, terms.limits, terms.listings.get(distribution), folder_of(points[0]))
+
+
+def _part(
+    distribution: str,
+    points: list[metadata.EntryPoint],
+    mode: str,
+    lease: Lease | None,
+    described: Iterable[tuple[Hook, tuple[Any, ...], PluginProblem | None]],
+    loaded: Callable[[Any], Loaded[Any]],
+) -> Part:
+    """What a distribution brings, and what is wrong with it, which is logged."""
+    records: list[tuple[Hook, Any]] = []
+    problems: list[PluginProblem] = []
+    for hook, found, problem in described:
         if problem is not None:
             problems.append(problem)
             about = {name: value for name, value in asdict(problem).items() if name != "name"}
             _log.warning("plugin_left_out", plugin=problem.name, **about)
-        for record in records:
-            _register(found[hook.kind], hook, loaded(record))
-
-    try:
-        for entry_point in here:
-            _add_here(entry_point, add, "thread" if hosting is None else "inline")
-        for host in hosts:
-            for hook, records, problem in listed(host):
-                origin = origin_of(apart[host.distribution][0])
-                add(hook, records, problem, partial(_hosted, host=host, origin=origin))
-    except BaseException:
-        for host in hosts:
-            host.close()
-        raise
-    kinds = {hook.kinds: MappingProxyType(dict(sorted(found[hook.kind].items()))) for hook in HOOKS.values()}
-    return Registry(**kinds, problems=tuple(problems), hosts=tuple(hosts))
+        records += [(hook, loaded(record)) for record in found]
+    key = _key(distribution, points, mode)
+    return Part(key=key, records=tuple(records), problems=tuple(problems), lease=lease)
 
 
-def _wanted(
-    entry_points: Callable[[], Iterable[metadata.EntryPoint]] | None,
-    allowed: Collection[str] | None,
-    *,
-    safe_mode: bool,
-) -> Iterable[metadata.EntryPoint]:
-    """The entry points that may be loaded, in order of distributions and names."""
-    permitted = None if allowed is None else {*allowed, *_canonical(allowed)}
-    source = entry_points or (lambda: metadata.entry_points(group=ENTRY_POINT_GROUP))
-    for entry_point in sorted(source(), key=lambda point: (_distribution_name(point), point.name)):
-        name, distribution = _distribution_name(entry_point), _distribution(entry_point)
-        wanted = permitted is None or canonicalize_name(name) in permitted or entry_point.name in permitted
-        if name != SHIPPED_DISTRIBUTION and (safe_mode or not wanted):
-            _log.info("plugin_not_allowed", plugin=entry_point.name, distribution=distribution)
-            continue
-        yield entry_point
+def _part_here(distribution: str, points: list[metadata.EntryPoint], mode: str) -> Part:
+    """Import a distribution into this process."""
+    shipped = name_of(points[0]) == SHIPPED_DISTRIBUTION
+
+    def described() -> Iterator[tuple[Hook, tuple[Any, ...], PluginProblem | None]]:
+        for point in points:
+
+            def tell(error: BaseException, name: str = point.name) -> None:
+                _log.warning("plugin_broken", plugin=name, distribution=distribution, exc_info=error)
+
+            yield from records_of(point.name, point.value, point.load, distribution, tell)
+
+    def loaded(record: Any) -> Loaded[Any]:
+        return Loaded(record, distribution, "inline" if shipped else mode)
+
+    return _part(distribution, points, mode, None, described(), loaded)
 
 
-def _canonical(names: Iterable[str]) -> frozenset[str]:
-    return frozenset(str(canonicalize_name(name)) for name in names)
+def _part_apart(distribution: str, points: list[metadata.EntryPoint], lease: Lease) -> Part:
+    """Have a distribution's host tell what it brings."""
+    # Models live in one process: what was fitted in another one must not be taken for its own.
+    origin = f"{origin_of(points[0])} in host {lease.number}"
+
+    def loaded(record: Any) -> Loaded[Any]:
+        return Loaded(record, distribution, "process", origin, breaker=Breaker())
+
+    return _part(distribution, points, "process", lease, listed(lease.host), loaded)
 
 
-def _add_here(entry_point: metadata.EntryPoint, add: Callable[..., None], mode: str) -> None:
-    """Import a plugin into this process, and register what it brings."""
-    distribution = _distribution(entry_point)
-    shipped = _distribution_name(entry_point) == SHIPPED_DISTRIBUTION
-
-    def tell(error: BaseException) -> None:
-        _log.warning("plugin_broken", plugin=entry_point.name, distribution=distribution, exc_info=error)
-
-    for hook, records, problem in records_of(entry_point.name, entry_point.value, entry_point.load, distribution, tell):
-        add(hook, records, problem, lambda record: Loaded(record, distribution, "inline" if shipped else mode))
-
-
-def _hosted(record: Any, host: Host, origin: str) -> Loaded[Any]:
-    return Loaded(record, host.distribution, "process", origin, breaker=Breaker())
+def _end(parts: Iterable[Part]) -> None:
+    for part in parts:
+        if part.lease is not None:
+            part.lease.end()
 
 
 def _register(known: dict[str, Loaded[Any]], hook: Hook, loaded: Loaded[Any]) -> None:
@@ -258,32 +289,3 @@ def _register(known: dict[str, Loaded[Any]], hook: Hook, loaded: Loaded[Any]) ->
             "or leave it off the allow-list"
         )
     known[name] = loaded
-
-
-def origin_of(entry_point: metadata.EntryPoint) -> str:
-    """Where its distribution lies, and since when: pip writes files anew each time. "" = it belongs to none."""
-    if entry_point.dist is None:
-        return ""
-    described = getattr(entry_point.dist, "_path", None)
-    try:
-        written_ns = 0 if described is None else Path(described).stat().st_mtime_ns
-    except OSError:
-        written_ns = 0
-    return f"{entry_point.dist.locate_file('')} {written_ns}"
-
-
-def _folder(entry_point: metadata.EntryPoint) -> str:
-    """The folder of a distribution that this process would not find; "" = it would."""
-    if entry_point.dist is None:
-        return ""
-    place = str(entry_point.dist.locate_file(""))
-    return "" if place in {path or str(Path.cwd()) for path in sys.path} else place
-
-
-def _distribution_name(entry_point: metadata.EntryPoint) -> str:
-    return entry_point.dist.name if entry_point.dist is not None else "(unknown)"
-
-
-def _distribution(entry_point: metadata.EntryPoint) -> str:
-    dist = entry_point.dist
-    return f"{dist.name} {dist.version}" if dist is not None else "(unknown)"

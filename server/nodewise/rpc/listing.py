@@ -11,7 +11,8 @@ from nodewise.domain.scores import RunningScore
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO
 from nodewise.evaluation.running_scores import auto_version
-from nodewise.hosting.registry import SHIPPED_DISTRIBUTION, Loaded
+from nodewise.hosting.distributions import SHIPPED_DISTRIBUTION
+from nodewise.hosting.registry import Loaded
 from nodewise.rpc.calls import Call
 from nodewise.rpc.paging import page
 from nodewise.rpc.reading import Reader

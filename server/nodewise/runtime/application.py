@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import grpc
 import structlog
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health
 from grpc_reflection.v1alpha import reflection
 
 from nodewise.domain.errors import NodewiseError
@@ -37,7 +37,8 @@ from nodewise.runtime.compute.processes import ProcessHand
 from nodewise.runtime.compute.threads import ThreadHand
 from nodewise.runtime.generations.lessons import begun_with, carried_over, changed_estimators
 from nodewise.runtime.generations.rooms import House, Plugged, Rooms, rooms_of
-from nodewise.runtime.generations.switchboard import Switchboard, Tracks, names_of
+from nodewise.runtime.generations.switchboard import Switchboard, Tracks
+from nodewise.runtime.health import Health
 from nodewise.runtime.learning import Learning
 from nodewise.runtime.scoring import Scoring
 from nodewise.runtime.settings import Settings
@@ -110,7 +111,7 @@ class Application:
         self.scoring = Scoring(stable.answers, store) if settings.scoring else None
         """What compares predictions with what arrives; None = switched off."""
         self._offered: tuple[object, ...] = ()
-        self._health = health.aio.HealthServicer()
+        self._health = Health()
         self._server: grpc.aio.Server | None = None
 
     @property
@@ -136,17 +137,12 @@ class Application:
 
     async def switch(self, tracks: Tracks) -> None:
         """Let calls that begin from now on be answered by these; those under way end as they began."""
-        before = self._switchboard.tracks
         self._switchboard.switch(tracks)
         self._learning.follow(*(rooms.answers for rooms in tracks.rooms))
         if self.scoring is not None:
             self.scoring.follow(tracks.stable.answers)
         if self._server is not None:
-            await self._announce(health_pb2.HealthCheckResponse.SERVING)
-            if tracks.stable is not before.stable:
-                self._watch_breakers(tracks)
-            for name in names_of(before) - names_of(tracks):
-                await self._health.set(f"estimator/{name}", health_pb2.HealthCheckResponse.SERVICE_UNKNOWN)
+            await self._health.follow(tracks)
 
     def _given_up(self, rooms: Rooms) -> None:
         """No call is left in rooms that were retired: what their plugins hold goes, away from the event loop."""
@@ -191,7 +187,7 @@ class Application:
         server.add_generic_rpc_handlers(tuple(doors))
         for door in doors:
             server.add_registered_method_handlers(door.service_name, door.registered())
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        self._health.offer(server)
         if self._settings.reflection:
             names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
             reflection.enable_server_reflection(names, server)
@@ -208,8 +204,7 @@ class Application:
         self._learner = asyncio.get_running_loop().create_task(self._learning.run())
         if self.scoring is not None:
             self.scoring.start()
-        await self._announce(health_pb2.HealthCheckResponse.SERVING)
-        self._watch_breakers(self.tracks)
+        await self._health.follow(self.tracks)
         return port
 
     async def stop(self, *, at_once: bool = False) -> bool:
@@ -224,7 +219,7 @@ class Application:
         """
         if self._learner is not None:
             self._learner.cancel()
-        await self._health.enter_graceful_shutdown()
+        await self._health.drain()
         if self._settings.drain_delay_s and not at_once:
             await asyncio.sleep(self._settings.drain_delay_s)
         if self.scoring is not None:
@@ -257,32 +252,6 @@ class Application:
         ending.start()
         ending.join(THREADS_END_S)
         return not ending.is_alive()
-
-    async def _announce(self, status: Any) -> None:
-        for name in ("", *SERVICES):
-            await self._health.set(name, status)
-        for name in names_of(self.tracks):
-            await self._health.set(f"estimator/{name}", status)
-
-    def _watch_breakers(self, tracks: Tracks) -> None:
-        """Let health say of an estimator that is left alone that it does not serve, and when it is back."""
-        loop = asyncio.get_running_loop()
-        serving, not_serving = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
-
-        def listener(name: str) -> Callable[[bool], None]:
-            async def announce(status: Any) -> None:
-                await self._health.set(f"estimator/{name}", status)
-
-            def changed(closed: bool) -> None:  # noqa: FBT001  # as breakers tell it
-                if self.tracks.stable is not tracks.stable:
-                    return
-                asyncio.run_coroutine_threadsafe(announce(serving if closed else not_serving), loop)
-
-            return changed
-
-        for name, loaded in tracks.stable.plugged.registry.estimators.items():
-            if loaded.breaker is not None:
-                loaded.breaker.listen(listener(name))
 
     def _handlers(self) -> list[Door]:
         switched = self._switchboard.methods

@@ -19,6 +19,7 @@ from nodewise.runtime.event_loop import new_event_loop
 from nodewise.runtime.executors.local import LocalExecutor
 from nodewise.runtime.executors.ray_engine import RayExecutor, RayMissingError
 from nodewise.runtime.generations.admin import Administration
+from nodewise.runtime.generations.changes import Changes
 from nodewise.runtime.generations.folder import plugins_folder_of
 from nodewise.runtime.generations.rooms import Plugged
 from nodewise.runtime.generations.serving import Serving
@@ -80,7 +81,7 @@ class EmbeddedServer:
         if folder is None:
             raise StartError("setting admin: needs plugins_folder, or a store that lasts", of_input=True)
         self._serving = Serving(self._application, self._settings, folder)
-        self._application.offer(Administration(self._serving))
+        self._application.offer(Administration(Changes(self._serving)))
         self._following = asyncio.run_coroutine_threadsafe(self._serving.run(), self._loop)
 
     def swap(self, registry: Registry) -> None:

@@ -22,10 +22,11 @@ from nodewise.runtime.assembly import application_of, start_faults
 from nodewise.runtime.channel import Channel, Say
 from nodewise.runtime.event_loop import new_event_loop, settle_garbage
 from nodewise.runtime.generations.admin import Administration
+from nodewise.runtime.generations.changes import Changes, Outcome
 from nodewise.runtime.generations.folder import PluginsFolder, plugins_folder_of
 from nodewise.runtime.generations.loading import served_first
 from nodewise.runtime.generations.rooms import Plugged
-from nodewise.runtime.generations.serving import Outcome, Serving
+from nodewise.runtime.generations.serving import Serving
 from nodewise.runtime.logging import log_unhandled
 from nodewise.runtime.pinning import cores, pin
 from nodewise.runtime.settings import Settings
@@ -58,7 +59,7 @@ class Life:
         self._listen = listen
         self._channel = channel
         self._core = core
-        self._serving: Serving | None = None
+        self._changes: Changes | None = None
         self._reloading = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -92,7 +93,8 @@ class Life:
         if self._core is not None:
             pin(self._core)
         application = application_of(self._settings, plugged=plugged, processes=processes)
-        serving = self._serving = self._generations_of(application)
+        self._changes = self._changes_of(application)
+        serving = self._changes.serving
         await _opened(application, self._listen, share_port=True)
         following = loop.create_task(serving.run())
         self._channel.send(Say.SERVING)
@@ -107,19 +109,19 @@ class Life:
         if not threads_ended:
             _leave()  # a thread that a plugin holds would keep the interpreter; all that must be kept is kept
 
-    def _generations_of(self, application: Application) -> Serving:
+    def _changes_of(self, application: Application) -> Changes:
         """What lets other plugins take over in this process."""
         folder = plugins_folder_of(self._settings) or _folder_of_this_process()
-        serving = Serving(application, self._settings, folder, lambda: self._channel.send(Say.RESTART))
+        changes = Changes(Serving(application, self._settings, folder), lambda: self._channel.send(Say.RESTART))
         if self._settings.admin:
-            application.offer(Administration(serving))
-        return serving
+            application.offer(Administration(changes))
+        return changes
 
-    async def _reload(self, serving: Serving) -> None:
+    async def _reload(self, changes: Changes) -> None:
         """Let what is installed or written by now take over; where nothing differs, in new processes."""
         async with self._reloading:
             try:
-                found = await serving.reload()
+                found = await changes.reload()
             except NodewiseError as error:
                 _log.error("reload_refused", reason=str(error.reason), message=error.message)
                 return
@@ -143,8 +145,8 @@ class Life:
         for message in messages:
             if message["say"] == Say.SERVE:
                 self._told.set()
-            elif message["say"] == Say.RELOAD and self._serving is not None:
-                task = asyncio.get_running_loop().create_task(self._reload(self._serving))
+            elif message["say"] == Say.RELOAD and self._changes is not None:
+                task = asyncio.get_running_loop().create_task(self._reload(self._changes))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
 

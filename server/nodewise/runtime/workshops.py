@@ -27,7 +27,10 @@ POOL_SHARE = 4
 
 
 def registry_of(
-    settings: Settings, listings: Mapping[str, Listing] | None = None, folders: Sequence[Path] = ()
+    settings: Settings,
+    listings: Mapping[str, Listing] | None = None,
+    folders: Sequence[Path] = (),
+    known: Sequence[Registry] = (),
 ) -> Registry:
     """The plugins that are installed and allowed.
 
@@ -37,6 +40,8 @@ def registry_of(
         What is known already of plugins that run in processes of their own.
     folders : sequence of Path
         Of distributions that stand in the place of those installed.
+    known : sequence of Registry
+        Of this process, with which is shared what is the same.
 
     Raises
     ------
@@ -49,6 +54,7 @@ def registry_of(
         safe_mode=settings.safe_mode,
         entry_points=lambda: entry_points_of(folders),
         hosting=hosting,
+        known=known,
     )
 
 

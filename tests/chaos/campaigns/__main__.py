@@ -21,11 +21,13 @@ import kills  # noqa: E402  # the path is set above
 import matrix  # noqa: E402
 import restarts  # noqa: E402
 import soak  # noqa: E402
+import swapping  # noqa: E402
 
 CAMPAIGNS: Final[dict[str, Callable[[argparse.Namespace, Path], Iterator[dict[str, Any]]]]] = {
     "matrix": matrix.run,
     "kills": kills.run,
     "restarts": restarts.run,
+    "swaps": swapping.run,
     "soak": soak.run,
 }
 
@@ -41,6 +43,9 @@ def main() -> int:
     )
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--restarts", type=int, default=100)
+    parser.add_argument("--swaps", type=int, default=1000)
+    parser.add_argument("--at-most-minutes", type=float, default=float("inf"), help="of the swaps; fewer are a miss")
+    parser.add_argument("--trial-s", type=float, default=2.0, help="of each swap at most; 0 = nothing is tried")
     parser.add_argument("--kinds", nargs="*", default=[], help="of the matrix; none = all")
     parser.add_argument("--faults", nargs="*", default=[], help="of the matrix; none = all")
     parser.add_argument("--per-server", type=int, default=12, help="faults of the matrix that stand beside each other")

@@ -101,8 +101,11 @@ class Distribution:
         return Path(sys.path[-1]) / path
 
 
+HOSTING = Hosting(limits=HostLimits(call_budget_s=PATIENCE_S, load_budget_s=PATIENCE_S))
+
+
 @pytest.fixture
-def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+def points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     points = []
     for name, source in (("hosted_one", SOURCE), ("hosted_two", ELSEWHERE)):
@@ -110,8 +113,12 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Regist
         point = EntryPoint(name, name, ENTRY_POINT_GROUP)
         vars(point).update(dist=Distribution(name))
         points.append(point)
-    hosting = Hosting(limits=HostLimits(call_budget_s=PATIENCE_S, load_budget_s=PATIENCE_S))
-    found = load_registry(entry_points=lambda: points, hosting=hosting)
+    return points
+
+
+@pytest.fixture
+def registry(points: list[EntryPoint]) -> Iterator[Registry]:
+    found = load_registry(entry_points=lambda: points, hosting=HOSTING)
     yield found
     found.close()
 
@@ -130,6 +137,33 @@ def test_nothing_of_a_hosted_plugin_is_imported_here(registry: Registry) -> None
 def test_models_are_fitted_and_asked_where_they_live(registry: Registry, name: str, step_s: float) -> None:
     answer = asked(Answers(registry), name)
     np.testing.assert_array_equal(answer.predictions.step_s, step_s)
+
+
+def test_another_registry_shares_the_hosts_of_what_did_not_change(registry: Registry, points: list[EntryPoint]) -> None:
+    changed = Distribution("hosted_two")
+    changed.version = "2.0"
+    vars(points[1]).update(dist=changed)
+    other = load_registry(entry_points=lambda: points, hosting=HOSTING, known=(registry,))
+    kept, gone = registry.hosts
+    try:
+        assert kept in other.hosts
+        assert gone not in other.hosts
+        assert other.estimators["plain"] is registry.estimators["plain"]
+        assert other.estimators["elsewhere"].distribution == "hosted_two 2.0"
+        model = asked(Answers(registry), "plain")
+        registry.close()
+        registry.close()  # once more is nothing more
+        np.testing.assert_array_equal(asked(Answers(other), "plain").predictions.step_s, 1.0 + model.predictions.step_s)
+        with pytest.raises(UnavailableError):
+            asked(Answers(registry), "elsewhere")
+        # Models live in one process: those of the host that ended are not taken for another's.
+        origins = [each.estimators["elsewhere"].origin for each in (registry, other)]
+        assert len(set(origins)) == 2
+    finally:
+        other.close()
+    with pytest.raises(UnavailableError):
+        asked(Answers(other), "built")
+    assert load_registry(entry_points=list, hosting=HOSTING, known=(other,)).hosts == ()
 
 
 def test_a_model_is_fitted_anew_once_its_process_was_replaced(registry: Registry) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import replace
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from serving import inline, one_worker_phases, stored
 
 from nodewise.runtime.compute.recent import Recent
-from nodewise.runtime.generations.canary import Seen, Verdict, verdict_of
+from nodewise.runtime.generations.canary import Compared, Seen, Verdict, verdict_of
+from nodewise.runtime.generations.histogram import Histogram
 from nodewise.runtime.generations.manifest import Canary, Generation, Installed, Rule, State
 from nodewise.runtime.generations.switchboard import share_of_job
 
@@ -19,7 +20,14 @@ RULE = Rule(calls=10, most_failures=0.1, most_latency_ratio=2.0, most_log_ratio=
 
 
 def seen(calls: int, failures: int = 0, seconds: float = 1.0) -> Seen:
-    return Seen(calls=calls, failures=failures, seconds=deque([seconds] * (calls - failures)))
+    return Seen(calls=calls, failures=failures, seconds=histogram([seconds] * (calls - failures)))
+
+
+def histogram(values: list[float]) -> Histogram:
+    found = Histogram()
+    for value in values:
+        found.add(value)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -35,10 +43,30 @@ def seen(calls: int, failures: int = 0, seconds: float = 1.0) -> Seen:
     ],
 )
 def test_verdicts(stable: Seen, canary: Seen, ratios: list[float], verdict: Verdict) -> None:
-    assert verdict_of(RULE, stable, canary, deque(ratios))[0] is verdict
-    promoting = verdict_of(replace(RULE, promotes=True), stable, canary, deque(ratios))[0]
+    compared = Compared(stable, canary, histogram(ratios))
+    assert verdict_of(RULE, compared)[0] is verdict
+    promoting = verdict_of(replace(RULE, promotes=True), compared)[0]
     waits = verdict is Verdict.WAIT and canary.calls >= RULE.calls
     assert promoting is (Verdict.PROMOTE if waits else verdict)
+
+
+def test_what_processes_saw_is_judged_together() -> None:
+    """Neither saw enough calls, and one alone saw no fast one of the stable track."""
+    parts = [Compared(seen(50, seconds=1.0), seen(5, seconds=2.5)), Compared(seen(5, 1, seconds=5.0), seen(5, 1))]
+    assert {verdict_of(RULE, part)[0] for part in parts} == {Verdict.WAIT}
+    told = [Compared.read(orjson.loads(orjson.dumps(part.plain()))) for part in parts]
+    together = Compared.together(told)
+    assert (together.canary.calls, together.canary.failures, together.stable.calls) == (10, 1, 55)
+    verdict, why = verdict_of(RULE, together)
+    assert verdict is Verdict.ROLL_BACK
+    assert "times as long" in why
+
+
+@given(st.lists(st.floats(1e-8, 1e3), min_size=1, max_size=50))
+def test_medians_of_histograms(values: list[float]) -> None:
+    middle = sorted(values)[(len(values) - 1) // 2]
+    halves = [histogram(values[::2]), histogram(values[1::2])]
+    assert Histogram.together(halves).median == pytest.approx(middle, rel=0.0101)
 
 
 def test_jobs_are_spread_evenly_and_stay() -> None:

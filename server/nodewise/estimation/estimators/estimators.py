@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from operator import attrgetter
+from typing import Any, Final
 
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
@@ -23,6 +24,8 @@ from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, Model, Query
 from nodewise.ports.cache import CacheSpace, LruCache
 
 __all__ = ["Estimators", "joint_refusal"]
+
+_EPOCH: Final = attrgetter("epoch")
 
 
 class Estimators:
@@ -50,11 +53,7 @@ class Estimators:
         self.catalogue = catalogue
         self.provenance = Provenance(registry, catalogue, {} if built_on is None else built_on)
         self.all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
-        self.epoch = 0
-        """Another number after each change of who is left alone."""
-        for loaded in registry.estimators.values():
-            if loaded.breaker is not None:
-                loaded.breaker.listen(self._changed)
+        self._breakers = tuple(loaded.breaker for loaded in registry.estimators.values() if loaded.breaker is not None)
         self._shown: LruCache[tuple[Configurations, frozenset[str], str], Shown] = LruCache(space)
 
     def forget(self) -> None:
@@ -66,8 +65,10 @@ class Estimators:
         breaker = self.named(name).breaker
         return breaker is not None and not breaker.closed
 
-    def _changed(self, _closed: bool) -> None:  # noqa: FBT001  # as breakers tell it
-        self.epoch += 1
+    @property
+    def epoch(self) -> int:
+        """Another number after each change of who is left alone."""
+        return sum(map(_EPOCH, self._breakers))
 
     def named(self, name: str) -> Loaded[EstimatorRecord]:
         """A loaded estimator.

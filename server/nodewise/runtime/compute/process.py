@@ -71,7 +71,9 @@ def _done(pipe: Connection, workshops: Recent[Callable[[], Workshop], Workshop],
         gc.collect()
         gc.freeze()
         pipe.send_bytes(Frame.READY)
-    workshops.put(opening, workshop)
+    forgotten = workshops.put(opening, workshop)
+    if forgotten is not None:
+        forgotten.answers.registry.close()  # its hosts would stay
     try:
         number, work, argument, end_s, news = pickle.loads(given)  # noqa: S301
         if news is not None:

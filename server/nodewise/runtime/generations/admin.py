@@ -12,9 +12,10 @@ from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.paging import page
 from nodewise.rpc.wire_plugins import write_plugin, write_plugin_problem
 from nodewise.rpc.wire_rows import timestamp
+from nodewise.runtime.generations.changes import Changes, Reloaded
 from nodewise.runtime.generations.manifest import Generation, Rule
 from nodewise.runtime.generations.rooms import Rooms
-from nodewise.runtime.generations.serving import CANARY, Reloaded, Serving
+from nodewise.runtime.generations.serving import CANARY
 from nodewise.runtime.generations.trial import Trial
 from nodewise_protos.v1beta1 import admin_service_pb2 as pb
 
@@ -30,11 +31,11 @@ _WIDTH: Final = 12
 class Administration:
     """Behaviours of AdminService."""
 
-    serving: Serving
+    changes: Changes
 
     async def list_generations(self, request: pb.ListGenerationsRequest, call: Call) -> pb.ListGenerationsResponse:
         """Generations, the newest first."""
-        folder = self.serving.folder
+        folder = self.changes.folder
         found = {each.number: each for each in await run_in(None, folder.generations)}
         highest = 10**_WIDTH
         keys = {f"{highest - number:0{_WIDTH}d}": number for number in found}
@@ -47,7 +48,7 @@ class Administration:
 
     async def reload(self, request: pb.ReloadRequest, call: Call) -> pb.ReloadResponse:
         """Let another one take over."""
-        found = await self.serving.reload(request.generation if request.HasField("generation") else None)
+        found = await self.changes.reload(request.generation if request.HasField("generation") else None)
         await self._agreed(call)
         return pb.ReloadResponse(
             outcome=_outcome(found),
@@ -61,7 +62,7 @@ class Administration:
         """Let one answer a share of the jobs."""
         rule = _rule(request)
         number = request.generation if request.HasField("generation") else None
-        found = await self.serving.set_canary(number, request.share, rule)
+        found = await self.changes.set_canary(number, request.share, rule)
         await self._agreed(call)
         return pb.SetCanaryResponse(
             outcome=_outcome(found), generation=found.number, trial=_trial(found.trial), tracks=self._tracks()
@@ -69,13 +70,13 @@ class Administration:
 
     async def promote(self, request: pb.PromoteRequest, call: Call) -> pb.PromoteResponse:
         """Let the canary answer all jobs."""
-        number = await self.serving.promote()
+        number = await self.changes.promote()
         await self._agreed(call)
         return pb.PromoteResponse(generation=number, tracks=self._tracks())
 
     async def rollback(self, request: pb.RollbackRequest, call: Call) -> pb.RollbackResponse:
         """End the canary, or return to the generation before."""
-        found = await self.serving.rollback()
+        found = await self.changes.rollback()
         await self._agreed(call)
         return pb.RollbackResponse(
             outcome=_outcome(found), generation=found.number, failures=found.trial.failures, tracks=self._tracks()
@@ -83,16 +84,16 @@ class Administration:
 
     async def list_plugin_states(self, request: pb.ListPluginStatesRequest, call: Call) -> pb.ListPluginStatesResponse:
         """Plugins of all tracks."""
-        tracks = self.serving.application.tracks
+        tracks = self.changes.serving.application.tracks
         states = [state for rooms in tracks.rooms for state in _states(rooms, canary=rooms is tracks.canary)]
         problems = [write_plugin_problem(each) for each in tracks.stable.plugged.registry.problems]
         return pb.ListPluginStatesResponse(plugins=states, problems=problems)
 
     async def _agreed(self, call: Call) -> None:
-        await self.serving.agreed(min(AGREED_S, call.remaining_s() / 2))
+        await self.changes.agreed(min(AGREED_S, call.remaining_s() / 2))
 
     def _tracks(self) -> pb.Tracks:
-        folder = self.serving.folder
+        folder = self.changes.folder
         state = folder.state()
         workers = [
             pb.WorkerState(

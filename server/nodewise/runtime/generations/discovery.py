@@ -8,7 +8,7 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from nodewise.hosting.registry import origin_of
+from nodewise.hosting.distributions import origin_of
 from nodewise.plugin import ENTRY_POINT_GROUP
 
 __all__ = ["entry_points_of", "fingerprint", "registering"]

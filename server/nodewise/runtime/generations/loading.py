@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
 from nodewise.estimation.estimators.warm_up import warm_up
-from nodewise.hosting.registry import SHIPPED_DISTRIBUTION, load_registry
+from nodewise.hosting.distributions import SHIPPED_DISTRIBUTION
+from nodewise.hosting.registry import Registry, load_registry
 from nodewise.runtime.generations.discovery import entry_points_of, fingerprint
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError, plugins_folder_of
 from nodewise.runtime.generations.manifest import Generation
@@ -66,8 +68,15 @@ def preload_shipped(settings: Settings) -> None:
     warm_up(shipped.estimators)
 
 
-def loaded(settings: Settings, folder: PluginsFolder, generation: Generation) -> Plugged:
-    """A generation's plugins, in hosts of their own, and its catalogue.
+def loaded(
+    settings: Settings, folder: PluginsFolder, generation: Generation, known: Sequence[Registry] = ()
+) -> Plugged:
+    """A generation's plugins and its catalogue.
+
+    Parameters
+    ----------
+    known : sequence of Registry
+        Of generations that are loaded: distributions that are the same in one of them stay in its hosts.
 
     Raises
     ------
@@ -79,7 +88,7 @@ def loaded(settings: Settings, folder: PluginsFolder, generation: Generation) ->
     if generation.number:
         settings = settings.model_copy(update={"catalogue": "" if own is None else str(own)})
     catalogue = catalogue_of(settings)
-    registry = registry_of(settings, folders=folders)
+    registry = registry_of(settings, folders=folders, known=known)
     return Plugged(
         registry=registry,
         catalogue=catalogue,

@@ -101,11 +101,20 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canary:
-    """A generation that answers a share of the jobs; ``rule`` None = only calls decide."""
+    """A generation that answers a share of the jobs.
+
+    Attributes
+    ----------
+    rule : Rule or None
+        None = only calls decide.
+    since : int
+        Sequence of the state that set it: one that is set again is another one.
+    """
 
     number: int
     share: float
     rule: Rule | None = None
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +148,10 @@ class State:
         before = tuple(each for each in (self.stable, *self.previous) if each != number)
         canary = self.canary if self.canary is not None and self.canary.number != number else None
         return replace(self, stable=number, candidate=0, canary=canary, previous=before[:MOST_PREVIOUS])
+
+    def beside(self, canary: Canary) -> State:
+        """With a canary, from now on."""
+        return replace(self, canary=replace(canary, since=self.sequence + 1))
 
     def without(self, number: int) -> State:
         """With no reload that waits for a generation."""

@@ -1,0 +1,111 @@
+"""Parts of registries: what one distribution brought, shared by all registries in which that distribution is the same.
+
+A registry is a new snapshot, but what did not change is not loaded again: a module is imported once in a process, and
+a host goes on with the models that it has. It ends with the last registry that has it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from nodewise.hosting.processes.host import Host
+from nodewise.hosting.records import Hook, PluginProblem
+
+__all__ = ["Lease", "Part", "unchanged"]
+
+_numbers = itertools.count(1)
+
+
+class _Tenancy:
+    """A host, and how many leases of it have not ended."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.number = next(_numbers)
+        self.lock = threading.Lock()
+        self.leases = 0
+
+
+class Lease:
+    """One registry's right to a host. Threads share it.
+
+    Parameters
+    ----------
+    host : Host
+        Of nobody else so far; :meth:`again` makes leases for others.
+    """
+
+    def __init__(self, host: Host, _tenancy: _Tenancy | None = None) -> None:
+        self._tenancy = _tenancy or _Tenancy(host)
+        self._ended = False
+        if _tenancy is None:
+            self._tenancy.leases = 1
+
+    @property
+    def host(self) -> Host:
+        """What is leased."""
+        return self._tenancy.host
+
+    @property
+    def number(self) -> int:
+        """Of the host among all that this process has had."""
+        return self._tenancy.number
+
+    def again(self) -> Lease | None:
+        """Another one of the same host; None = the last one has ended."""
+        with self._tenancy.lock:
+            if not self._tenancy.leases:
+                return None
+            self._tenancy.leases += 1
+        return Lease(self.host, self._tenancy)
+
+    def end(self) -> None:
+        """Give it back; the last one ends the host. Again = nothing more."""
+        with self._tenancy.lock:
+            if self._ended:
+                return
+            self._ended = True
+            self._tenancy.leases -= 1
+            last = not self._tenancy.leases
+        if last:
+            self.host.close()
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Part:
+    """What one distribution brought.
+
+    Attributes
+    ----------
+    key : hashable
+        The same for two loadings that must come to the same: version, origin, entry points, and where it runs.
+    records : tuple of pairs
+        Each a Hook and what is Loaded of it.
+    lease : Lease or None
+        Of its host; None = it runs inline.
+    """
+
+    key: Hashable
+    records: tuple[tuple[Hook, Any], ...]
+    problems: tuple[PluginProblem, ...]
+    lease: Lease | None
+
+
+def unchanged(key: Hashable, known: Iterable[Part]) -> Part | None:
+    """A part for another registry, of what is loaded already; None = it must be loaded.
+
+    One whose host could not be loaded is tried again.
+    """
+    for part in known:
+        if part.key != key:
+            continue
+        if part.lease is None:
+            return part
+        lease = part.lease.again() if part.lease.host.known is not None else None
+        if lease is not None:
+            return Part(key=key, records=part.records, problems=part.problems, lease=lease)
+    return None

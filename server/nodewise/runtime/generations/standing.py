@@ -1,0 +1,99 @@
+"""What stands: the generation that serves, and what tells whether another one, or what is installed by now, differs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError
+from nodewise.runtime.generations.loading import catalogue_bytes, catalogue_digest, prints_of
+from nodewise.runtime.generations.manifest import Generation
+from nodewise.runtime.settings import Settings
+
+__all__ = ["Standing", "found_in"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """As a process saw it when it let the generation serve.
+
+    Attributes
+    ----------
+    prints : tuple of mappings
+        As of :func:`prints_of`, of the generation: inline, and hosted.
+    installed : mapping
+        Builds of the hosted distributions that are installed with the server: pip puts others in their place.
+    catalogue : str
+        Digest of its file of devices and links.
+    """
+
+    settings: Settings
+    folder: PluginsFolder
+    generation: Generation
+    prints: tuple[dict[str, str], ...]
+    installed: dict[str, str]
+    catalogue: str
+
+    @classmethod
+    def of(cls, settings: Settings, folder: PluginsFolder, generation: Generation) -> Standing:
+        """By now."""
+        return cls(
+            settings=settings,
+            folder=folder,
+            generation=generation,
+            prints=prints_of(settings, folder, generation),
+            installed=_environment(settings, folder),
+            catalogue=generation.catalogue_digest,
+        )
+
+    @classmethod
+    def at_start(cls, settings: Settings, folder: PluginsFolder, number: int) -> Standing:
+        """Of what a process has begun with: a generation without a catalogue of its own has the operator's."""
+        found = cls.of(settings, folder, folder.generation(number))
+        return found if found.catalogue else replace(found, catalogue=catalogue_digest(catalogue_bytes(settings)))
+
+    def needs_new_processes(self, generation: Generation) -> bool:
+        """Whether it has another build of what runs inline, which a process imports once."""
+        return prints_of(self.settings, self.folder, generation)[0] != self.prints[0]
+
+    def replaced(self) -> bool:
+        """Whether plugins were installed in place of those that are served from the server's environment."""
+        return _environment(self.settings, self.folder) != self.installed
+
+    def wanted(self, number: int | None) -> Generation | None:
+        """The generation that is to take over: one by its number, the one that waits, or a new one of what there is.
+
+        None = nothing differs.
+
+        Raises
+        ------
+        NodewiseError
+            GENERATION_NOT_FOUND.
+        SettingsError
+            The catalogue cannot be read.
+        """
+        number = number if number is not None else self.folder.state().candidate or None
+        if number is not None:
+            found = found_in(self.folder, number)
+            same = number == self.generation.number and prints_of(self.settings, self.folder, found) == self.prints
+            return None if same else found
+        content = catalogue_bytes(self.settings)
+        what = [
+            *(["the catalogue"] if catalogue_digest(content) != self.catalogue else []),
+            *(["what is installed"] if prints_of(self.settings, self.folder, self.generation) != self.prints else []),
+        ]
+        if not what:
+            return None
+        return self.folder.add(f"changed: {', '.join(what)}", self.generation.distributions, content)
+
+
+def found_in(folder: PluginsFolder, number: int) -> Generation:
+    """A generation that a caller names; raises GENERATION_NOT_FOUND."""
+    try:
+        return folder.generation(number)
+    except PluginsFolderError as error:
+        raise NodewiseError(Reason.GENERATION_NOT_FOUND, str(error), {"generation": str(number)}) from None
+
+
+def _environment(settings: Settings, folder: PluginsFolder) -> dict[str, str]:
+    return prints_of(settings, folder, folder.generation(0))[1]

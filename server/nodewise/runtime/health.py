@@ -1,0 +1,69 @@
+"""Health: which services and estimators answer calls, for balancers and for people."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from nodewise.hosting.breaker import Breaker
+from nodewise.rpc.services import SERVICES
+from nodewise.runtime.generations.switchboard import Tracks, names_of
+
+__all__ = ["Health"]
+
+SERVING: Final = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
+UNKNOWN: Final = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+
+
+class Health:
+    """The health service of one worker, which follows who answers. Belongs to the event loop's thread."""
+
+    def __init__(self) -> None:
+        self._servicer = health.aio.HealthServicer()
+        self._estimators: set[str] = set()
+        self._ends: list[Callable[[], None]] = []
+
+    def offer(self, server: grpc.aio.Server) -> None:
+        """Answer health checks, before the start."""
+        health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
+
+    async def follow(self, tracks: Tracks) -> None:
+        """Tell of these from now on: the services, and the estimators, but those that are left alone."""
+        for end in self._ends:
+            end()
+        registry = tracks.stable.plugged.registry
+        breakers = {name: each.breaker for name, each in registry.estimators.items() if each.breaker is not None}
+        self._ends = self._listened(breakers)
+        for name in ("", *SERVICES):
+            await self._servicer.set(name, SERVING)
+        names = names_of(tracks)
+        for name in names:
+            breaker = breakers.get(name)
+            await self._tell(name, SERVING if breaker is None or breaker.closed else NOT_SERVING)
+        for name in self._estimators - names:
+            await self._tell(name, UNKNOWN)
+        self._estimators = names
+
+    async def drain(self) -> None:
+        """Tell balancers that nothing is to come here any more."""
+        await self._servicer.enter_graceful_shutdown()
+
+    async def _tell(self, estimator: str, status: Any) -> None:
+        await self._servicer.set(f"estimator/{estimator}", status)
+
+    def _listened(self, breakers: Mapping[str, Breaker]) -> list[Callable[[], None]]:
+        """Have changes told as they happen; returns what ends that."""
+        loop = asyncio.get_running_loop()
+
+        def listener(name: str) -> Callable[[bool], None]:
+            def changed(closed: bool) -> None:  # noqa: FBT001  # as breakers tell it
+                asyncio.run_coroutine_threadsafe(self._tell(name, SERVING if closed else NOT_SERVING), loop)
+
+            return changed
+
+        return [breaker.listen(listener(name)) for name, breaker in breakers.items()]
