@@ -108,6 +108,10 @@ class Registry:
 
     def close(self) -> None:
         """End the hosts; whoever asks their plugins afterwards is refused."""
+        for kind in self.by_kind.values():
+            for loaded in kind.values():
+                if loaded.breaker is not None:
+                    loaded.breaker.end()
         for host in self.hosts:
             host.close()
 
