@@ -1,4 +1,8 @@
-"""A circuit breaker: a plugin that fails again and again is left alone for a while, and then tried with one call."""
+"""A circuit breaker: a plugin that fails again and again is left alone for a while, and then tried with one call.
+
+The trial is the request that failed, asked again by a thread of the breaker's: nobody waits for it. What cannot be
+asked again, such as to read a stream that was read, is tried by the next caller.
+"""
 
 from __future__ import annotations
 
@@ -16,29 +20,48 @@ WINDOW_S: Final = 60.0
 OPEN_S: Final = 5.0
 """How long it stays open the first time; twice as long after each trial that fails, up to MOST_OPEN_S."""
 MOST_OPEN_S: Final = 300.0
+SOON_S: Final = 0.1
+"""When to come back, for those who ask in the midst of a trial: most calls take milliseconds."""
+
+Later = Callable[[float, Callable[[], None]], Callable[[], None]]
+"""Has something done after so many seconds, and gives what cancels that."""
+
+
+def later(seconds: float, work: Callable[[], None]) -> Callable[[], None]:
+    """In a thread of its own, which keeps no process from its end."""
+    timer = threading.Timer(seconds, work)
+    timer.name, timer.daemon = "nodewise-breaker", True
+    timer.start()
+    return timer.cancel
 
 
 class Breaker:
     """Of one plugin. Threads share it.
 
-    Closed, it counts failures. Open, it lets nobody through until its time is over; then one caller, a thread. It
-    closes when the method that failed succeeds: an assessment says nothing of a prediction. Another failure opens it
-    for twice as long.
+    Closed, it counts failures. Open, it lets nobody through until its time is over; then one thread, that of the trial
+    or, where there can be none, of a caller. It closes when the method that failed succeeds: an assessment says nothing
+    of a prediction. Another failure opens it for twice as long.
 
     Parameters
     ----------
     clock_s : callable
         A clock that never goes back, in seconds.
+    later : callable
+        Where trials are made.
     """
 
-    def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock_s: Callable[[], float] = time.monotonic, later: Later = later) -> None:
         self._clock_s = clock_s
+        self._later = later
+        self._again: Callable[[], object] | None = None
+        self._cancel: Callable[[], None] | None = None
         self._lock = threading.Lock()
         self._failures: deque[float] = deque(maxlen=FAILURES)
         self._open_s = OPEN_S
         self._opened_s: float | None = None
         self._trying_s: float | None = None
         self._trying = 0
+        self._ended = False
         self._method = ""
         self._listeners: list[Callable[[bool], None]] = []
         self.epoch = 0
@@ -66,6 +89,9 @@ class Breaker:
                 return 0.0
             now_s, caller = self._clock_s(), threading.get_ident()
             left_s = self._opened_s + self._open_s - now_s
+            if self._again is not None:
+                tried = self._trying_s is not None and caller == self._trying
+                return 0.0 if tried else max(left_s, SOON_S)
             if left_s > 0.0:
                 return left_s
             if self._trying_s is not None and now_s - self._trying_s < self._open_s and caller != self._trying:
@@ -73,8 +99,11 @@ class Breaker:
             self._trying_s, self._trying = now_s, caller
             return 0.0
 
-    def failed(self, method: str) -> bool:
-        """A call failed; whether it is open since now."""
+    def failed(self, method: str, again: Callable[[], object] | None = None) -> bool:
+        """A call failed; whether it is open since now.
+
+        ``again`` asks the same once more, and says here what came of it; None = that cannot be done.
+        """
         now_s = self._clock_s()
         with self._lock:
             if self._opened_s is not None:
@@ -87,9 +116,39 @@ class Breaker:
             if len(self._failures) < FAILURES or now_s - self._failures[0] > WINDOW_S:
                 return False
             self._opened_s = now_s
+            self._again = again
             self.epoch += 1
+            self._plan()
         self._tell(closed=False)
         return True
+
+    def _plan(self) -> None:
+        """Have a trial made when the time is over."""
+        if self._again is not None and not self._ended:
+            self._cancel = self._later(self._open_s, self._try)
+
+    def _try(self) -> None:
+        """Ask what failed once more."""
+        with self._lock:
+            again = self._again
+            if again is None or self._ended:
+                return
+            self._trying_s, self._trying = self._clock_s(), threading.get_ident()
+        try:
+            again()
+        finally:
+            with self._lock:
+                if self._again is again:  # it is open as before
+                    self._trying_s = None
+                    self._plan()
+
+    def end(self) -> None:
+        """Make no trial any more."""
+        with self._lock:
+            self._ended = True
+            self._again = None
+            if self._cancel is not None:
+                self._cancel()
 
     def succeeded(self, method: str) -> bool:
         """A call succeeded; whether it is closed since now."""
@@ -98,7 +157,7 @@ class Breaker:
         with self._lock:
             if self._opened_s is None or self._trying_s is None or method != self._method:
                 return False
-            self._opened_s = self._trying_s = None
+            self._opened_s = self._trying_s = self._again = None
             self._open_s = OPEN_S
             self._failures.clear()
             self.epoch += 1

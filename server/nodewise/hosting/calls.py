@@ -9,7 +9,9 @@ crosses: whether the object lives in this process is not the caller's to know.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
@@ -18,7 +20,8 @@ import structlog
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.hosting.interrupts import is_interrupt
 from nodewise.hosting.processes.faults import HostBusyError, HostFaultError
-from nodewise.hosting.processes.remote import GoneError, Remote, has_all
+from nodewise.hosting.processes.remote import Following, GoneError, Remote, has_all
+from nodewise.hosting.processes.words import LONG
 from nodewise.hosting.registry import Loaded
 from nodewise.hosting.soundness import MOST_TEXT, as_text, is_sound_error
 from nodewise.plugin import DiagnoserRecord, EstimatorRecord, PolicyRecord, SharingModelRecord, TraceReaderRecord
@@ -90,6 +93,7 @@ def call(
     check: Callable[[Any], AnswerT],
     about: str = "",
     quiet: bool = False,
+    following: Following | None = None,
 ) -> AnswerT:
     """Ask a plugin.
 
@@ -106,6 +110,9 @@ def call(
         What the plugin is asked about, for the error; "" = the caller knows.
     quiet : bool
         Leave a failure out of the log: the same will be asked again by someone who tells of it.
+    following : tuple or None
+        What will be asked of the same plugin next, with the same arguments, unless this answer holds a refusal: a
+        process of its own answers both at once.
 
     Raises
     ------
@@ -115,6 +122,8 @@ def call(
         What the plugin refuses with, if that can be told; what our own objects raised that it was given.
     """
     door = _Door(loaded, method, about, quiet)
+    if following is not None and isinstance(target, Remote):
+        return door.passed(partial(target.followed, method, arguments, following), check, following)
     return door.passed(lambda: getattr(target, method)(*arguments), check)
 
 
@@ -159,6 +168,11 @@ def unless_wrong(wrong_with: Callable[[Any], str | None]) -> Callable[[Any], Any
     return check
 
 
+def _anything(answer: Any) -> Any:
+    """The check of an answer that nobody waits for."""
+    return answer
+
+
 def impossible(loaded: Loaded[Any], method: str, problem: str) -> PluginError:
     """That an answer cannot be true, found out after the call; logged."""
     return _Door(loaded, method).impossible(problem)
@@ -173,30 +187,42 @@ class _Door:
     about: str = ""
     quiet: bool = False
 
-    def passed(self, work: Callable[[], Any], check: Callable[[Any], AnswerT]) -> AnswerT:
-        """What the work comes to, checked and counted."""
+    def passed(
+        self, work: Callable[[], Any], check: Callable[[Any], AnswerT], following: Following | None = None
+    ) -> AnswerT:
+        """What the work comes to, checked and counted; ``following`` as of :func:`call`."""
         count = self.loaded.calls.add
         self._admit()
         started = perf_counter()
         try:
             answer = work()
         except BaseException as raised:  # noqa: BLE001  # a plugin's SystemExit must not end the server
-            error = self._told(raised)
+            door, again = self, partial(self.tried, work, check)
+            if following is not None and isinstance(raised, HostFaultError) and raised.method:
+                target, method, arguments = following
+                door = replace(self, method=method)
+                again = partial(door.tried, lambda: getattr(target, method)(*arguments), _anything)
+            error = door.told(raised)
             failed = isinstance(error, PluginError)
-            count(self.method, perf_counter() - started, failed=failed)
+            count(door.method, perf_counter() - started, failed=failed)
             if not isinstance(error, UnavailableError):
-                self._note(failed=failed)
+                door.note(again if failed else None)
             raise error from None
         seconds = perf_counter() - started
         try:
             found = check(answer)
         except BaseException as raised:  # noqa: BLE001  # attributes of a plugin's values may do anything
             count(self.method, seconds, failed=True)
-            self._note(failed=True)
+            self.note(partial(self.tried, work, check))
             raise self._unsound(raised) from None
         count(self.method, seconds, failed=False)
-        self._note(failed=False)
+        self.note(None)
         return found
+
+    def tried(self, work: Callable[[], Any], check: Callable[[Any], Any]) -> None:
+        """Ask again, for the breaker, which learns what comes of it."""
+        with suppress(NodewiseError):
+            self.passed(work, check)
 
     def _admit(self) -> None:
         """Refuse at once what would only fail again."""
@@ -205,12 +231,15 @@ class _Door:
         if wait_s > 0.0:
             raise self._unavailable("failed too often just now, and is left alone for a while", wait_s)
 
-    def _note(self, *, failed: bool) -> None:
-        """Let the breaker know, and the operator if it changes."""
+    def note(self, again: Callable[[], None] | None) -> None:
+        """Let the breaker know, and the operator if it changes; ``again`` asks what failed, None = nothing did."""
         breaker = self.loaded.breaker
         if breaker is None:
             return
-        if breaker.failed(self.method) if failed else breaker.succeeded(self.method):
+        failed = again is not None
+        # Of long work nobody knows how long it takes, and what it was given to read is read.
+        replay = None if self.method in LONG else again
+        if breaker.failed(self.method, replay) if failed else breaker.succeeded(self.method):
             event = f"{self._kind.name}_{'left_alone' if failed else 'back'}"
             (_log.error if failed else _log.info)(event, **self._fields)
 
@@ -234,7 +263,7 @@ class _Door:
             return self.impossible(str(raised))
         return raised if is_interrupt(raised) else self.impossible("it cannot be read", raised)
 
-    def _told(self, raised: BaseException) -> BaseException:
+    def told(self, raised: BaseException) -> BaseException:
         """What the caller gets for what the plugin raised."""
         if is_interrupt(raised):
             return raised

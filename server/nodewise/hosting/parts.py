@@ -63,16 +63,17 @@ class Lease:
             self._tenancy.leases += 1
         return Lease(self.host, self._tenancy)
 
-    def end(self) -> None:
-        """Give it back; the last one ends the host. Again = nothing more."""
+    def end(self) -> bool:
+        """Give it back; whether it was the last one, which ends the host. Again = nothing more."""
         with self._tenancy.lock:
             if self._ended:
-                return
+                return False
             self._ended = True
             self._tenancy.leases -= 1
             last = not self._tenancy.leases
         if last:
             self.host.close()
+        return last
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -276,8 +276,10 @@ def _part_apart(distribution: str, points: list[metadata.EntryPoint], lease: Lea
 
 def _end(parts: Iterable[Part]) -> None:
     for part in parts:
-        if part.lease is not None:
-            part.lease.end()
+        if part.lease is not None and part.lease.end():
+            for _, loaded in part.records:
+                if loaded.breaker is not None:
+                    loaded.breaker.end()
 
 
 def _register(known: dict[str, Loaded[Any]], hook: Hook, loaded: Loaded[Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from nodewise.domain.configurations import Configurations, Placement, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal, Violation
-from nodewise.domain.predictions import Options
+from nodewise.domain.predictions import Notice, Options, Predictions, RowRefusal
 from nodewise.hosting.processes.codec import HEADER, Decoder, Encoder, UndecodableError
 from nodewise.plugin import Assessment
 
@@ -96,6 +97,48 @@ def test_rows_cross_with_all_that_they_hold() -> None:
     assert found.placement_of(299) == (1, 2)
 
 
+PREDICTED = Predictions.of(
+    np.array([1.0, 2.0, 3.0]),
+    log_spread=0.1,
+    breakdown_s={"compute": np.array([0.5, 1.0, 1.5]), "wait": np.array([0.5, 1.0, 1.5])},
+    once_s=np.array([0.0, 4.0, 0.0]),
+    extra={"share": np.array([0.1, 0.2, 0.3])},
+    refusals=(RowRefusal((2,), Refusal.missing("no", "a")),),
+    notices=(Notice("SLOW", "it is", (1,)),),
+)
+
+
+def test_predictions_cross_with_all_that_they_hold() -> None:
+    found = crossed(PREDICTED)
+    for name in ("status", "step_s", "log_spread", "extrapolation", "bottleneck_index", "once_s"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(PREDICTED, name))
+    for name in ("breakdown_s", "utilisation", "extra"):
+        assert getattr(found, name).keys() == getattr(PREDICTED, name).keys()
+    np.testing.assert_array_equal(found.extra["share"], PREDICTED.extra["share"])
+    np.testing.assert_array_equal(found.breakdown_s["wait"], PREDICTED.breakdown_s["wait"])
+    assert found.memory_bytes is None
+    for name in ("bottlenecks", "simulated", "refusals", "notices"):
+        assert getattr(found, name) == getattr(PREDICTED, name)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"step_s": [1.0, 2.0, 3.0]},
+        {"memory_bytes": 3.0},
+        {"breakdown_s": {1: PREDICTED.step_s}},
+        {"utilisation": ("busy",)},
+        {"bottlenecks": ["compute", 7]},
+    ],
+)
+def test_predictions_that_hold_something_else_cross_as_they_are_and_are_told_by_the_check(wrong: Any) -> None:
+    found = crossed(replace(PREDICTED, **wrong))
+    ((name, value),) = wrong.items()
+    assert type(getattr(found, name)) is type(value)
+    np.testing.assert_equal(getattr(found, name), value)
+    np.testing.assert_array_equal(found.log_spread, PREDICTED.log_spread)
+
+
 def test_a_refusal_keeps_its_fields() -> None:
     error = NodewiseError(Reason.INVALID_FIELD, "no", {"a": "b"}, (Violation("x", "y"),), 2.0)
     found = crossed(error)
@@ -115,6 +158,10 @@ def test_nothing_else_crosses(value: Any) -> None:
         ["o", "EstimatorRecord", "a", "1", "", None],
         ["o", "Popen", "id"],
         ["o", "Options"],
+        ["O", 9, 0, 0, None],
+        ["C", [], [0] * 22, ["t"], ["t"], None, None],
+        ["P", [], [[], [], []], [False] * 5, ["t"], False, ["t"], ["t"]],
+        ["P", [1.0] * 5, [["a"], [], []], [False] * 5, ["t"], False, ["t"], ["t"]],
         ["e", "Path", "/"],
         ["e", "SyncMode", 99],
         ["a", "O", 1, 0],

@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,16 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.lessons.priors import learned_from
 from nodewise.estimation.question import Answer, Question, Terms
+from nodewise.hosting.breaker import Breaker
 from nodewise.hosting.calls import PluginError, UnavailableError, call
+from nodewise.hosting.processes.frames import Pipe
 from nodewise.hosting.processes.limits import HostLimits
 from nodewise.hosting.registry import Hosting, Registry, load_registry
 from nodewise.plugin import ENTRY_POINT_GROUP, Catalogue
 
 SOURCE = """
 import os
+from pathlib import Path
 import numpy as np
 from nodewise.plugin import *
 
@@ -36,6 +39,10 @@ class Model:
         self.step_s, self.other = step_s, other
     def predict(self, configurations, options):
         rows = len(configurations)
+        if (configurations.workers == 666).any() and not Path(__file__).with_name("mended").exists():
+            os._exit(6)
+        if (configurations.workers == 404).any():
+            raise ValueError("no")
         step_s = np.full(rows, self.step_s)
         if self.other is not None:
             step_s = step_s + self.other.predict(configurations, options).step_s
@@ -125,6 +132,53 @@ def registry(points: list[EntryPoint]) -> Iterator[Registry]:
 
 def asked(answers: Answers, name: str, rows: Configurations = ROWS) -> Answer:
     return answers.answer(Question(profile=PROFILE, configurations=rows, terms=Terms(estimator=name)))
+
+
+def rows_of(*workers: int) -> Configurations:
+    return Configurations.of(len(workers), nodes=workers, workers=workers)
+
+
+def test_a_fitted_model_is_assessed_and_asked_in_one_exchange(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers, calls = Answers(registry), registry.estimators["plain"].calls
+    first = asked(answers, "plain")
+    sent: list[bytes] = []
+    send = Pipe.send
+    monkeypatch.setattr(Pipe, "send", lambda pipe, message: (sent.append(message), send(pipe, message))[1])
+    second = asked(answers, "plain", rows_of(3, 4, 5))
+    assert len(sent) == 1
+    assert (first.predictions.step_s[0], second.predictions.step_s.tolist()) == (1.0, [1.0] * 3)
+    assert [calls.by_method()[method].calls for method in ("assess", "fit", "predict")] == [2, 1, 2]
+
+
+@pytest.mark.parametrize("workers", [404, 666])
+def test_what_goes_wrong_in_the_second_of_two_calls_is_told_of_that_one(registry: Registry, workers: int) -> None:
+    answers = Answers(registry)
+    asked(answers, "plain")
+    with pytest.raises(PluginError) as raised:
+        asked(answers, "plain", rows_of(workers))
+    assert raised.value.metadata["method"] == "predict"
+    assert asked(answers, "plain", rows_of(7)).predictions.step_s[0] == 1.0
+
+
+def test_a_plugin_that_is_left_alone_is_tried_with_what_failed_and_is_back(registry: Registry, tmp_path: Path) -> None:
+    loaded, answers = registry.estimators["plain"], Answers(registry)
+    planned: list[Callable[[], None]] = []
+    breaker = Breaker(later=lambda _, work: (planned.append(work), lambda: None)[1])
+    object.__setattr__(loaded, "breaker", breaker)
+    asked(answers, "plain")
+    for _ in range(3):
+        with pytest.raises(PluginError):
+            asked(answers, "plain", rows_of(666))
+    with pytest.raises(UnavailableError):
+        asked(answers, "plain", rows_of(8))
+    planned.pop()()
+    assert not breaker.closed
+    (tmp_path / "mended").touch()
+    planned.pop()()
+    assert breaker.closed
+    assert asked(answers, "plain", rows_of(666)).predictions.step_s[0] == 1.0
 
 
 def test_nothing_of_a_hosted_plugin_is_imported_here(registry: Registry) -> None:

@@ -330,7 +330,9 @@ class Answers:
         if question.terms.options.fidelity == Fidelity.SIMULATE and self._most_cycles is not None:
             check_simulated(configurations, question.terms.options, self._most_cycles)
         lessons = self._lessons
-        choice = self._chooser.choose(question, configurations, lessons, may_try=True)
+        # A process of its own assesses and predicts in one exchange.
+        model = self._models.kept(question, lessons) if self.home(question) else None
+        choice = self._chooser.choose(question, configurations, lessons, may_try=True, model=model)
         assert choice is not None
         fitted = self._models.fitted(question, choice, lessons)
         profile = question.profile

@@ -16,7 +16,7 @@ from nodewise.estimation.lessons.trials import Predict, Trial, left_out
 from nodewise.estimation.question import AUTO, Freshness, MixtureShare, Question
 from nodewise.estimation.weights import BASIS_BYTES, ENTRY_BYTES, part_of_rows
 from nodewise.hosting.calls import PluginError, UnavailableError
-from nodewise.plugin import Assessment
+from nodewise.plugin import Assessment, Model
 from nodewise.ports.cache import CacheSpace, LruCache
 from nodewise.ports.footprint import footprint
 
@@ -87,7 +87,13 @@ class Chooser:
         self._choices.clear()
 
     def choose(
-        self, question: Question, configurations: Configurations, lessons: Lessons, *, may_try: bool
+        self,
+        question: Question,
+        configurations: Configurations,
+        lessons: Lessons,
+        *,
+        may_try: bool,
+        model: Model | None = None,
     ) -> Choice | None:
         """Who answers, or None where that takes trials which may not be made here. Choices are kept.
 
@@ -97,6 +103,8 @@ class Chooser:
             As resolved.
         lessons : Lessons
             What was tried on the store's jobs, and the priors that predictions depend on.
+        model : Model or None
+            Of the estimator that is named, where it is fitted already.
 
         Raises
         ------
@@ -106,7 +114,7 @@ class Chooser:
         """
         self._estimators.require(question.terms.estimator)
         if not question.profile.digest:
-            return self._chosen(question, configurations, lessons, may_try=may_try)
+            return self._chosen(question, configurations, lessons, may_try=may_try, model=model)
         key = (
             question.profile.digest,
             question.terms.estimator,
@@ -118,17 +126,23 @@ class Chooser:
         )
         known = self._choices.get(key)
         if known is None:
-            known = self._chosen(question, configurations, lessons, may_try=may_try)
+            known = self._chosen(question, configurations, lessons, may_try=may_try, model=model)
             if known is not None and known.settled:
                 self._choices.put(key, known, ENTRY_BYTES + BASIS_BYTES, (part_of_rows(configurations),))
         return known
 
     def _chosen(
-        self, question: Question, configurations: Configurations, lessons: Lessons, *, may_try: bool
+        self,
+        question: Question,
+        configurations: Configurations,
+        lessons: Lessons,
+        *,
+        may_try: bool,
+        model: Model | None,
     ) -> Choice | None:
         refusal: Refusal | None = None
         if question.terms.estimator != AUTO:
-            named = self._assessed(question, configurations)
+            named = self._assessed(question, configurations, model)
             if named.refusal is None:
                 share = MixtureShare(estimator=question.terms.estimator, weight=1.0, expected_log_error=0.0)
                 return Choice(shares=(share,), why="asked for by name", fallback=False, evidence=named.evidence)
@@ -170,11 +184,11 @@ class Chooser:
         fallback = refusal is not None
         return Choice(shares=shares, why=text, fallback=fallback, evidence=tuple(evidence), settled=settled)
 
-    def _assessed(self, question: Question, configurations: Configurations) -> Assessment:
+    def _assessed(self, question: Question, configurations: Configurations, model: Model | None) -> Assessment:
         """What the estimator that is named says; its failure is a refusal where another may answer."""
         terms = question.terms
         try:
-            return self._estimators.assessed(terms.estimator, question.profile, configurations, terms.options)
+            return self._estimators.assessed(terms.estimator, question.profile, configurations, terms.options, model)
         except PluginError as error:
             if not terms.allow_fallback:
                 raise

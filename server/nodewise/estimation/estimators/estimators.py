@@ -104,8 +104,17 @@ class Estimators:
             self._shown.put(key, found, 2 * ENTRY_BYTES, tuple(parts.values()))
         return found
 
-    def assessed(self, name: str, profile: Profile, configurations: Configurations, options: Options) -> Assessment:
+    def assessed(
+        self,
+        name: str,
+        profile: Profile,
+        configurations: Configurations,
+        options: Options,
+        model: Model | None = None,
+    ) -> Assessment:
         """What an estimator says of a question; a refusal that it raises is one that it returns.
+
+        ``model`` is what will be asked to predict the same rows next, where it is fitted already.
 
         Raises
         ------
@@ -118,7 +127,15 @@ class Estimators:
         query = Query(configurations=shown.configurations, options=options, catalogue=self.catalogue)
         loaded = self.named(name)
         try:
-            return call(loaded, loaded.record.estimator, "assess", profile, query, check=_assessment)
+            return call(
+                loaded,
+                loaded.record.estimator,
+                "assess",
+                profile,
+                query,
+                check=_assessment,
+                following=None if model is None else (model, "predict", (shown.configurations, options)),
+            )
         except PluginError:
             raise
         except NodewiseError as error:

@@ -119,6 +119,14 @@ class Models:
         )
         return all(self._kept.get(key) is not None for key in keys)
 
+    def kept(self, question: Question, lessons: Lessons) -> Model | None:
+        """The model of the estimator that is named, where it was fitted before."""
+        terms, profile = question.terms, question.profile
+        if not profile.digest:
+            return None
+        found = self._kept.get(self._key(profile, terms.estimator, terms.options.seed, lessons))
+        return None if found is None else found.model
+
     def tried(self, profile: Profile, estimator: str, seed: int, lessons: Lessons) -> Fitted:
         """A model for a trial, which is asked once: neither kept nor compared with its own evidence."""
         return self._fit(profile, self._key(profile, estimator, seed, lessons), lessons, compared=False)

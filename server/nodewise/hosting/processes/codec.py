@@ -19,8 +19,15 @@ import orjson
 from nodewise.domain.budget import Budget
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Violation
+from nodewise.domain.predictions import Fidelity, Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.hosting.processes.kinds import ENUMS, FIELDS, VALUES
+from nodewise.hosting.processes.rows import (
+    read_configurations,
+    read_predictions,
+    write_configurations,
+    write_predictions,
+)
 from nodewise.plugin import Catalogue, Prior
 
 __all__ = ["HEADER", "INTERNED", "Decoder", "Encoder", "Opaque", "UndecodableError"]
@@ -201,8 +208,18 @@ def _value_writer(kind: type) -> Callable[[Encoder, Any], Any]:
     return write
 
 
+def _options(encoder: Encoder, value: Options) -> Any:
+    one = encoder.one
+    return ["O", int(value.fidelity), one(value.seed), one(value.simulated_steps), one(value.budget)]
+
+
+def _predictions(encoder: Encoder, value: Predictions) -> Any:
+    entry = write_predictions(encoder, value)
+    return _any_predictions(encoder, value) if entry is None else entry
+
+
 def _interned_writer(kind: type) -> Callable[[Encoder, Any], Any]:
-    write = _value_writer(kind)
+    write: Callable[[Encoder, Any], Any] = write_configurations if kind is Configurations else _value_writer(kind)
 
     def interned(encoder: Encoder, value: Any) -> Any:
         intern = encoder.intern
@@ -210,6 +227,8 @@ def _interned_writer(kind: type) -> Callable[[Encoder, Any], Any]:
 
     return interned
 
+
+_any_predictions: Final = _value_writer(Predictions)
 
 _WRITERS: Final[dict[type, Callable[[Encoder, Any], Any]]] = {
     bool: lambda _, value: bool(value),
@@ -230,6 +249,8 @@ _WRITERS: Final[dict[type, Callable[[Encoder, Any], Any]]] = {
     np.ndarray: Encoder.array,
     **{kind: _value_writer(kind) for kind in VALUES.values()},
     **{kind: _interned_writer(kind) for kind in INTERNED},
+    Options: _options,
+    Predictions: _predictions,
 }
 
 
@@ -314,6 +335,12 @@ def _read_value(decoder: Decoder, entry: list[Any]) -> Any:
     return kind(**dict(zip(FIELDS[kind], [one(each) for each in entry[2:]], strict=True)))
 
 
+def _read_options(decoder: Decoder, entry: list[Any]) -> Options:
+    _, fidelity, *others = entry
+    seed, simulated_steps, budget = map(decoder.one, others)
+    return Options(fidelity=Fidelity(fidelity), seed=seed, simulated_steps=simulated_steps, budget=budget)
+
+
 def _read_error(_: Decoder, entry: list[Any]) -> NodewiseError:
     _, reason, message, metadata, violations, retry_after_s = entry
     found = tuple(Violation(str(field), str(text)) for field, text in violations)
@@ -330,6 +357,9 @@ _READERS: Final[dict[str, Callable[[Decoder, list[Any]], Any]]] = {
     "c": Decoder.array,
     "A": Decoder.array,
     "o": _read_value,
+    "C": read_configurations,
+    "P": read_predictions,
+    "O": _read_options,
     "t": lambda decoder, entry: tuple([decoder.one(each) for each in entry[1:]]),
     "l": lambda decoder, entry: [decoder.one(each) for each in entry[1:]],
     "s": lambda decoder, entry: frozenset(decoder.one(each) for each in entry[1:]),

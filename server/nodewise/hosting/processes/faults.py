@@ -14,10 +14,13 @@ class HostFaultError(Exception):
         What happened, for callers and the log: holds nothing that the plugin said.
     raised, detail : str
         For the log: the name of what the plugin raised, and its traceback.
+    method : str
+        Which method it was; "" = the one that was called.
     """
 
-    def __init__(self, what: str, raised: str = "", detail: str = "") -> None:
+    def __init__(self, what: str, raised: str = "", detail: str = "", method: str = "") -> None:
         super().__init__(what)
+        self.method = method
         self.what = what
         self.raised = raised
         self.detail = detail

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,7 +18,7 @@ from nodewise.hosting.processes.faults import HostBusyError, HostFaultError
 from nodewise.hosting.processes.frames import LostError
 from nodewise.hosting.processes.limits import HostLimits
 from nodewise.hosting.processes.lives import Life, started
-from nodewise.hosting.processes.remote import GoneError, Remote, foreign
+from nodewise.hosting.processes.remote import Following, GoneError, Remote, foreign
 from nodewise.hosting.processes.sending import Sending
 from nodewise.hosting.processes.words import ANSWERS_WITH_OBJECTS, ATTRIBUTES, METHODS, Op
 
@@ -30,6 +30,8 @@ STUCK_S: Final = 0.5
 """How long another call may hold a host before those who can do without it go on: most calls take milliseconds."""
 WAIT_S: Final = 0.1
 """Seconds between looks at who holds the host."""
+MOST_EARLY: Final = 8
+"""Answers that wait for their questions, which come next if they come at all: one for each thread that asks at once."""
 Listing = tuple[list[Any], list[Any]]
 """Records and problems of a host's plugins, as plain values."""
 
@@ -73,6 +75,7 @@ class Host:
         self._loaded = False
         self._released: deque[tuple[int, int]] = deque()
         self._sending = Sending(self)
+        self._early: OrderedDict[tuple[Any, ...], tuple[Following, list[Any]]] = OrderedDict()
         self._depth = 0
         self._closed = False
         self._others: Mapping[str, Callable[[Decoder, list[Any]], Any]] = {
@@ -164,8 +167,18 @@ class Host:
         """Nobody holds that object any more; told to the host with the next call."""
         self._released.append((generation, number))
 
-    def asked(self, remote: Remote, name: str, arguments: tuple[Any, ...], *, reading: bool = False) -> Any:
+    def asked(
+        self,
+        remote: Remote,
+        name: str,
+        arguments: tuple[Any, ...],
+        *,
+        reading: bool = False,
+        following: Following | None = None,
+    ) -> Any:
         """What a method of an object answers, or the value of an attribute.
+
+        ``following`` is asked with it, in one exchange; its answer is kept until it is asked for.
 
         Raises
         ------
@@ -178,6 +191,11 @@ class Host:
         GoneError
             If the object is not there any more.
         """
+        if self._early:
+            early = self._early.pop(_identity(remote, name, arguments), None)
+            if early is not None:
+                op, *rest = early[1]
+                return _outcome(op, rest)[0]
         with self._taken():
             life = self._living()
             if remote.generation and remote.generation != self._generation:
@@ -186,11 +204,28 @@ class Host:
             generation = self._generation
             with self._sending.call():
                 op = Op.READ if reading else Op.CALL
-                message = self._sending.asking(op, remote.target, name, arguments, self._forgotten())
-                answer = self._exchanged(life, message, budget_s, name)[0]
+                if following is not None and following[0].generation != generation:
+                    following = None
+                message = self._sending.asking(op, remote.target, name, arguments, self._forgotten(), following)
+                try:
+                    answer, *more = self._exchanged(life, message, budget_s, name)
+                except HostFaultError as fault:
+                    if following is not None and fault.what:
+                        fault.method = following[1]  # both were on: the one that does the work is told of
+                    raise
+                if following is not None and more:
+                    self._answered_early(following, more[0])
             if name in ANSWERS_WITH_OBJECTS:
                 return self._object(answer, generation)
             return answer
+
+    def _answered_early(self, following: Following, outcome: Any) -> None:
+        """Keep what was answered before it is asked for, and what makes its question the same one."""
+        if not isinstance(outcome, list) or not outcome:
+            raise HostFaultError("its host answered with what is no answer")
+        self._early[_identity(*following)] = following, outcome
+        while len(self._early) > MOST_EARLY:
+            self._early.popitem(last=False)
 
     def _forgotten(self) -> list[int]:
         """Numbers of objects of this process that nobody holds any more."""
@@ -270,6 +305,11 @@ class Host:
         how = life.how_it_ended()
         _log.warning("host_died", distribution=self.distribution, pid=life.pid, method=name, how=how, error=str(error))
         return HostFaultError(f"its process {how}")
+
+
+def _identity(remote: Remote, name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What is the same for the same question only, as long as its arguments live."""
+    return remote.generation, remote.target, name, *map(id, arguments)
 
 
 def _outcome(op: Any, rest: list[Any]) -> list[Any]:

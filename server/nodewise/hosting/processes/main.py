@@ -7,6 +7,7 @@ does to this process can reach another: who started it watches its end, its time
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib.metadata
 import io
 import itertools
@@ -82,11 +83,30 @@ class Hosted:
             self._depth -= 1
         self._pipe.send(reply)
 
-    def _done(self, op: int, target: str | int, name: str, arguments: list[Any], released: list[int]) -> bytes:
-        """Do a call; its reply."""
+    def _done(
+        self,
+        op: int,
+        target: str | int,
+        name: str,
+        arguments: list[Any],
+        released: list[int],
+        following: list[Any] | None = None,
+    ) -> bytes:
+        """Do a call, and the one that follows where the first is no refusal; the reply to both."""
         for number in released:
             self._objects.pop(number, None)
             self._interned.pop(number, None)
+        outcome = self._outcome(op, target, name, arguments)
+        if following is not None and outcome[0] == Op.ANSWER:
+            try:
+                if outcome[1].refusal is None:
+                    return self._message([*outcome, self._outcome(Op.CALL, *following)])
+            except BaseException:  # noqa: BLE001  # what follows is asked again, alone
+                return self._reply(outcome)
+        return self._reply(outcome)
+
+    def _outcome(self, op: int, target: str | int, name: str, arguments: list[Any]) -> list[Any]:
+        """Do a call; its reply as values."""
         try:
             if isinstance(target, str):
                 found = self._roots[target]
@@ -94,35 +114,28 @@ class Hosted:
                 found = self._objects[target]
                 self._objects.move_to_end(target)
         except KeyError:
-            return self._encoder().message(Op.GONE)
+            return [Op.GONE]
         try:
             answer = getattr(found, name) if op == Op.READ else getattr(found, name)(*arguments)
         except NodewiseError as error:
-            return self._refused(error)
+            return [Op.REFUSED, error]
         except BaseException as error:  # noqa: BLE001  # the process belongs to the plugin, its loop does not
-            return self._failed(error)
+            return _failed(error)
         try:
-            if name in ANSWERS_WITH_OBJECTS:
-                return self._encoder().message(Op.ANSWER, self._kept(answer))
-            return self._encoder().message(Op.ANSWER, _portable(answer, name))
+            return [Op.ANSWER, self._kept(answer) if name in ANSWERS_WITH_OBJECTS else _portable(answer, name)]
         except BaseException:  # noqa: BLE001  # an answer may do anything where it is touched
-            return self._encoder().message(Op.ANSWER, _Unsendable())
+            return [Op.ANSWER, _Unsendable()]
 
-    def _refused(self, error: NodewiseError) -> bytes:
+    def _reply(self, outcome: list[Any]) -> bytes:
+        """An outcome as a message; what cannot be sent is replaced."""
         try:
-            return self._encoder().message(Op.REFUSED, error)
-        except BaseException:  # noqa: BLE001  # one of a class of its own may do anything
-            return self._failed(error)
+            return self._message(outcome)
+        except BaseException:  # noqa: BLE001  # answers and errors of a class of their own may do anything
+            refused = outcome[0] == Op.REFUSED
+            return self._message(_failed(outcome[1]) if refused else [Op.ANSWER, _Unsendable()])
 
-    def _failed(self, error: BaseException) -> bytes:
-        try:
-            text = "".join(traceback.format_exception(error))[-MOST_TRACEBACK:].encode(errors="replace").decode()
-        except BaseException:  # noqa: BLE001  # an exception that cannot be written down
-            text = ""
-        return self._encoder().message(Op.FAILED, type(error).__name__[:100], text)
-
-    def _encoder(self) -> Encoder:
-        return Encoder(_foreign)
+    def _message(self, values: list[Any]) -> bytes:
+        return Encoder(_foreign).message(*values)
 
     def _kept(self, answer: Any) -> list[Any]:
         """An answer that stays here; marked for the worker."""
@@ -149,7 +162,8 @@ class Hosted:
                     plain = {each.name: getattr(record, each.name) for each in fields(record)}
                     answering = plain.pop(hook.attribute)
                     records.append([hook.kind, plain, list(_names(answering))])
-        return self._encoder().message(Op.ANSWER, records, problems)
+        gc.freeze()  # modules stay: no collection need look at them again
+        return self._message([Op.ANSWER, records, problems])
 
     # --- what a call is given
 
@@ -175,7 +189,7 @@ class Hosted:
         with self._asking:
             if not self._depth:
                 raise RuntimeError("the call that this belongs to has ended")
-            self._pipe.send(self._encoder().message(Op.ASK, number, method, list(arguments)))
+            self._pipe.send(self._message([Op.ASK, number, method, list(arguments)]))
             while True:
                 op, *rest = message = self._received()
                 if op == Op.RESULT:
@@ -183,6 +197,15 @@ class Hosted:
                 if op == Op.RAISED:
                     raise rest[0]
                 self._handle(message)
+
+
+def _failed(error: BaseException) -> list[Any]:
+    """That a plugin raised something, and its traceback for the log."""
+    try:
+        text = "".join(traceback.format_exception(error))[-MOST_TRACEBACK:].encode(errors="replace").decode()
+    except BaseException:  # noqa: BLE001  # an exception that cannot be written down
+        text = ""
+    return [Op.FAILED, type(error).__name__[:100], text]
 
 
 def _names(answer: Any) -> tuple[str, ...]:

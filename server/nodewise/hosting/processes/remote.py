@@ -12,7 +12,10 @@ from nodewise.hosting.processes.words import ATTRIBUTES
 if TYPE_CHECKING:
     from nodewise.hosting.processes.host import Host
 
-__all__ = ["GoneError", "Remote", "foreign", "has_all"]
+__all__ = ["Following", "GoneError", "Remote", "foreign", "has_all"]
+
+Following = tuple[Any, str, tuple[Any, ...]]
+"""What is asked next: an object, its method and the arguments."""
 
 
 class GoneError(Exception):
@@ -35,9 +38,11 @@ class Remote:
         Makes the object anew once its process is gone.
     released : finalize or None
         Tells the host that nobody holds the object any more.
+    proven : bool
+        Whether it has answered a prediction.
     """
 
-    __slots__ = ("__weakref__", "generation", "host", "names", "released", "renew", "target")
+    __slots__ = ("__weakref__", "generation", "host", "names", "proven", "released", "renew", "target")
 
     def __init__(self, host: Host, target: str | int, generation: int, names: frozenset[str]) -> None:
         self.host = host
@@ -46,6 +51,7 @@ class Remote:
         self.names = names
         self.renew: Callable[[], Any] | None = None
         self.released: weakref.finalize[Any, Any] | None = None
+        self.proven = False
         self._release_at_end()
 
     def __getattr__(self, name: str) -> Any:
@@ -55,8 +61,22 @@ class Remote:
             return self._asked(name, (), reading=True)
         return partial(self._called, name)
 
+    def followed(self, name: str, arguments: tuple[Any, ...], following: Following) -> Any:
+        """What a method answers, asked together with what is asked next: that one's answer waits for its question.
+
+        Together only where the next one has answered before: what then goes wrong is that one's fault, as far as can
+        be told.
+        """
+        model, method, _ = following
+        if isinstance(model, Remote) and model.host is self.host and model.proven and method in model.names:
+            return self.host.asked(self, name, arguments, following=following)
+        return self._called(name, *arguments)
+
     def _called(self, name: str, *arguments: Any) -> Any:
-        return self._asked(name, arguments)
+        found = self._asked(name, arguments)
+        if name == "predict":
+            self.proven = True
+        return found
 
     def _asked(self, name: str, arguments: tuple[Any, ...], *, reading: bool = False) -> Any:
         try:
@@ -75,7 +95,7 @@ class Remote:
         for each in (self.released, found.released):
             if each is not None:
                 each.detach()
-        self.target, self.generation, self.names = found.target, found.generation, found.names
+        self.target, self.generation, self.names, self.proven = found.target, found.generation, found.names, False
         self._release_at_end()
 
     def _release_at_end(self) -> None:

@@ -12,7 +12,7 @@ import structlog
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.hosting.processes.codec import Encoder, UndecodableError
-from nodewise.hosting.processes.remote import Remote
+from nodewise.hosting.processes.remote import Following, Remote
 from nodewise.hosting.processes.words import ATTRIBUTES, GIVEN, GIVEN_METHODS, METHODS, Op
 
 if TYPE_CHECKING:
@@ -59,8 +59,16 @@ class Sending:
             while len(self._given) > MOST_GIVEN:
                 self._given.popitem(last=False)
 
-    def asking(self, op: int, target: str | int, name: str, arguments: tuple[Any, ...], forgotten: list[int]) -> bytes:
-        """A call, with the numbers of objects that nobody holds any more."""
+    def asking(
+        self,
+        op: int,
+        target: str | int,
+        name: str,
+        arguments: tuple[Any, ...],
+        forgotten: list[int],
+        following: Following | None = None,
+    ) -> bytes:
+        """A call, with the numbers of objects that nobody holds any more, and the call that follows."""
         given = GIVEN.get(name, {})
         encoder = Encoder(self._other, self._intern)
         try:
@@ -68,9 +76,13 @@ class Sending:
                 self._gave(encoder, given[place], argument) if place in given else encoder.one(argument)
                 for place, argument in enumerate(arguments)
             ]
+            more: list[Any] = []
+            if following is not None:
+                model, method, asked = following
+                more = [_Written(["l", model.target, method, ["l", *map(encoder.one, asked)]])]
             while len(self._interned) > MOST_INTERNED:
                 forgotten.append(self._interned.popitem(last=False)[1][1])
-            return encoder.message(op, target, name, _Written(["l", *sent]), forgotten)
+            return encoder.message(op, target, name, _Written(["l", *sent]), forgotten, *more)
         except BaseException:
             self._interned.clear()  # some of it may never have been sent
             raise
