@@ -13,17 +13,17 @@ IN_FLIGHT = 64
 CHANNELS = 4
 
 
-async def unary(target: str, path: str, requests: Sequence[bytes], calls: int) -> None:
+async def unary(target: str, path: str, requests: Sequence[bytes], calls: int, connections: int = CHANNELS) -> None:
     """Make ``calls`` calls, taking the requests in turn."""
     channels = [
         grpc.aio.insecure_channel(target, options=[("grpc.use_local_subchannel_pool", 1), ("n", number)])
-        for number in range(CHANNELS)
+        for number in range(connections)
     ]
     methods = [channel.unary_unary(path) for channel in channels]
     numbers = iter(range(calls))
 
     async def worker(place: int) -> None:
-        method = methods[place % CHANNELS]
+        method = methods[place % connections]
         for number in numbers:
             await method(requests[number % len(requests)])
 

@@ -5,11 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import TracebackType
 
 HERE = Path(__file__).resolve().parent
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_SCHEDULED = 2
+"""Of the clocks of a process, the one of the scheduler: user and system time in nanoseconds, where /proc has ticks."""
+
+
+def cpu_clock_of(pid: int) -> int:
+    """The clock of a process's CPU time, as Linux numbers such clocks."""
+    return (~pid) << 3 | _SCHEDULED
 
 
 class Server:
@@ -40,9 +47,8 @@ class Server:
         return self._pids()[-1]
 
     def cpu_s(self) -> float:
-        """User and system time so far, of all threads and processes that serve."""
-        stats = (Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split() for pid in self._pids())
-        return sum(int(fields[11]) + int(fields[12]) for fields in stats) / TICKS_PER_S
+        """User and system time so far, of all threads and processes that serve, to the nanosecond."""
+        return sum(time.clock_gettime_ns(cpu_clock_of(pid)) for pid in self._pids()) / 1e9
 
     def __enter__(self) -> Server:
         return self

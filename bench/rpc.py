@@ -1,11 +1,15 @@
-"""CPU of the server per prediction: unary beside a bare server, stream and batch beside unary."""
+"""CPU of the server per prediction beside a bare server; workers and threads beside each other."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from statistics import median
+from typing import Any
 
 import grpc
 import loader
@@ -13,14 +17,22 @@ from processes import HERE, Server
 from results import Result
 
 from nodewise.runtime.event_loop import new_event_loop
-from nodewise_protos.v1 import configuration_pb2, objective_pb2, profile_pb2, profile_service_pb2
+from nodewise_protos.v1 import configuration_pb2, objective_pb2, options_pb2, profile_pb2, profile_service_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
-CALLS = 12_000
-WINDOWS = 3
+CALLS = 600
+ROUNDS = 15
 CONFIGURATIONS = 16
 BATCH_JOBS = 100
-PREDICT = "/nodewise.v1.PredictionService/Predict"
+TABLES = 6
+TABLE_ROWS = 4_096
+TABLE_TARGET_PER_S = 300_000
+"""Batches of a round that a table answers, and the predictions per second of one core that they are held to."""
+TAIL_S = 1.5
+SPREAD_CONNECTIONS = 16
+"""Connections where workers share a port: gRPC spreads these among them, not calls."""
+SERVICE = "/nodewise.v1.PredictionService/"
+PREDICT, BATCH, STREAM = SERVICE + "Predict", SERVICE + "BatchPredict", SERVICE + "StreamPredict"
 # One worker of job a1 of the testbed table: seconds of download, compute, upload and update.
 PHASES = (0.15876, 0.29659, 0.16033, 0.005)
 
@@ -36,6 +48,19 @@ def profile() -> profile_pb2.ProfileContent:
             compute_seconds=[compute],
             upload_seconds=[upload],
             update_seconds=[update],
+        )
+    )
+
+
+def ran() -> profile_pb2.ProfileContent:
+    """Runs at every other scale, which a table estimator looks answers up in."""
+    scales = [1 << power for power in range(13)]
+    return profile_pb2.ProfileContent(
+        observations=profile_pb2.Observations(
+            configurations=configuration_pb2.Configurations(
+                nodes=scales, workers=scales, sync_modes=[3] * len(scales), batch_per_worker_samples=[32] * len(scales)
+            ),
+            steps_per_second=[10.0 / (1.0 + 0.1 * power) for power in range(13)],
         )
     )
 
@@ -89,71 +114,176 @@ def store_profiles(target: str) -> None:
                 profile_id=f"job-{number}", request_id="bench", content=profile()
             )
             append(request.SerializeToString())
+        table = profile_service_pb2.AppendProfileRequest(profile_id="table", request_id="bench", content=ran())
+        append(table.SerializeToString())
 
 
-def cpu_us(server: Server, load: object, count: int) -> float:
+def cpu_us(server: Server, load: Coroutine[Any, Any, None], count: int) -> float:
     before_s = server.cpu_s()
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(load)  # type: ignore[arg-type]
+        runner.run(load)
     return (server.cpu_s() - before_s) / count * 1e6
 
 
+def measured(windows: Mapping[str, Callable[[int], float]], base: str) -> dict[str, tuple[float, float, float]]:
+    """Of short windows in turn: the median of each, that of the base, and of the ratios of the same round.
+
+    Whatever else the machine does lasts longer than a round, and moves both sides of a ratio. The first round warms up.
+    """
+    rounds = [{name: window(number) for name, window in windows.items()} for number in range(ROUNDS + 1)][1:]
+    base_us = median(each[base] for each in rounds)
+    return {
+        name: (median(each[name] for each in rounds), base_us, median(each[name] / each[base] for each in rounds))
+        for name in windows
+    }
+
+
+def served(store: str, *options: str) -> tuple[str, ...]:
+    """The command of a server of ours."""
+    return ("-m", "nodewise", "serve", "--listen", "127.0.0.1:0", "--store", store, *options)
+
+
 def run() -> Iterator[Result]:
-    """The figures, best of a few windows that alternate between the servers."""
+    """The figures, medians of short rounds that alternate between the servers."""
     questions = requests()
-    with tempfile.TemporaryDirectory() as folder:
-        command = (
-            "-m",
-            "nodewise",
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--store",
-            f"sqlite:{folder}/bench.db",
-        )
-        with Server(*command) as ours:
-            store_profiles(ours.target)
-            with grpc.insecure_channel(ours.target) as channel:
-                reply: bytes = channel.unary_unary(PREDICT)(questions[0])
-            with Server(str(HERE / "bare_server.py"), reply.hex()) as bare:
-                yield from _compare(ours, bare, questions)
+    with tempfile.TemporaryDirectory() as folder, Server(*served(f"sqlite:{folder}/bench.db")) as ours:
+        store_profiles(ours.target)
+        with grpc.insecure_channel(ours.target) as channel:
+            reply: bytes = channel.unary_unary(PREDICT)(questions[0])
+        with Server(str(HERE / "bare_server.py"), reply.hex()) as bare:
+            yield from _costs(ours, bare, questions)
+            yield _tail(ours, bare, questions)
+    yield _two_workers(questions)
+    yield from _threads(questions)
 
 
-def _compare(ours: Server, bare: Server, questions: list[bytes]) -> Iterator[Result]:
-    streamed = [
+def streamed(questions: list[bytes]) -> list[bytes]:
+    """The same questions as messages of a stream."""
+    return [
         pb.StreamPredictRequest(question_id="1", predict=pb.PredictRequest.FromString(one)).SerializeToString()
         for one in questions
     ]
-    shared = pb.PredictRequest.FromString(questions[0])
-    batch = pb.BatchPredictRequest(
-        jobs=[
-            pb.BatchJob(profile=profile_pb2.ProfileSource(profile_id=f"job-{number % 8}"))
-            for number in range(BATCH_JOBS)
-        ],
-        configurations=shared.configurations,
-        objective=shared.objective,
-    ).SerializeToString()
-    service = "/nodewise.v1.PredictionService/"
-    figures: dict[str, list[float]] = {
-        name: [] for name in ("unary", "reconsidered", "unasked", "bare", "stream", "batch")
-    }
-    new_objectives, new_questions = reconsidered(CALLS * WINDOWS), unasked(CALLS * WINDOWS)
-    cpu_us(ours, loader.unary(ours.target, PREDICT, questions, CALLS // 4), CALLS // 4)
-    cpu_us(bare, loader.unary(bare.target, PREDICT, questions, CALLS // 4), CALLS // 4)
-    for window in range(WINDOWS):
-        figures["unary"].append(cpu_us(ours, loader.unary(ours.target, PREDICT, questions, CALLS), CALLS))
-        figures["bare"].append(cpu_us(bare, loader.unary(bare.target, PREDICT, questions, CALLS), CALLS))
-        for name, questions_of in (("reconsidered", new_objectives), ("unasked", new_questions)):
-            new = questions_of[window * CALLS : (window + 1) * CALLS]
-            figures[name].append(cpu_us(ours, loader.unary(ours.target, PREDICT, new, CALLS), CALLS))
-        path = service + "StreamPredict"
-        figures["stream"].append(cpu_us(ours, loader.streams(ours.target, path, streamed, CALLS), CALLS))
+
+
+def _batch(like: bytes) -> bytes:
+    shared = pb.PredictRequest.FromString(like)
+    jobs = [
+        pb.BatchJob(profile=profile_pb2.ProfileSource(profile_id=f"job-{number % 8}")) for number in range(BATCH_JOBS)
+    ]
+    batch = pb.BatchPredictRequest(jobs=jobs, configurations=shared.configurations, objective=shared.objective)
+    return batch.SerializeToString()
+
+
+def _table_batches(count: int) -> list[bytes]:
+    """Batches of rows that nobody asked about before, answered by a table estimator: each another 4,096 rows."""
+    draw = random.Random(11)
+    found = []
+    for _ in range(count):
+        workers = [draw.randrange(1, 4_096) for _ in range(TABLE_ROWS)]
+        jobs = [pb.BatchJob(profile=profile_pb2.ProfileSource(profile_id="table"))]
+        batch = pb.BatchPredictRequest(
+            jobs=jobs,
+            configurations=configuration_pb2.Configurations(nodes=workers, workers=workers),
+            options=options_pb2.PredictOptions(model=options_pb2.ModelOptions(estimator="last-known")),
+        )
+        found.append(batch.SerializeToString())
+    return found
+
+
+def _costs(ours: Server, bare: Server, questions: list[bytes]) -> Iterator[Result]:
+    objectives, unknown = reconsidered(CALLS * (ROUNDS + 1)), unasked(CALLS * (ROUNDS + 1))
+    messages, batch = streamed(questions), [_batch(questions[0])]
+    tables = _table_batches(TABLES * (ROUNDS + 1))
+
+    def window(server: Server, asked: list[bytes]) -> Callable[[int], float]:
+        return lambda _: cpu_us(server, loader.unary(server.target, PREDICT, asked, CALLS), CALLS)
+
+    def new(asked: list[bytes]) -> Callable[[int], float]:
+        return lambda at: window(ours, asked[at * CALLS : (at + 1) * CALLS])(at)
+
+    def stream(_: int) -> float:
+        return cpu_us(ours, loader.streams(ours.target, STREAM, messages, CALLS), CALLS)
+
+    def batches(_: int) -> float:
         calls = CALLS // BATCH_JOBS
-        path = service + "BatchPredict"
-        figures["batch"].append(cpu_us(ours, loader.unary(ours.target, path, [batch], calls), calls * BATCH_JOBS))
-    best = {name: min(values) for name, values in figures.items()}
-    yield Result("predict_unary_server_cpu_16_configurations", best["unary"], "us", best["bare"])
-    yield Result("predict_unary_server_cpu_16_configurations_other_objective", best["reconsidered"], "us", best["bare"])
-    yield Result("predict_unary_server_cpu_16_configurations_never_asked_before", best["unasked"], "us", best["bare"])
-    yield Result("predict_stream_server_cpu_16_configurations", best["stream"], "us", best["unary"])
-    yield Result("predict_batch_of_100_server_cpu_per_job_16_configurations", best["batch"], "us", best["unary"])
+        return cpu_us(ours, loader.unary(ours.target, BATCH, batch, calls), calls * BATCH_JOBS)
+
+    def table(at: int) -> float:
+        asked = tables[at * TABLES : (at + 1) * TABLES]
+        return cpu_us(ours, loader.unary(ours.target, BATCH, asked, TABLES), TABLES * TABLE_ROWS)
+
+    found = measured(
+        {
+            "bare": window(bare, questions),
+            "cached": window(ours, questions),
+            "objective": new(objectives),
+            "unasked": new(unknown),
+            "stream": stream,
+            "batch": batches,
+            "table": table,
+        },
+        "bare",
+    )
+    yield Result("predict_unary_server_cpu_16_configurations", found["cached"][0], "us", *found["cached"][1:])
+    name = "predict_unary_server_cpu_16_configurations_other_objective"
+    yield Result(name, found["objective"][0], "us", *found["objective"][1:])
+    name = "predict_unary_server_cpu_16_configurations_never_asked_before"
+    yield Result(name, found["unasked"][0], "us", *found["unasked"][1:])
+    name = "predict_stream_server_cpu_16_configurations_beside_bare_unary"
+    yield Result(name, found["stream"][0], "us", *found["stream"][1:])
+    name = "predict_batch_of_100_server_cpu_per_job_16_configurations"
+    yield Result(name, found["batch"][0], "us", *found["batch"][1:])
+    yield Result("batch_predictions_per_core_by_a_table", 1e6 / found["table"][0], "predictions/s", TABLE_TARGET_PER_S)
+
+
+def _tail(ours: Server, bare: Server, questions: list[bytes]) -> Result:
+    """How much longer the slowest hundredth of cached calls takes than the median, at half of what each server can."""
+
+    def window(server: Server) -> Callable[[int], float]:
+        cost_us = cpu_us(server, loader.unary(server.target, PREDICT, questions, CALLS), CALLS)
+
+        def spread(_: int) -> float:
+            with asyncio.Runner(loop_factory=new_event_loop) as runner:
+                load = loader.open_loop(server.target, PREDICT, questions, 0.5e6 / cost_us, TAIL_S)
+                latencies = sorted(runner.run(load))
+            return latencies[int(0.99 * len(latencies))] / latencies[len(latencies) // 2]
+
+        return spread
+
+    found = measured({"bare": window(bare), "ours": window(ours)}, "bare")["ours"]
+    return Result("predict_cached_p99_over_median_under_half_load", found[0], "x", *found[1:])
+
+
+def _two_workers(questions: list[bytes]) -> Result:
+    """CPU of a call where two workers share a port, beside one worker."""
+    with ExitStack() as stack:
+        servers = {}
+        for workers in (1, 2):
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            command = served(f"sqlite:{folder}/bench.db", "--workers", str(workers))
+            servers[workers] = stack.enter_context(Server(*command, pinned=False))
+            store_profiles(servers[workers].target)
+
+        def window(server: Server) -> Callable[[int], float]:
+            load = partial(loader.unary, server.target, PREDICT, questions, CALLS, SPREAD_CONNECTIONS)
+            return lambda _: cpu_us(server, load(), CALLS)
+
+        found = measured({str(workers): window(server) for workers, server in servers.items()}, "1")["2"]
+    return Result("predict_unary_server_cpu_two_workers_beside_one", found[0], "us", *found[1:])
+
+
+def _threads(questions: list[bytes]) -> Iterator[Result]:
+    """Handlers in threads beside handlers in an event loop, over the same behaviours."""
+    messages = streamed(questions)
+    script = str(HERE / "threads_server.py")
+    with Server(script, "threads") as threads, Server(script, "asyncio") as loop:
+        for name, load in (
+            ("unary", lambda server: loader.unary(server.target, PREDICT, questions, CALLS)),
+            ("stream", lambda server: loader.streams(server.target, STREAM, messages, CALLS)),
+        ):
+
+            def window(server: Server, load: Any = load) -> Callable[[int], float]:
+                return lambda _: cpu_us(server, load(server), CALLS)
+
+            found = measured({"loop": window(loop), "threads": window(threads)}, "loop")["threads"]
+            yield Result(f"threads_beside_asyncio_server_cpu_{name}", found[0], "us", *found[1:])

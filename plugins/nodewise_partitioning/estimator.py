@@ -83,7 +83,7 @@ class PartitioningEstimator:
         if transformer is None and profile.workload.layers:
             return assess_layers(profile, query)
         if transformer is None:
-            return Assessment(refusal=_NO_DIMENSIONS)
+            return Assessment(refusal=_NO_DIMENSIONS, of_profile=True)
         refusals = refusals_of(_uncorrected(profile, transformer, query.catalogue), query.configurations)
         if sum(len(each.rows) for each in refusals) == len(query.configurations):
             nothing = Refusal.missing("no configuration was asked about", "configurations")

@@ -55,7 +55,7 @@ class ReplayEstimator:
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Say whether there are traces and of how much of the job; nothing is read yet."""
         if not profile.traces:
-            return Assessment(refusal=_NOTHING)
+            return Assessment(refusal=_NOTHING, of_profile=True)
         asked = query.configurations
         modes = (int(SyncMode.ALLREDUCE), int(SyncMode.SYNC), int(SyncMode.UNSPECIFIED))
         if len(asked) and not np.isin(asked.sync_mode, modes).any():

@@ -106,7 +106,7 @@ class ScalingEstimator:
         if not used:
             nothing = Refusal.missing("no configuration was asked about", "observations")
             told = [each.refusal for each in found] + [not_known(split, evidence) for split in unknown]
-            return Assessment(refusal=told[0] if told else nothing)
+            return Assessment(refusal=told[0] if told else nothing, of_profile=not evidence)
         lines = [line for route, settings in used for line in _lines(route, settings)]
         weakest = min(
             OTHER_DEVICE if route.evidence is None else _strength(settings[route.evidence]) for route, settings in used

@@ -26,15 +26,13 @@ from nodewise_simple.evidence import KEPT, MOST_KEPT_ROWS, Points, Rows, Setting
 from nodewise_simple.rules import Curve, Rule
 from nodewise_simple.spread import DEVIATION_TO_MEAN, Spread, deviations_of
 
-__all__ = ["NOTHING_WHOLE", "NOT_WHOLE", "RuleEstimator", "RuleModel", "answered"]
+__all__ = ["NOT_WHOLE", "RuleEstimator", "RuleModel", "answered"]
 
 NOT_WHOLE: Final = Refusal.unsupported(
     "rules of one line are of all-reduce jobs of alike workers whose samples per step are known",
     "sync_mode",
     "batch_per_worker_samples",
 )
-
-NOTHING_WHOLE: Final = Assessment(refusal=NOT_WHOLE)
 
 STRENGTH: Final = 0.1
 """Of evidence that one rule makes of: it identifies nothing. What a rule expects of its errors is stated beside it."""
@@ -79,7 +77,7 @@ class RuleEstimator:
         rows = len(query.configurations)
         asked = asked_of(query.configurations, profile.network, profile.workload.precision or "")
         if rows and not asked.usable.any():
-            return NOTHING_WHOLE
+            return Assessment(refusal=NOT_WHOLE, of_profile=not points_of(profile))
         known = points_of(profile)
         evidence: list[str] = []
         expected: list[Floats] = []
@@ -93,7 +91,7 @@ class RuleEstimator:
             evidence.append(f"{len(points)} measured configurations on {setting.device or 'a device not stated'}")
             expected.append(deviations_of(points, own, self.spread))
         if not expected:
-            return Assessment(refusal=refusal)
+            return Assessment(refusal=refusal, of_profile=not known)
         claim = DEVIATION_TO_MEAN * float(np.concatenate(expected).mean())
         return Assessment(
             evidence=tuple(dict.fromkeys(evidence)),

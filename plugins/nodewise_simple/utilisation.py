@@ -29,7 +29,7 @@ from nodewise.plugin import (
     Transformer,
     Workload,
 )
-from nodewise_simple.estimator import NOT_WHOLE, NOTHING_WHOLE, STRENGTH
+from nodewise_simple.estimator import NOT_WHOLE, STRENGTH
 from nodewise_simple.evidence import PARTITION, Rows, asked_of, rows_of, whole
 from nodewise_simple.spread import DEVIATION_TO_MEAN
 
@@ -145,9 +145,9 @@ class UtilisationEstimator:
         """Agree where FLOPs and a peak are known, and for a transformer without runs of its own too."""
         usable = asked_of(query.configurations, profile.network, profile.workload.precision or "").usable
         if len(usable) and not usable.any():
-            return NOTHING_WHOLE
+            return Assessment(refusal=NOT_WHOLE, of_profile=flops_per_sample(profile.workload) <= 0.0)
         if flops_per_sample(profile.workload) <= 0.0:
-            return Assessment(refusal=_NO_FLOPS if usable.all() else NOT_WHOLE)
+            return Assessment(refusal=_NO_FLOPS if usable.all() else NOT_WHOLE, of_profile=True)
         work = _Work.of(profile.workload, query.configurations, query.catalogue)
         if not work.known.any():
             return Assessment(refusal=work.refusals[0].refusal if work.refusals else _NO_FLOPS)

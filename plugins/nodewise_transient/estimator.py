@@ -38,7 +38,7 @@ class TransientEstimator:
 
     def assess(self, profile: Profile, query: Query) -> Assessment:  # noqa: ARG002  # the protocol's
         """Refuse: a cluster with everybody alive is as fast as its throughput model says."""
-        return Assessment(refusal=_NO_THROUGHPUT)
+        return Assessment(refusal=_NO_THROUGHPUT, of_profile=True)
 
     def fit(self, profile: Profile, context: Context) -> Model:  # noqa: ARG002  # the protocol's
         """Nothing is fitted; nobody asks who was refused."""

@@ -43,7 +43,7 @@ MOST_CLAIMED: Final = 32
 DEVIATION_TO_MEAN: Final = float(np.sqrt(2.0 / np.pi))
 """Mean of the absolute value of a normal variable over its standard deviation."""
 
-_NOTHING: Final = Assessment(refusal=NO_FLOPS)
+_NOTHING: Final = Assessment(refusal=NO_FLOPS, of_profile=True)
 """What most questions get: it must cost them nothing."""
 _TOO_FEW: Final = Refusal.missing(
     f"steps of one worker of other models teach the law: at least {FEWEST_RUNS} runs with FLOPs are needed, on devices "

@@ -51,7 +51,7 @@ def assess_layers(profile: Profile, query: Query) -> Assessment:
         refusal = Refusal.missing(
             "the job's layers are not known: FLOPs, parameters and activations of each", "workload.layers"
         )
-        return Assessment(refusal=refusal)
+        return Assessment(refusal=refusal, of_profile=True)
     question = question_of(query.configurations, profile, query.catalogue)
     if not question.groups:
         nothing = Refusal.missing("no configuration was asked about", "configurations")

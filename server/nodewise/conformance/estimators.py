@@ -111,9 +111,19 @@ def _refusals(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
     for job in jobs_of(evidence):
         assessed(loaded.record, Profile(), job.configurations)
         assessed(loaded.record, job.profile, job.configurations.take(as_ints([])))
+        if assessed(loaded.record, job.profile, job.configurations).of_profile:
+            _of_profile(loaded.record, job, evidence)
     for asked in answering(loaded, evidence):
         for each in asked.predict(asked.rows).refusals:
             require_tellable(each.refusal, f"row {each.rows[0]} of {asked.job.name!r}")
+
+
+def _of_profile(record: EstimatorRecord, job: Job, evidence: Evidence) -> None:
+    """A refusal that is said to be of the profile alone is one of every question about it."""
+    for other in jobs_of(evidence):
+        refusal = assessed(record, job.profile, other.configurations).refusal
+        told = f"assess refuses {job.name!r} whatever is asked (of_profile), but not the rows of {other.name!r}"
+        require(refusal is not None, told)
 
 
 def _columns(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:

@@ -92,6 +92,9 @@ class Assessment:
         The estimator's own guess of its mean |ln(predicted / measured)|, if it has one.
     refused_count : int
         Rows of the question that it knows it would refuse; others answer them, if they can.
+    of_profile : bool
+        Of a refusal: whether it would refuse every other question about the same profile too, in whatever words.
+        Questions that leave the choice of an estimator open then pass it over without asking again.
     """
 
     refusal: Refusal | None = None
@@ -99,6 +102,7 @@ class Assessment:
     strength: float = 0.0
     expected_log_error: float | None = None
     refused_count: int = 0
+    of_profile: bool = False
 
 
 class Model(Protocol):

@@ -149,11 +149,14 @@ class LruCache(Generic[KeyT, ValueT]):
             self.put(key, found, 1 if weight is None else weight(found) or 1, parts)
         return found
 
-    def newest(self, most: int) -> list[KeyT]:
-        """Keys of what was used last, the last first."""
+    def newest(self, most: int, beside: LruCache[KeyT, Any] | None = None) -> list[KeyT]:
+        """Keys of what was used last, the last first, each once; of another cache of the same space too."""
+        mine = [self._entries, *(() if beside is None else (beside._entries,))]  # noqa: SLF001  # of the same class
         with self._space.lock:
-            mine: Iterator[Any] = (entry.key for entry in reversed(self._space.order) if entry.entries is self._entries)
-            return list(islice(mine, most))
+            keys: Iterator[Any] = (
+                entry.key for entry in reversed(self._space.order) if any(entry.entries is each for each in mine)
+            )
+            return list(islice(dict.fromkeys(keys), most))
 
     def drop(self, unwanted: Callable[[KeyT], bool]) -> None:
         """Forget some entries."""

@@ -74,6 +74,15 @@ class ProfileReader:
             return newest
         return self._store.load(profile_id, revision=revision)
 
+    def generation(self) -> Hashable:
+        """The store's generation now."""
+        return self._store.generation()
+
+    def newest_at(self, profile: Profile) -> Hashable | None:
+        """A generation of the store in which this object was its profile's newest revision; None = not known."""
+        kept = self._kept.get(profile.profile_id)
+        return kept[0] if kept is not None and kept[1] is profile else None
+
     def cached(self, profile_id: str) -> Profile | None:
         """The profile if it can be had without reading it from the store, else None: never blocks on the disk."""
         kept = self._kept.get(profile_id)

@@ -94,11 +94,14 @@ def _doorway(path: str, method: Method) -> Doorway:
 
 
 def _guarded(method: Method) -> Callable[[bytes], Any]:
-    decode, small_bytes = method.request.FromString, method.intake.small_bytes
+    """From bytes to a request, or to the reply where that is known already, as bytes."""
+    decode, small_bytes, known = method.request.FromString, method.intake.small_bytes, method.known
 
     def guarded(data: bytes) -> Any:
         if len(data) > small_bytes:
             return Large(data)
+        if known is not None and (reply := known(data)) is not None:
+            return reply
         try:
             return decode(data)
         except (DecodeError, UnicodeDecodeError):

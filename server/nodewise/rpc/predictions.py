@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from nodewise.domain.objective import HIGHEST_THROUGHPUT
 from nodewise.domain.predictions import Fidelity
+from nodewise.domain.profile import Profile
+from nodewise.estimation.answer.prepared import Prepared
+from nodewise.estimation.fit.fitted import misses_a_part
 from nodewise.estimation.question import Answer, Basis, Question
 from nodewise.estimation.suggestion.search import Wish
 from nodewise.estimation.suggestion.suggest import suggest
@@ -17,6 +20,7 @@ from nodewise.ports.limits import Limits
 from nodewise.rpc.answering import Answering, found
 from nodewise.rpc.calls import Call
 from nodewise.rpc.caps import check_steps
+from nodewise.rpc.known_replies import KnownReplies, State
 from nodewise.rpc.long_call import LongCall, Workshop, unary
 from nodewise.rpc.options import ReadOptions, read_model_options, read_options
 from nodewise.rpc.questions import Job, objective_of, says_more
@@ -48,16 +52,20 @@ class Predictions:
     sources: ProfileSources
     limits: Limits
     compute: Compute[Workshop]
+    known: KnownReplies = field(init=False)
     _read: LruCache[bytes, tuple[ReadOptions, Job]] = field(init=False)
     _replies: LruCache[tuple[object, ...], bytes] = field(init=False)
 
     def __post_init__(self) -> None:
         """What is kept of questions and replies shares the room of what they were answered with."""
-        space = self.answering.answers.space
+        answers = self.answering.answers
+        space = answers.space
+        self.known = KnownReplies(answers, self.sources.generation)
         self._read, self._replies = LruCache(space), LruCache(space)
 
     def forget(self) -> None:
         """Let go of what is kept, in a room that others go on sharing."""
+        self.known.forget()
         self._read.clear()
         self._replies.clear()
 
@@ -67,6 +75,10 @@ class Predictions:
         The same question about the same model has the same reply: schedulers ask it every round.
         """
         data = request.SerializeToString()
+        known = self.known.get(data)  # of a stream, or of a caller that writes its fields in another order
+        if known is not None:
+            return known
+        state = self.known.state
         read = self._read.get(data)
         if read is None:
             options, asked = read = self._as_read(request)
@@ -81,19 +93,36 @@ class Predictions:
         if prepared is None:
             return _reply(await self.answering.slowly(question, request.if_none_match, call), options)
         if request.if_none_match and prepared.basis.digest == request.if_none_match:
-            return _reply(prepared.basis, options)
-        key = (prepared.key, options.columns)
-        reply = self._replies.get(key)
-        if reply is None:
-            answer = self.answering.answers.complete(prepared)
-            reply = self._written(answer, options.columns)
-            held = (*prepared.fitted.held, part_of_rows(prepared.configurations))
-            self._replies.put(key, reply, len(reply) + ENTRY_BYTES, held)
+            reply, lasting = _reply(prepared.basis, options), prepared.lasting
+        else:
+            reply, lasting = self._completed(prepared, options.columns)
+        if lasting:
+            self._know(data, reply, state, profile)
         return reply
 
     def recent(self, most: int) -> list[bytes]:
         """Requests that were answered last, each once, the last first: PredictRequests as they came."""
-        return self._read.newest(most)
+        return self.known.requests.newest(most, self._read)
+
+    def _completed(self, prepared: Prepared, columns: frozenset[int]) -> tuple[bytes, bool]:
+        """The reply to a question that is answered here and now, and whether it lasts."""
+        key = (prepared.key, columns)
+        reply = self._replies.get(key)
+        if reply is None:
+            answer = self.answering.answers.complete(prepared)
+            reply = self._written(answer, columns)
+            if misses_a_part(answer.notices):
+                return reply, False
+            held = (*prepared.fitted.held, part_of_rows(prepared.configurations))
+            self._replies.put(key, reply, len(reply) + ENTRY_BYTES, held)
+        return reply, prepared.lasting
+
+    def _know(self, data: bytes, reply: bytes, state: State, profile: Profile) -> None:
+        """Answer the same bytes by this reply for as long as nothing changes that it depends on."""
+        generation = self.sources.newest_at(profile) if profile.profile_id else None
+        # An exact revision may be an older one than the store's generation goes with.
+        if (generation is not None or not profile.profile_id) and len(reply) <= self.limits.reply_bytes:
+            self.known.keep(data, reply, state, generation)
 
     def _written(self, answer: Answer, columns: frozenset[int]) -> bytes:
         """The reply; rows that no objective changes are written once for all objectives."""

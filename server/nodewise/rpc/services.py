@@ -79,7 +79,11 @@ def refused_admin() -> dict[str, Callable[..., Any]]:
 
 
 def handlers(
-    behaviours: Mapping[str, Callable[..., Any]], default_deadline_s: float, limits: Limits, gate: Gate
+    behaviours: Mapping[str, Callable[..., Any]],
+    default_deadline_s: float,
+    limits: Limits,
+    gate: Gate,
+    known: Mapping[str, Callable[[bytes], bytes | None]] | None = None,
 ) -> list[Door]:
     """Handlers of all services.
 
@@ -93,6 +97,8 @@ def handlers(
         Caps of a call.
     gate : Gate
         Who is let in.
+    known : mapping of name to callable, or None
+        Of methods some of whose replies are known by the bytes of their requests, as :class:`Method` has it.
     """
     in_flight = InFlight(limits.bytes_in_flight)
 
@@ -107,6 +113,7 @@ def handlers(
             request=request,
             intake=Intake(request, most_bytes(described.name), limits, in_flight),
             gate=gate,
+            known=(known or {}).get(_snake_case(described.name)),
             lane=gate.lane(described.name),
             streams_in=described.client_streaming,
             streams_out=described.server_streaming,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Executor
 from functools import lru_cache
 from types import MappingProxyType
@@ -50,6 +50,14 @@ class ProfileSources:
         self._limits = limits
         self._executor = executor
         self._remembered: Callable[[bytes, str], Profile] = lru_cache(maxsize=1024)(self._read)
+
+    def generation(self) -> Hashable:
+        """The store's generation now."""
+        return self._reader.generation()
+
+    def newest_at(self, profile: Profile) -> Hashable | None:
+        """A generation of the store in which this object was its profile's newest revision; None = not known."""
+        return self._reader.newest_at(profile)
 
     async def profile(
         self, source: profile_pb2.ProfileSource, call: Call | None = None, path: str = "profile"

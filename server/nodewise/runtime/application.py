@@ -259,7 +259,8 @@ class Application:
         streams = Streams(switched["predict"], switched["batch_predict"], self._limits.reply_bytes)
         behaviours = {**refused_admin(), **switched, **behaviours_by_name((self._profiles, streams, *self._offered))}
         gate = Gate(self._settings.queue_wait_s, self._settings.threads)
-        return handlers(behaviours, self._settings.default_deadline_s, self._limits, gate)
+        known = {"predict": self._switchboard.known_prediction}
+        return handlers(behaviours, self._settings.default_deadline_s, self._limits, gate, known)
 
     def _committed(self, profile_id: str) -> None:
         """A profile moved: score what arrived, and fit it so that the next question finds the model."""

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.domain.predictions import Fidelity, Predictions
+from nodewise.domain.predictions import Fidelity
 from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
+from nodewise.estimation.answer.ahead import Ahead
 from nodewise.estimation.answer.alone import Alone
-from nodewise.estimation.answer.assembly import assembled
-from nodewise.estimation.answer.goodput import Candidates, candidates_of
+from nodewise.estimation.answer.completing import Completing
 from nodewise.estimation.answer.kept import Kept
-from nodewise.estimation.answer.prediction import predicted
+from nodewise.estimation.answer.prepared import Prepared
 from nodewise.estimation.answer.simulations import check_simulated
 from nodewise.estimation.choice.chooser import Chooser
 from nodewise.estimation.estimators.estimators import Estimators
-from nodewise.estimation.fit.fitted import Fitted, with_digest
+from nodewise.estimation.fit.fitted import Fitted, misses_a_part, with_digest
 from nodewise.estimation.fit.models import Models, evidence_of
 from nodewise.estimation.lessons.calibration import Calibration
 from nodewise.estimation.lessons.lessons import Lessons
@@ -31,8 +30,6 @@ from nodewise.estimation.weights import (
     BASIS_BYTES,
     CACHE_BYTES,
     ENTRY_BYTES,
-    answer_bytes,
-    part_of_predictions,
     part_of_profile,
     part_of_rows,
 )
@@ -41,33 +38,12 @@ from nodewise.plugin import Catalogue, Prior
 from nodewise.ports.cache import CacheSpace, LruCache
 from nodewise.ports.clock import Clock, SystemClock
 
-__all__ = ["Answers", "Prepared"]
+__all__ = ["Answers"]
 
 INLINE_ROWS: Final = 4096
 INLINE_SCALE: Final = 4096
 """Rows and resolved scale up to which a question may be answered in the caller's thread: exact models are linear in
 both, and take tens of milliseconds there, in which an event loop serves nobody else."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
-    """A question with its configurations resolved, its model fitted, and what its answer rests on.
-
-    Where batches may be chosen, ``configurations`` are the rows with each of them.
-    """
-
-    question: Question
-    configurations: Configurations
-    fitted: Fitted
-    basis: Basis
-    answer: Answer | None = None
-    """Where it is known already."""
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Equal keys have equal answers. Holds the objects themselves: a model that is fitted anew is another one."""
-        question = self.question
-        return self.fitted, self.configurations, question.objective, question.terms.options, question.terms.coverage
 
 
 class Answers:
@@ -135,19 +111,17 @@ class Answers:
             clock=clock or SystemClock(),
             traces=traces,
         )
+        self._completing = Completing(self.estimators, self._resolution, space)
         self._alone = Alone(self.estimators, self._models, self._resolution)
         self._chooser = Chooser(self.estimators, space, self._alone.asking, fallbacks, kept.trials)
         self._lessons = Lessons(dict(priors or {}), dict(calibrations or {}))
+        self.adoptions = 0
+        """How often something learned was adopted."""
         self._ready: LruCache[tuple[object, ...], tuple[Configurations, Fitted, Basis]] = LruCache(space)
-        self._predictions: LruCache[tuple[object, ...], Predictions] = LruCache(space)
-        self._answers: LruCache[tuple[object, ...], Answer] = LruCache(space)
-        self._candidates: LruCache[tuple[object, ...], Candidates] = LruCache(space)
         self._bases: LruCache[tuple[object, ...], Basis] = LruCache(space)
         self._newest: LruCache[str, Profile] = LruCache(space)
         self._stale: LruCache[Fitted, Fitted] = LruCache(space)
-        self._ahead = ahead
-        self._begun: set[tuple[object, ...]] = set()
-        self._beginning = threading.Lock()
+        self._ahead = Ahead(ahead, self.prepared)
 
     @property
     def registry(self) -> Registry:
@@ -170,8 +144,7 @@ class Answers:
         if keep:
             return self.complete(self.prepared(question))
         configurations, fitted, _ = self._fitted(question)
-        prepared = Prepared(question, configurations, fitted, fitted.basis)
-        return self._assembled(prepared, predicted(self.estimators, fitted, configurations, question))
+        return self._completing.completed(Prepared(question, configurations, fitted, fitted.basis))
 
     def ready(self, question: Question) -> Prepared | None:
         """The prepared question if nothing is left to do but to complete it here and now, else None.
@@ -190,11 +163,11 @@ class Answers:
             return None
         known = self._ready.get(self._question_key(question))
         if known is not None:
-            return self._quick(Prepared(question, *known))
+            return self._quick(Prepared(question, *known, settled=True))
         if not question.profile.digest or len(question.configurations) > INLINE_ROWS or not self._inline(question):
             return None
         # Resolving and assessing are cheap; a fit is what must not happen here.
-        configurations = self._rows(question)
+        configurations = self._completing.rows(question)
         try:
             small = _is_small(configurations)
             return self.prepared(question) if small and self._at_hand(question, configurations) else None
@@ -211,10 +184,10 @@ class Answers:
         key = self._question_key(question)
         known = self._ready.get(key) if question.profile.digest else None
         if known is not None:
-            return Prepared(question, *known)
+            return Prepared(question, *known, settled=True)
         older = self._older(question)
         if older is not None:
-            self._begin(question)
+            self._ahead.begin(question)
             prepared = self.prepared(replace(question, profile=older))
             current = prepared.fitted
             # The same model, of which answers say that there is newer evidence.
@@ -232,30 +205,15 @@ class Answers:
             raise
         basis = self._basis(question, fitted)
         simulated = question.terms.options.fidelity == Fidelity.SIMULATE
-        if question.profile.digest and not simulated and settled and _is_small(configurations):
+        settled = settled and not simulated and bool(question.profile.digest) and not misses_a_part(fitted.notices)
+        if settled and _is_small(configurations):
             parts = {id(each): part_of_rows(each) for each in (question.configurations, configurations)}
             self._ready.put(key, (configurations, fitted, basis), ENTRY_BYTES, (*fitted.held, *parts.values()))
-        return Prepared(question, configurations, fitted, basis)
+        return Prepared(question, configurations, fitted, basis, settled)
 
     def complete(self, prepared: Prepared) -> Answer:
         """The answer to a prepared question; kept for as long as nothing that it depends on changes."""
-        if prepared.answer is not None:
-            return prepared.answer
-        key = prepared.key
-        known = self._answers.get(key)
-        if known is None:
-            question, configurations, fitted = prepared.question, prepared.configurations, prepared.fitted
-            # A model is pure: another objective or coverage needs no other predictions.
-            among = (fitted, configurations, question.terms.options)
-            predictions = self._predictions.get(among)
-            held = (*fitted.held, part_of_rows(configurations))
-            if predictions is None:
-                predictions = predicted(self.estimators, fitted, configurations, question)
-                self._predictions.put(among, predictions, ENTRY_BYTES, (*held, part_of_predictions(predictions)))
-            known = self._assembled(prepared, predictions)
-            weight = ENTRY_BYTES + answer_bytes(len(configurations))
-            self._answers.put(key, known, weight, (*held, part_of_predictions(known.predictions)))
-        return known
+        return self._completing.complete(prepared)
 
     def fit_ahead(self, profile: Profile) -> None:
         """Fit what a question about the profile's own configurations would need."""
@@ -289,22 +247,16 @@ class Answers:
     def adopt(self, priors: Mapping[str, Prior], calibrations: Mapping[str, Calibration]) -> None:
         """Answer with what was learned meanwhile. Questions under way end with what they began with."""
         self._lessons = Lessons(dict(priors), dict(calibrations))
+        self.adoptions += 1  # after what it counts: who reads the new number first answers by the new lessons
         # Models and choices are kept under what they were learned from; what points at them without saying so must go.
         self._ready.clear()
         self._chooser.forget()
 
     def forget(self) -> None:
         """Let go of what is kept for these answers alone, in a room that others go on sharing."""
-        for cache in (
-            self._ready,
-            self._predictions,
-            self._answers,
-            self._candidates,
-            self._bases,
-            self._newest,
-            self._stale,
-        ):
+        for cache in (self._ready, self._bases, self._newest, self._stale):
             cache.clear()
+        self._completing.forget()
         self._chooser.forget()
         self._models.forget()
         self._resolution.forget()
@@ -321,12 +273,12 @@ class Answers:
         names = [part.fitted.basis.estimator for part in fitted.parts] or [fitted.basis.estimator]
         if self.estimators.all_inline or all(self.estimators.named(name).mode == "inline" for name in names):
             return prepared
-        known = self._answers.get(prepared.key)
+        known = self._completing.known(prepared)
         return None if known is None else replace(prepared, answer=known)
 
     def _fitted(self, question: Question) -> tuple[Configurations, Fitted, bool]:
         """The rows as resolved, the model that answers, and whether the same would be chosen again."""
-        configurations = self._rows(question)
+        configurations = self._completing.rows(question)
         if question.terms.options.fidelity == Fidelity.SIMULATE and self._most_cycles is not None:
             check_simulated(configurations, question.terms.options, self._most_cycles)
         lessons = self._lessons
@@ -341,38 +293,6 @@ class Answers:
             if before is None or before.uid != profile.uid or before.revision < profile.revision:
                 self._newest.put(profile.profile_id, profile, ENTRY_BYTES, (part_of_profile(profile),))
         return configurations, fitted, choice.settled
-
-    def _rows(self, question: Question) -> Configurations:
-        """The rows of a question as resolved, with every batch that may be chosen."""
-        configurations = self.resolve(question.profile, question.configurations)
-        candidates = self._candidates_of(question, configurations)
-        return configurations if candidates is None else candidates.configurations
-
-    def _candidates_of(self, question: Question, configurations: Configurations) -> Candidates | None:
-        bounds = None if question.objective is None else question.objective.batch_bounds
-        if bounds is None:
-            return None
-        key = (configurations, bounds)
-        found = self._candidates.get(key)
-        if found is None:
-            found = candidates_of(configurations, bounds)
-            self._candidates.put(
-                key, found, ENTRY_BYTES, (part_of_rows(configurations), part_of_rows(found.configurations))
-            )
-        return found
-
-    def _assembled(self, prepared: Prepared, predictions: Predictions) -> Answer:
-        """The answer, of each row at the batch of best goodput."""
-        question, configurations = prepared.question, prepared.configurations
-        objective = question.objective
-        if objective is not None and objective.batch_bounds is not None:
-            assert objective.efficiency is not None  # the wire refuses bounds without
-            asked = self.resolve(question.profile, question.configurations)
-            candidates = self._candidates_of(question, asked)
-            assert candidates is not None
-            best = candidates.best(objective.efficiency, predictions)
-            configurations, predictions = candidates.configurations.take(best), predictions.take(best)
-        return assembled(question, configurations, predictions, prepared.fitted, prepared.basis)
 
     def _basis(self, question: Question, fitted: Fitted) -> Basis:
         """What an answer rests on, with the digest of all of it; the same is one object."""
@@ -398,34 +318,14 @@ class Answers:
         older = self._newest.get(profile.profile_id)
         if older is None or older.uid != profile.uid or older.revision >= profile.revision:
             return None
-        if self._at_hand(question, self._rows(question)):
+        if self._at_hand(question, self._completing.rows(question)):
             return None
         before = replace(question, profile=older)
-        return older if self._at_hand(before, self._rows(before)) else None
+        return older if self._at_hand(before, self._completing.rows(before)) else None
 
     def _begin_if_missed(self, question: Question, error: NodewiseError) -> None:
         if error.reason == Reason.MODEL_NOT_CACHED:
-            self._begin(question)
-
-    def _begin(self, question: Question) -> None:
-        """Have fitted, by somebody else, what this question does not wait for; once at a time."""
-        if self._ahead is None or not question.profile.digest:
-            return
-        key = (question.profile.digest, question.terms.estimator, question.terms.options.seed)
-        with self._beginning:
-            if key in self._begun:
-                return
-            self._begun.add(key)
-        waiting = replace(question, terms=replace(question.terms, freshness=Freshness.WAIT))
-
-        def fit() -> None:
-            try:
-                self.prepared(waiting)
-            finally:
-                with self._beginning:
-                    self._begun.discard(key)
-
-        self._ahead(fit)
+            self._ahead.begin(question)
 
     def _question_key(self, question: Question) -> tuple[object, ...]:
         """What the preparation of a question depends on; the configurations by identity."""
@@ -440,6 +340,7 @@ class Answers:
             question.terms.allow_fallback,
             None if question.objective is None else question.objective.batch_bounds,
             self.estimators.epoch,
+            self.adoptions,
         )
 
     def _inline(self, question: Question) -> bool:

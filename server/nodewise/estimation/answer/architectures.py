@@ -21,7 +21,7 @@ from nodewise.domain.errors import Kind, NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Options, Predictions, RowRefusal
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.answer.assembly import assembled
+from nodewise.estimation.answer.assembly import assembled, rated
 from nodewise.estimation.answer.mixture import Part, mixed
 from nodewise.estimation.answer.ranking import expected_kendall
 from nodewise.estimation.estimators.check_architectures import checked_architectures
@@ -128,7 +128,7 @@ def ranked(answers: Answers, asked: ArchitecturesQuestion, *, together: bool = F
     tiled = configurations.take(as_ints(np.tile(np.arange(width), count)))
     question = Question(profile=asked.profile, configurations=tiled, terms=asked.terms)
     basis = replace(fitted.basis, profile_revision=asked.profile.revision, profile_digest=asked.profile.digest)
-    answer = assembled(question, tiled, whole, fitted, basis)
+    answer = assembled(question, rated(asked.terms, tiled, whole, fitted), basis)
     return Ranked(answer, tuple(_ranking(told, able, column, width, count) for column in range(width)))
 
 

@@ -1,12 +1,15 @@
-"""From predictions to an answer: rates, interval, objective, warnings."""
+"""From predictions to an answer: rates, intervals and warnings of its rows, and what its objective makes of them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import isfinite
 from typing import Final
 
 import numpy as np
 
+from nodewise.domain.columns import Floats
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Fidelity, Notice, Predictions
@@ -14,27 +17,37 @@ from nodewise.estimation.answer.goodput import goodput_per_s
 from nodewise.estimation.answer.intervals import interval_of
 from nodewise.estimation.answer.objectives import judged, whole_finish_s
 from nodewise.estimation.fit.fitted import Fitted
-from nodewise.estimation.question import Answer, Basis, Question
+from nodewise.estimation.question import Answer, Basis, Interval, Question, Terms
 
-__all__ = ["assembled"]
-
-_FINITE: Final = ("steps_per_s", "samples_per_s", "minibatches_per_s", "finish_s", "costs", "goodput_per_s")
+__all__ = ["Rated", "assembled", "rated"]
 
 FAR_EXTRAPOLATION: Final = 2.0
 """Scale relative to the evidence from which an answer warns: beyond twice the largest scale in evidence even the right
 model's saturation rests on assumption (research/queueing.md)."""
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Rated:
+    """What answers to several objectives have in common: columns as in :class:`Answer`, notices without a verdict's."""
+
+    configurations: Configurations
+    predictions: Predictions
+    steps_per_s: Floats
+    samples_per_s: Floats
+    minibatches_per_s: Floats
+    samples_per_step: Floats
+    interval: Interval | None
+    notices: tuple[Notice, ...]
+
+
 @np.errstate(over="ignore", invalid="ignore")
-def assembled(
-    question: Question, configurations: Configurations, predictions: Predictions, fitted: Fitted, basis: Basis
-) -> Answer:
-    """Everything that follows from the predictions: rates, interval, objective, warnings.
+def rated(terms: Terms, configurations: Configurations, predictions: Predictions, fitted: Fitted) -> Rated:
+    """Rates and intervals of predicted rows, and warnings about them.
 
     Raises
     ------
     NodewiseError
-        ESTIMATOR_INVALID_RESULT, naming a column that is not finite; as ``objectives.judged``.
+        ESTIMATOR_INVALID_RESULT, naming a column that is not finite.
     """
     rates = configurations.rates
     step_s = predictions.step_s
@@ -43,12 +56,20 @@ def assembled(
     else:
         answered = predictions.answered
         steps_per_s = np.divide(rates.cycles_per_step, step_s, out=np.zeros(len(step_s)), where=answered)
-    interval = interval_of(predictions, steps_per_s, question.terms.coverage, calibrated=fitted.calibration.jobs > 0)
+    interval = interval_of(predictions, steps_per_s, terms.coverage, calibrated=fitted.calibration.jobs > 0)
     samples_per_s = steps_per_s * rates.samples_per_step
     minibatches_per_s = steps_per_s * rates.minibatches_per_step
+    estimator = fitted.basis.estimator
+    columns = {"steps_per_s": steps_per_s, "samples_per_s": samples_per_s, "minibatches_per_s": minibatches_per_s}
+    if interval is not None:
+        columns["lower_steps_per_s"], columns["upper_steps_per_s"] = (
+            interval.lower_steps_per_s,
+            interval.upper_steps_per_s,
+        )
+    _require_finite(estimator, columns)
     notices = (*predictions.notices, *fitted.notices)
-    if question.terms.options.fidelity == Fidelity.SIMULATE and not predictions.simulated:
-        message = f"estimator {basis.estimator!r} has no simulation: answered by its model"
+    if terms.options.fidelity == Fidelity.SIMULATE and not predictions.simulated:
+        message = f"estimator {estimator!r} has no simulation: answered by its model"
         notices = (*notices, Notice("NOT_SIMULATED", message))
     furthest = np.maximum.reduce(predictions.extrapolation, initial=0.0)
     if furthest > FAR_EXTRAPOLATION:
@@ -56,42 +77,61 @@ def assembled(
         beyond = "beyond twice the scale that the evidence identifies"
         message = f"{len(far)} rows lie {beyond} (the furthest {furthest:.3g} times)"
         notices = (*notices, Notice("EXTRAPOLATES", message, tuple(far.tolist())))
-    finish_s = costs = recommendation = goodput = None
-    workload = question.profile.workload
-    if question.objective is None:
-        finish_s = whole_finish_s(configurations, predictions, samples_per_s, workload)
-    else:
-        if question.objective.efficiency is not None:
-            goodput = goodput_per_s(question.objective.efficiency, configurations, samples_per_s)
-        verdict = judged(question.objective, configurations, predictions, samples_per_s, minibatches_per_s, workload)
-        finish_s, costs, recommendation = verdict.finish_s, verdict.costs, verdict.recommendation
-        notices = (*notices, *verdict.remarks)
-        if verdict.notice is not None:
-            notices = (*notices, verdict.notice)
-    answer = Answer(
+    return Rated(
         configurations=configurations,
         predictions=predictions,
         steps_per_s=steps_per_s,
         samples_per_s=samples_per_s,
         minibatches_per_s=minibatches_per_s,
+        samples_per_step=rates.samples_per_step,
         interval=interval,
+        notices=notices,
+    )
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def assembled(question: Question, rows: Rated, basis: Basis) -> Answer:
+    """The answer to a question about rated rows: judged by its objective.
+
+    Raises
+    ------
+    NodewiseError
+        ESTIMATOR_INVALID_RESULT, naming a column that is not finite; as ``objectives.judged``.
+    """
+    configurations, predictions, samples_per_s = rows.configurations, rows.predictions, rows.samples_per_s
+    objective, workload = question.objective, question.profile.workload
+    finish_s = costs = recommendation = goodput = None
+    notices = rows.notices
+    if objective is None:
+        finish_s = whole_finish_s(configurations, predictions, samples_per_s, workload)
+    else:
+        if objective.efficiency is not None:
+            goodput = goodput_per_s(objective.efficiency, configurations, samples_per_s)
+        verdict = judged(objective, configurations, predictions, samples_per_s, rows.minibatches_per_s, workload)
+        finish_s, costs, recommendation = verdict.finish_s, verdict.costs, verdict.recommendation
+        notices = (*notices, *verdict.remarks)
+        if verdict.notice is not None:
+            notices = (*notices, verdict.notice)
+    _require_finite(basis.estimator, {"finish_s": finish_s, "costs": costs, "goodput_per_s": goodput})
+    return Answer(
+        configurations=configurations,
+        predictions=predictions,
+        steps_per_s=rows.steps_per_s,
+        samples_per_s=samples_per_s,
+        minibatches_per_s=rows.minibatches_per_s,
+        interval=rows.interval,
         finish_s=finish_s,
         costs=costs,
         recommendation=recommendation,
         notices=notices,
         basis=basis,
-        samples_per_step=rates.samples_per_step,
+        samples_per_step=rows.samples_per_step,
         goodput_per_s=goodput,
     )
-    _require_finite(basis.estimator, answer)
-    return answer
 
 
-def _require_finite(estimator: str, answer: Answer) -> None:
-    columns = [(name, getattr(answer, name)) for name in _FINITE]
-    if answer.interval is not None:
-        columns += [(name, getattr(answer.interval, name)) for name in ("lower_steps_per_s", "upper_steps_per_s")]
-    for name, column in columns:
+def _require_finite(estimator: str, columns: Mapping[str, Floats | None]) -> None:
+    for name, column in columns.items():
         # A NaN or an infinity survives the sum; finite numbers that overflow it are told apart below.
         if column is not None and not isfinite(np.add.reduce(column)) and not np.isfinite(column).all():
             problem = f"{name} is not finite"

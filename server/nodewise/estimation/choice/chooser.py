@@ -217,12 +217,25 @@ class Chooser:
         self, question: Question, configurations: Configurations, refusal: Refusal | None
     ) -> tuple[dict[str, Assessment], bool]:
         """What the estimators say that can answer, by name, and whether all could be asked."""
+        terms = question.terms
+        names = [name for name in self._estimators.registry.predicting if name != terms.estimator]
+        silent = self._estimators.silent(question.profile)
+        able, refusals, settled = self._asked(question, configurations, [name for name in names if name not in silent])
+        if not able and refusal is None and silent:
+            # Who refuses every question about the profile is asked too, for what it says of this one.
+            able, refusals, settled = self._asked(question, configurations, names)
+        if not able:
+            raise NodewiseError.refused(refusal or joint_refusal(refusals))
+        return able, settled
+
+    def _asked(
+        self, question: Question, configurations: Configurations, names: Sequence[str]
+    ) -> tuple[dict[str, Assessment], list[tuple[str, Refusal]], bool]:
+        """What those say that can answer, why the others refuse, and whether all could be asked."""
         settled = True
         able: dict[str, Assessment] = {}
         refusals: list[tuple[str, Refusal]] = []
-        for name in self._estimators.registry.predicting:
-            if name == question.terms.estimator:
-                continue
+        for name in names:
             try:
                 assessment = self._estimators.assessed(name, question.profile, configurations, question.terms.options)
             except NodewiseError as error:
@@ -234,9 +247,7 @@ class Chooser:
                 able[name] = assessment
             else:
                 refusals.append((name, assessment.refusal))
-        if not able:
-            raise NodewiseError.refused(refusal or joint_refusal(refusals))
-        return able, settled
+        return able, refusals, settled
 
     def _own_trials(
         self,

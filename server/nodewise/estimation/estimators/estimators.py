@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import partial
 from operator import attrgetter
 from typing import Any, Final
@@ -26,6 +26,7 @@ from nodewise.ports.cache import CacheSpace, LruCache
 __all__ = ["Estimators", "joint_refusal"]
 
 _EPOCH: Final = attrgetter("epoch")
+_NOBODY: Final[frozenset[str]] = frozenset()
 
 
 class Estimators:
@@ -55,10 +56,12 @@ class Estimators:
         self.all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
         self._breakers = tuple(loaded.breaker for loaded in registry.estimators.values() if loaded.breaker is not None)
         self._shown: LruCache[tuple[Configurations, frozenset[str], str], Shown] = LruCache(space)
+        self._silent: LruCache[str, frozenset[str]] = LruCache(space)
 
     def forget(self) -> None:
         """Let go of what is kept."""
         self._shown.clear()
+        self._silent.clear()
 
     def is_left_alone(self, name: str) -> bool:
         """Whether an estimator failed so often that it is not asked for a while."""
@@ -104,6 +107,10 @@ class Estimators:
             self._shown.put(key, found, 2 * ENTRY_BYTES, tuple(parts.values()))
         return found
 
+    def silent(self, profile: Profile) -> Set[str]:
+        """Estimators that are known to refuse whatever is asked about a profile."""
+        return (self._silent.get(profile.digest) if profile.digest else None) or _NOBODY
+
     def assessed(
         self,
         name: str,
@@ -127,7 +134,7 @@ class Estimators:
         query = Query(configurations=shown.configurations, options=options, catalogue=self.catalogue)
         loaded = self.named(name)
         try:
-            return call(
+            found = call(
                 loaded,
                 loaded.record.estimator,
                 "assess",
@@ -141,6 +148,10 @@ class Estimators:
         except NodewiseError as error:
             missing = tuple(filter(None, error.metadata.get("missing_fields", "").split(",")))
             return Assessment(refusal=Refusal(error.reason, error.message, missing))
+        if found.refusal is not None and found.of_profile and profile.digest:
+            known = self._silent.get(profile.digest) or _NOBODY
+            self._silent.put(profile.digest, known | {name}, ENTRY_BYTES)
+        return found
 
     def predicted(
         self, name: str, model: Model, configurations: Configurations, options: Options, *, quiet: bool = False
@@ -180,13 +191,14 @@ def _assessment(answer: Any) -> Assessment:
         and 0.0 <= answer.strength <= 1.0
         and _is_error(answer.expected_log_error)
         and (answer.refusal is None or is_sound_refusal(answer.refusal))
+        and is_a(answer.of_profile, bool)
         and is_a(answer.evidence, tuple)
         and all(is_text(text) for text in answer.evidence)
     )
     if not sound:
         raise ImpossibleAnswerError(
             "it must assess with an Assessment of strength 0 to 1 and an expected error above 0, if it has one, whose "
-            "refusal has a Reason and whose evidence is a tuple of texts"
+            "refusal has a Reason, whose evidence is a tuple of texts and whose of_profile is True or False"
         )
     found: Assessment = answer
     return found

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Final
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Notice
@@ -12,7 +14,9 @@ from nodewise.estimation.question import AUTO, Basis, MixtureShare
 from nodewise.plugin import Model
 from nodewise.ports.cache import Part
 
-__all__ = ["Fitted", "MixturePart", "ModelKey", "lost_part", "mixture_of", "with_digest"]
+__all__ = ["Fitted", "MixturePart", "ModelKey", "lost_part", "misses_a_part", "mixture_of", "with_digest"]
+
+_PART_MISSING: Final = "PART_MISSING"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -125,6 +129,11 @@ def with_digest(fitted: Fitted, options: tuple[object, ...]) -> Basis:
     return replace(basis, digest=hashlib.sha256(repr(content).encode()).hexdigest())
 
 
+def misses_a_part(notices: Iterable[Notice]) -> bool:
+    """Whether a mixture is without one of its parts, which may be back for the next question."""
+    return any(notice.reason == _PART_MISSING for notice in notices)
+
+
 def lost_part(estimator: str, error: NodewiseError) -> Notice:
     """That a mixture is without one of its parts."""
-    return Notice("PART_MISSING", f"{estimator} has no part in the mixture ({error.reason}): {error.message}")
+    return Notice(_PART_MISSING, f"{estimator} has no part in the mixture ({error.reason}): {error.message}")

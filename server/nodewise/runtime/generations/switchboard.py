@@ -119,6 +119,11 @@ class Switchboard:
         }
         return {**found, "batch_predict": self._batch_predict}
 
+    def known_prediction(self, request: bytes) -> bytes | None:
+        """The reply to a Predict of these bytes, where it is known; none while two tracks are compared."""
+        tracks = self.tracks
+        return None if tracks.canary is not None else tracks.stable.predictions.known.get(request)
+
     def _unary(self, name: str) -> Callable[..., Any]:
         async def behaviour(request: Any, call: Call) -> Any:
             tracks = self.tracks

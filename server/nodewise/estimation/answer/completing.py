@@ -1,0 +1,122 @@
+"""Completing prepared questions: rows are predicted once, rated once, and judged once for each objective."""
+
+from __future__ import annotations
+
+from nodewise.domain.configurations import Configurations
+from nodewise.estimation.answer.assembly import Rated, assembled, rated
+from nodewise.estimation.answer.goodput import Candidates, candidates_of
+from nodewise.estimation.answer.prediction import predicted
+from nodewise.estimation.answer.prepared import Prepared
+from nodewise.estimation.estimators.estimators import Estimators
+from nodewise.estimation.fit.fitted import misses_a_part
+from nodewise.estimation.question import Answer, Question
+from nodewise.estimation.resolution import Resolution
+from nodewise.estimation.weights import ENTRY_BYTES, answer_bytes, part_of_predictions, part_of_rows
+from nodewise.ports.cache import CacheSpace, LruCache
+
+__all__ = ["Completing"]
+
+
+class Completing:
+    """From a question's rows and model to its answer. Everything is kept by what it depends on.
+
+    Parameters
+    ----------
+    estimators : Estimators
+        Whose models are asked.
+    resolution : Resolution
+        Of the configurations of questions.
+    space : CacheSpace
+        For what is kept.
+    """
+
+    def __init__(self, estimators: Estimators, resolution: Resolution, space: CacheSpace) -> None:
+        self._estimators = estimators
+        self._resolution = resolution
+        self._rated: LruCache[tuple[object, ...], tuple[float, Rated]] = LruCache(space)
+        self._answers: LruCache[tuple[object, ...], Answer] = LruCache(space)
+        self._candidates: LruCache[tuple[object, ...], Candidates] = LruCache(space)
+
+    def forget(self) -> None:
+        """Let go of what is kept."""
+        for cache in (self._rated, self._answers, self._candidates):
+            cache.clear()
+
+    def rows(self, question: Question) -> Configurations:
+        """The rows of a question as resolved, with every batch that may be chosen."""
+        configurations = self._resolution.of(question.profile, question.configurations)
+        candidates = self._candidates_of(question, configurations)
+        return configurations if candidates is None else candidates.configurations
+
+    def known(self, prepared: Prepared) -> Answer | None:
+        """The answer, if the same was asked before."""
+        return self._answers.get(prepared.key)
+
+    def complete(self, prepared: Prepared) -> Answer:
+        """The answer to a prepared question; kept for as long as nothing that it depends on changes."""
+        if prepared.answer is not None:
+            return prepared.answer
+        key = prepared.key
+        known = self._answers.get(key)
+        if known is None:
+            configurations = prepared.configurations
+            rows = self._rows(prepared)
+            known = self._judged(prepared, rows)
+            if not misses_a_part(rows.notices):
+                weight = ENTRY_BYTES + answer_bytes(len(configurations))
+                parts = (*prepared.fitted.held, part_of_rows(configurations), part_of_predictions(known.predictions))
+                self._answers.put(key, known, weight, parts)
+        return known
+
+    def completed(self, prepared: Prepared) -> Answer:
+        """The same, of which nothing is kept."""
+        return self._judged(prepared, self._predicted(prepared))
+
+    def _rows(self, prepared: Prepared) -> Rated:
+        """A model is pure: another objective needs the same rows, another coverage other intervals of them alone."""
+        question, configurations, fitted = prepared.question, prepared.configurations, prepared.fitted
+        key = (fitted, configurations, question.terms.options)
+        coverage, known = self._rated.get(key) or (0.0, None)
+        if known is not None and coverage == question.terms.coverage:
+            return known
+        if known is None:
+            found = self._predicted(prepared)
+        else:
+            found = rated(question.terms, configurations, known.predictions, fitted)
+        if not misses_a_part(found.notices):
+            weight = ENTRY_BYTES + answer_bytes(len(configurations))
+            parts = (*fitted.held, part_of_rows(configurations), part_of_predictions(found.predictions))
+            self._rated.put(key, (question.terms.coverage, found), weight, parts)
+        return found
+
+    def _predicted(self, prepared: Prepared) -> Rated:
+        question, configurations, fitted = prepared.question, prepared.configurations, prepared.fitted
+        predictions = predicted(self._estimators, fitted, configurations, question)
+        return rated(question.terms, configurations, predictions, fitted)
+
+    def _judged(self, prepared: Prepared, rows: Rated) -> Answer:
+        """The answer, of each row at the batch of best goodput."""
+        question = prepared.question
+        objective = question.objective
+        if objective is not None and objective.batch_bounds is not None:
+            assert objective.efficiency is not None  # the wire refuses bounds without
+            asked = self._resolution.of(question.profile, question.configurations)
+            candidates = self._candidates_of(question, asked)
+            assert candidates is not None
+            best = candidates.best(objective.efficiency, rows.predictions)
+            configurations, predictions = candidates.configurations.take(best), rows.predictions.take(best)
+            rows = rated(question.terms, configurations, predictions, prepared.fitted)
+        return assembled(question, rows, prepared.basis)
+
+    def _candidates_of(self, question: Question, configurations: Configurations) -> Candidates | None:
+        bounds = None if question.objective is None else question.objective.batch_bounds
+        if bounds is None:
+            return None
+        key = (configurations, bounds)
+        found = self._candidates.get(key)
+        if found is None:
+            found = candidates_of(configurations, bounds)
+            self._candidates.put(
+                key, found, ENTRY_BYTES, (part_of_rows(configurations), part_of_rows(found.configurations))
+            )
+        return found
