@@ -8,52 +8,37 @@ nothing. Of a process that was killed it is what was seen before.
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import grpc
 import loader
+import long_requests as asked
 import numpy as np
 from processes import Server
 from results import Result
-from rpc import PREDICT, profile, requests, store_profiles
+from rpc import PREDICT, requests, store_profiles
 from traces import written
 
 from nodewise.runtime.event_loop import new_event_loop
-from nodewise_cli.inputs.documents import read_value
 from nodewise_client import Client
-from nodewise_protos.v1 import (
-    configuration_pb2,
-    options_pb2,
-    prediction_service_pb2,
-    profile_pb2,
-    schedule_service_pb2,
-)
-from nodewise_protos.v1beta1 import (
-    completion_service_pb2,
-    diagnosis_service_pb2,
-    evaluation_service_pb2,
-    plan_service_pb2,
-    sharing_service_pb2,
-    simulation_pb2,
-    simulation_service_pb2,
-)
-from nodewise_values import EstimateCompletionRequest, PlanRequest, PredictSharingRequest
-from nodewise_values.wire import to_message
+from nodewise_protos.v1 import configuration_pb2, profile_pb2
+from nodewise_protos.v1beta1 import diagnosis_service_pb2
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
-SPEC = EXAMPLES / "plan_22b_64_devices.json"
 CAPACITY_CALLS = 6_000
 SECONDS = 8.0
 WINDOWS = 3
 BEFORE_S = 0.4
-"""Work that runs when it is cancelled."""
+"""Of a processor that a call has had when it is cancelled."""
+BEFORE_SHORT_S = 0.1
+"""The same of calls that take no longer than half a second."""
 QUIET_S = 0.5
 """A server that has used no processor for so long has ended its work."""
 STILL_S = 0.0005
@@ -61,120 +46,13 @@ STILL_S = 0.0005
 ALLOWED_S = 0.05
 
 
-def plan() -> plan_service_pb2.PlanRequest:
-    return to_message(replace(read_value(SPEC, PlanRequest), exhaustive=True))
-
-
-def simulation() -> simulation_service_pb2.SimulateRequest:
-    request = simulation_service_pb2.SimulateRequest(policy="fifo", repetitions_count=1000)
-    request.cluster.pools.add(name="p", device_name="V100", available_devices=[8])
-    rows = simulation_pb2.SimulationCurveRows(
-        pool_indexes=[0, 0, 0], devices_counts=[1, 2, 4], samples_per_second=[10, 19, 35]
-    )
-    request.curves.add(rows=rows)
-    request.jobs.CopyFrom(
-        simulation_pb2.SimulationJobs(
-            count=100_000, arrival_seconds=range(100_000), work_samples=[50], curve_indexes=[0], requested_devices=[1]
-        )
-    )
-    return request
-
-
-def backtest() -> evaluation_service_pb2.BacktestRequest:
-    """Two thousand jobs of eight rows."""
-    jobs, rows = 2_000, 8
-    draw = np.random.default_rng(0)
-    counts = np.tile(2 ** np.arange(rows), jobs)
-    table = evaluation_service_pb2.MeasurementTable(
-        job_names=[f"job-{number}" for number in range(jobs)],
-        job_indexes=np.repeat(np.arange(jobs), rows).tolist(),
-        configurations=configuration_pb2.Configurations(
-            nodes=counts.tolist(),
-            workers=counts.tolist(),
-            parameter_servers=[1],
-            sync_modes=[configuration_pb2.SYNC_MODE_ASYNC],
-            batch_per_worker_samples=[32],
-        ),
-        steps_per_second=(counts / (1.0 + 0.02 * counts) * draw.lognormal(0.0, 0.02, len(counts))).tolist(),
-        train=np.tile(np.arange(rows) < rows // 2, jobs).tolist(),
-    )
-    return evaluation_service_pb2.BacktestRequest(table=table)
-
-
-def suggestion() -> prediction_service_pb2.SuggestMeasurementsRequest:
-    return prediction_service_pb2.SuggestMeasurementsRequest(
-        profile=profile_pb2.ProfileSource(content=profile()),
-        configurations=configuration_pb2.Configurations(workers=range(1, 1025)),
-        max_suggestions=3,
-    )
-
-
-def simulated() -> prediction_service_pb2.BatchPredictRequest:
-    """A job whose simulation takes ten seconds, in threads of the server."""
-    return prediction_service_pb2.BatchPredictRequest(
-        jobs=[prediction_service_pb2.BatchJob(profile=profile_pb2.ProfileSource(content=profile()))],
-        configurations=configuration_pb2.Configurations(
-            nodes=[1], workers=[60_000], parameter_servers=[1], sync_modes=[configuration_pb2.SYNC_MODE_SYNC]
-        ),
-        options=options_pb2.PredictOptions(
-            model=options_pb2.ModelOptions(estimator="queueing"), fidelity=options_pb2.FIDELITY_SIMULATE
-        ),
-    )
-
-
-def fits() -> prediction_service_pb2.BatchPredictRequest:
-    """As many jobs as a call takes, none of them asked about before."""
-    draw = np.random.default_rng()
-    jobs = []
-    for _ in range(4_096):
-        content = profile()
-        content.phase_timings.compute_seconds[0] *= float(draw.uniform(1.0, 2.0))
-        jobs.append(prediction_service_pb2.BatchJob(profile=profile_pb2.ProfileSource(content=content)))
-    return prediction_service_pb2.BatchPredictRequest(
-        jobs=jobs, configurations=configuration_pb2.Configurations(workers=range(1, 17))
-    )
-
-
-def schedule() -> schedule_service_pb2.ScheduleRequest:
-    """Thousands of jobs that nobody asked about before, on many counts."""
-    request = schedule_service_pb2.ScheduleRequest(policy="efficiency-capped")
-    request.now.FromSeconds(1_700_000_000)
-    request.cluster.pools.add(name="p", device_name="V100", available_devices=[8] * 16)
-    for number, job in enumerate(fits().jobs[:2_000]):
-        request.jobs.add(job_id=f"{number}", profile=job.profile, remaining_samples=1e6)
-    return request
-
-
-def completion() -> completion_service_pb2.EstimateCompletionRequest:
-    """The example's offers, each run a million times."""
-    found = to_message(read_value(EXAMPLES / "spot.json", EstimateCompletionRequest))
-    found.runs_count = 1_000_000
-    return found
-
-
-def sharing() -> sharing_service_pb2.PredictSharingRequest:
-    """Hundreds of jobs in thousands of pairs, of which others are to be learned."""
-    draw, names = np.random.default_rng(1), [f"job-{number}" for number in range(300)]
-    request = to_message(read_value(EXAMPLES / "share.json", PredictSharingRequest))
-    for part in ("jobs", "runs", "sets"):
-        request.ClearField(part)
-    for number, name in enumerate(names):
-        request.jobs.add(name=name, model_name=name, step_seconds=0.1 + 0.001 * number)
-    for _ in range(4_000):
-        first, second = draw.choice(len(names), 2, replace=False)
-        share, other = draw.uniform(0.3, 0.7, 2)
-        request.runs.add(first_job=names[first], second_job=names[second], first_share=share, second_share=other)
-    request.sets.add(job_names=names[:2])
-    return request
-
-
 def long_calls(channel: grpc.Channel) -> dict[str, Callable[[], Any]]:
     """Calls that run for longer than they are let."""
     traced = profile_pb2.ProfileSource(profile_id="traced")
-    asked: dict[str, tuple[str, Any]] = {
-        "plan": ("PlanService/Plan", plan()),
-        "simulate": ("SimulationService/Simulate", simulation()),
-        "backtest": ("EvaluationService/Backtest", backtest()),
+    told: dict[str, tuple[str, Any]] = {
+        "plan": ("PlanService/Plan", asked.plan()),
+        "simulate": ("SimulationService/Simulate", asked.simulation()),
+        "backtest": ("EvaluationService/Backtest", asked.backtest()),
         "replay": ("DiagnosisService/Replay", diagnosis_service_pb2.ReplayRequest(profile=traced, timeline=True)),
         "diagnose": ("DiagnosisService/Diagnose", diagnosis_service_pb2.DiagnoseRequest(profile=traced)),
     }
@@ -182,20 +60,27 @@ def long_calls(channel: grpc.Channel) -> dict[str, Callable[[], Any]]:
     def streamed(path: str, request: bytes) -> Callable[[], Any]:
         return lambda: channel.unary_stream(f"/nodewise.v1beta1.{path}")(request)
 
-    found = {name: streamed(path, request.SerializeToString()) for name, (path, request) in asked.items()}
+    found = {name: streamed(path, request.SerializeToString()) for name, (path, request) in told.items()}
     alone = {
-        "suggest": ("v1.PredictionService/SuggestMeasurements", suggestion),
-        "batch": ("v1.PredictionService/BatchPredict", fits),
-        "batch_simulated": ("v1.PredictionService/BatchPredict", simulated),
-        "schedule": ("v1.ScheduleService/Schedule", schedule),
-        "completion": ("v1beta1.CompletionService/EstimateCompletion", completion),
-        "sharing": ("v1beta1.SharingService/PredictSharing", sharing),
+        "predict_fits": ("v1.PredictionService/Predict", asked.predict_fits),
+        "predict_simulated": ("v1.PredictionService/Predict", asked.predict_simulated),
+        "predict_hosted": ("v1.PredictionService/Predict", asked.predict_hosted),
+        "suggest": ("v1.PredictionService/SuggestMeasurements", asked.suggestion),
+        "batch": ("v1.PredictionService/BatchPredict", asked.fits),
+        "batch_simulated": ("v1.PredictionService/BatchPredict", asked.simulated),
+        "schedule": ("v1.ScheduleService/Schedule", asked.schedule),
+        "completion": ("v1beta1.CompletionService/EstimateCompletion", asked.completion),
+        "sharing": ("v1beta1.SharingService/PredictSharing", asked.sharing),
     }
 
     def single(path: str, made: Callable[[], Any]) -> Callable[[], Any]:
         return lambda: channel.unary_unary(f"/nodewise.{path}").future(made().SerializeToString())
 
-    return found | {name: single(path, made) for name, (path, made) in alone.items()}
+    def stream() -> Any:
+        sent = [each.SerializeToString() for each in asked.stream()]
+        return channel.stream_stream("/nodewise.v1.PredictionService/StreamPredict")(iter(sent))
+
+    return found | {name: single(path, made) for name, (path, made) in alone.items()} | {"stream": stream}
 
 
 def processes(pid: int) -> Iterator[int]:
@@ -221,11 +106,11 @@ def grown_s(before: dict[int, int], now: dict[int, int]) -> float:
     return 1e-9 * sum(used - before.get(thread, 0) for thread, used in now.items())
 
 
-def worked_s(server: Server, start: Callable[[], Any]) -> float:
-    """Seconds of a processor that are used after a cancellation."""
+def worked_s(server: Server, start: Callable[[], Any], after_s: float) -> float:
+    """Seconds of a processor that are used after a cancellation, which comes after so many."""
     before = cpu_ns(server.pid)
     call = start()
-    while grown_s(before, cpu_ns(server.pid)) < BEFORE_S:
+    while grown_s(before, cpu_ns(server.pid)) < after_s:
         if call.done():
             raise SystemExit(f"a call ended before it was cancelled: {call.code()}: {call.details()}")
         time.sleep(0.005)
@@ -244,7 +129,7 @@ def worked_s(server: Server, start: Callable[[], Any]) -> float:
 @contextmanager
 def planning(target: str) -> Iterator[None]:
     """One heavy plan after the other."""
-    request, over = plan().SerializeToString(), threading.Event()
+    request, over = asked.plan().SerializeToString(), threading.Event()
     with grpc.insecure_channel(target, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
         search = channel.unary_stream("/nodewise.v1beta1.PlanService/Plan")
 
@@ -277,11 +162,12 @@ def capacity_per_s(target: str, questions: list[bytes]) -> float:
 
 
 def warm(channel: grpc.Channel) -> None:
-    """Have the process started, as the first long call does."""
-    few = suggestion()
+    """Have the process started, as the first long call does, and compiled code loaded, which is one long step."""
+    few = asked.suggestion()
     few.configurations.CopyFrom(configuration_pb2.Configurations(workers=[1, 2, 4]))
     few.max_suggestions = 1
     channel.unary_unary("/nodewise.v1.PredictionService/SuggestMeasurements")(few.SerializeToString())
+    channel.unary_unary(PREDICT)(asked.predict_of(asked.simulated(workers=2)).SerializeToString())
 
 
 def run() -> Iterator[Result]:
@@ -289,7 +175,10 @@ def run() -> Iterator[Result]:
     with tempfile.TemporaryDirectory() as folder:
         trace = written(Path(folder, "trace.json.gz"), steps=10, operators=20_000)
         command = ("-m", "nodewise", "serve", "--listen", "127.0.0.1:0", "--store", f"sqlite:{folder}/bench.db")
-        with Server(*command, pinned=False) as server, grpc.insecure_channel(server.target) as channel:
+        asked.plant(Path(folder, "site"))
+        with patch.dict(os.environ, PYTHONPATH=f"{folder}/site"):
+            started = Server(*command, pinned=False)
+        with started as server, grpc.insecure_channel(server.target) as channel:
             store_profiles(server.target)
             warm(channel)
             per_s = 0.1 * capacity_per_s(server.target, questions)
@@ -309,5 +198,6 @@ def run() -> Iterator[Result]:
                 took_s = []
                 for _ in range(WINDOWS):
                     warm(channel)
-                    took_s.append(worked_s(server, start))
+                    after_s = BEFORE_SHORT_S if name == "predict_fits" else BEFORE_S
+                    took_s.append(worked_s(server, start, after_s))
                 yield Result(f"{name}_worked_after_cancelling", 1e3 * max(took_s), "ms", 1e3 * ALLOWED_S)

@@ -28,6 +28,8 @@ KINDS: Final = 4
 EXPECTED_SD: Final = 0.05
 """What each kind of effect, and what is left, is expected to come to before data: repeated runs, and models of one
 kind, differ by some points of share."""
+LOOK_EVERY: Final = 512
+"""Rows between two looks at the time that is left: some milliseconds."""
 FOLDS: Final = 10
 CALIBRATED_AT: Final = 0.9
 FEWEST_MODELS: Final = 3
@@ -129,12 +131,13 @@ def _widening(runs: Sequence[PairRun], looked: Callable[[], None]) -> float:
 def _fit(runs: Sequence[PairRun], looked: Callable[[], None]) -> ShareModel:
     rows = [row for run in runs for row in (run.jobs, run.jobs[::-1])]
     shares = np.array([share for run in runs for share in run.shares], dtype=np.float64)
+    looked()
     columns = _columns(rows)
     size = len(FEATURES) + len(columns)
     kinds = np.full(size, -1)
     for (kind, _), column in columns.items():
         kinds[column] = kind
-    x, _ = _design(rows, columns, size)
+    x, _ = _design(rows, columns, size, looked)
     measured: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for run in runs:
         (one, other), (share, others) = run.jobs, run.shares
@@ -167,12 +170,17 @@ def _levels(victim: SoloJob, aggressor: SoloJob) -> tuple[tuple[int, str], ...]:
 
 
 def _design(
-    rows: Sequence[tuple[SoloJob, SoloJob]], columns: dict[tuple[int, str], int], size: int
+    rows: Sequence[tuple[SoloJob, SoloJob]],
+    columns: dict[tuple[int, str], int],
+    size: int,
+    looked: Callable[[], None] = lambda: None,
 ) -> tuple[Floats, Floats]:
     """Columns of each row, and which of its effects have none."""
     x, unseen = np.zeros((len(rows), size)), np.zeros((len(rows), KINDS))
     busy = {id(job): busy_of(job) for row in rows for job in row}
     for index, (victim, aggressor) in enumerate(rows):
+        if not index % LOOK_EVERY:
+            looked()
         x[index, : len(FEATURES)] = _features(victim, aggressor, busy[id(victim)], busy[id(aggressor)])
         for kind, level in _levels(victim, aggressor):
             column = columns.get((kind, level))

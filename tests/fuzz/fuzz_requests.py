@@ -23,6 +23,10 @@ import atheris
 ROOT: Final = Path(__file__).parents[2]
 BUILD: Final = ROOT / "build" / "fuzz"
 COUNTED_EVERY: Final = 5_000
+SELDOM: Final = ("/Backtest", "/Plan", "/SuggestMeasurements", "/Schedule", "/Simulate", "/WatchProfiles")
+"""Methods that take 2 to 150 ms by the clock, or wait for their caller; the others take less than 1 ms on average."""
+OFTEN: Final = 10
+"""Inputs of another method for each of one of these: a byte chooses among all."""
 SPLIT: Final = b"\xff\xfe"
 """Between the messages of a stream."""
 
@@ -55,12 +59,12 @@ class Target:
 
     def __init__(self, fuzzed: Fuzzed) -> None:
         self._fuzzed, self._done = fuzzed, 0
+        self._chosen = [path for path in fuzzed.paths for _ in range(1 if path.endswith(SELDOM) else OFTEN)]
 
     def __call__(self, data: bytes) -> None:
         if len(data) < 3:
             return
-        paths = self._fuzzed.paths
-        path, way, rest = paths[data[0] % len(paths)], data[1] % 4, data[2:]
+        path, way, rest = self._chosen[data[0] % len(self._chosen)], data[1] % 4, data[2:]
         if way < 2:
             messages = rest.split(SPLIT) if len(self._fuzzed.valid(path)) > 1 else [rest]
         else:
@@ -81,11 +85,12 @@ class Target:
         """Right requests, and bytes of chance for each method, as inputs to begin with."""
         folder.mkdir(parents=True, exist_ok=True)
         chance = random.Random(0)
-        for number, path in enumerate(self._fuzzed.paths):
+        for path in self._fuzzed.paths:
+            number = self._chosen.index(path)
             right = bytes((number, 0)) + SPLIT.join(self._fuzzed.valid(path))
-            (folder / f"{number:02}-right").write_bytes(right)
+            (folder / f"{number:03}-right").write_bytes(right)
             for way in (2, 3):
-                (folder / f"{number:02}-{way}").write_bytes(bytes((number, way)) + chance.randbytes(200))
+                (folder / f"{number:03}-{way}").write_bytes(bytes((number, way)) + chance.randbytes(200))
 
 
 def main() -> None:

@@ -22,12 +22,16 @@ from nodewise.plugin import (
     Assessment,
     Configurations,
     DiagnoserRecord,
+    Diagnosis,
     EstimatorRecord,
     Grant,
     PolicyRecord,
     Predictions,
+    Replay,
+    ReplayedStep,
     RowStatus,
     TraceReaderRecord,
+    as_floats,
     constant_ints,
     freeze,
     hookimpl,
@@ -190,10 +194,42 @@ class Faulty:
         return self._done("read", [])
 
     def replay(self, traces: Any, question: Any, context: Any) -> Any:
-        return self._done("replay", None)
+        step = ReplayedStep(
+            step=1, measured_host_s=1.0, predicted_host_s=1.0, measured_device_s=0.0, predicted_device_s=0.0
+        )
+        right = Replay(
+            steps=(step,),
+            host_error=0.0,
+            device_error=None,
+            persistence_error=None,
+            kernel_start_p50_error_s=None,
+            kernel_start_p95_error_s=None,
+            in_sample=True,
+            events=0,
+            nodes=0,
+            ranks=(0,),
+            world_size=1,
+            edges={},
+            clock_offset_s=as_floats([0.0]),
+            clock_uncertainty_s=as_floats([0.0]),
+            collectives=(),
+            build_s=0.0,
+            replay_s=0.0,
+        )
+        return self._done("replay", right)
 
     def diagnose(self, traces: Any, profile: Any, question: Any, context: Any) -> Any:
-        return self._done("diagnose", None)
+        right = Diagnosis(
+            bottlenecks=(),
+            strategies=(),
+            stragglers=(),
+            bound_by="host",
+            verdict="the host computes throughout",
+            step_s=1.0,
+            persistence_s=0.0,
+            exposed_communication_s=0.0,
+        )
+        return self._done("diagnose", right)
 
 
 _RECORDS: Final[Mapping[str, tuple[str, type, str]]] = MappingProxyType(

@@ -40,6 +40,9 @@ class Clock:
         self.looks -= 1
         return 1.0 if self.looks >= 0 else 0.0
 
+    def look_up(self) -> None:
+        """Somebody waits."""
+
 
 def job(job_id: str, left: float = 1000.0, submitted: float = 0.0, **changes: object) -> JobState:
     """A job that may run in the first pool on any count of its curve."""

@@ -6,6 +6,8 @@ import math
 import time
 from collections.abc import Callable
 
+from nodewise.domain.errors import NodewiseError, Reason
+
 __all__ = ["Budget"]
 
 
@@ -42,6 +44,17 @@ class Budget:
     def end(self) -> None:
         """Nobody waits any more."""
         self._over = True
+
+    def look_up(self) -> None:
+        """End work that nobody waits for any more; time that is over ends none of it, for what there is may be told.
+
+        Raises
+        ------
+        NodewiseError
+            DEADLINE_EXCEEDED.
+        """
+        if self.ended:
+            raise NodewiseError(Reason.DEADLINE_EXCEEDED, "nobody waits for the answer any more")
 
     def remaining_s(self) -> float:
         """Seconds left; 0 or less = end now, with what there is."""

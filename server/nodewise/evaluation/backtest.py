@@ -53,6 +53,7 @@ def backtested(
     sources: Sequence[str] = (),
     evidence: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    look: Callable[[], None] = lambda: None,
 ) -> BacktestResult:
     """Score estimators on a table.
 
@@ -74,6 +75,8 @@ def backtested(
     progress : callable or None
         Called with the jobs done and to do, over all estimators, before each job and at the end. What it raises ends
         the run.
+    look : callable
+        Called wherever work has lasted for some milliseconds; what it raises ends the run too.
 
     Raises
     ------
@@ -84,8 +87,8 @@ def backtested(
     numbered = as_ints(np.arange(len(table)))
     if evidence is not None:
         table, numbered = shown_of_each(table, table.job_index, evidence)
-    cases = cases_of(table)
-    others = () if calibration is None else cases_of(calibration)
+    cases = cases_of(table, look)
+    others = () if calibration is None else cases_of(calibration, look)
     asked = [case for case in cases if len(case.rows)]
     tell = progress or (lambda *_: None)  # nobody wants to know
     done, total = 0, len(names) * len(asked)
@@ -93,9 +96,9 @@ def backtested(
     taught = []
     for fold in folds_of(asked, cases, sources):
         corpus = evidence_of((*fold.others, *others))
-        learned = learned_from(answers.registry, corpus)
+        learned = learned_from(answers.registry, corpus, look)
         calibrations = calibrations_of(
-            learned.registry, corpus, catalogue=answers.estimators.catalogue, priors=learned.priors
+            learned.registry, corpus, catalogue=answers.estimators.catalogue, priors=learned.priors, look=look
         )
         taught.append((fold.asked, learned, calibrations))
     runs = []

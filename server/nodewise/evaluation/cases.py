@@ -6,7 +6,7 @@ name of a job and no order of the table, so no prediction can depend on them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,14 +41,15 @@ class Case:
     rows: Ints
 
 
-def cases_of(table: MeasurementTable) -> tuple[Case, ...]:
-    """Every job that has rows, in the order of the table's dictionary."""
+def cases_of(table: MeasurementTable, look: Callable[[], None] = lambda: None) -> tuple[Case, ...]:
+    """Every job that has rows, in the order of the table's dictionary; ``look`` is called before each."""
     blind = table.blinded()
     order = canonical_order(blind)
     jobs = blind.job_index[order]
     starts = np.flatnonzero(np.concatenate(([True], jobs[1:] != jobs[:-1]))) if len(jobs) else np.zeros(0, np.int64)
     cases = []
     for rows in np.split(order, starts[1:]) if len(starts) else ():
+        look()
         job = int(blind.job_index[rows[0]])
         nameless = _nameless(blind.visible_profile(job, as_ints(rows)))
         test = freeze(rows[~blind.train[rows]])

@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Any, Final, Protocol, TypeVar
 
 from nodewise.domain.budget import Budget
-from nodewise.domain.errors import NodewiseError, Reason
 
 __all__ = ["PROGRESS_EVERY_S", "Compute", "LongRun", "Work"]
 
@@ -57,8 +56,7 @@ class LongRun:
                 with self._sending:
                     if self._untold is not None:
                         self._tell()
-                    if self.budget.ended:
-                        raise NodewiseError(Reason.DEADLINE_EXCEEDED, "nobody waits for the answer any more")
+                    self.budget.look_up()
                     self._send(message)
         finally:
             with self._sending:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
-from nodewise.domain.errors import NodewiseError, Reason, invalid_field
+from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.objective import Objective
 from nodewise.estimation.question import Answer, Basis
 from nodewise.ports.limits import Limits
@@ -23,13 +20,11 @@ from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.wire_configurations import read_candidates
 from nodewise.rpc.wire_objectives import write_recommendation
 from nodewise.rpc.wire_predictions import columns_of, write_basis, write_predictions
+from nodewise.rpc.yielding import Stint
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 from nodewise_protos.v1 import profile_pb2
 
 __all__ = ["Batches"]
-
-TURN_S: Final = 0.002
-"""Longest time a batch keeps the event loop from other calls."""
 
 
 @dataclass(slots=True, eq=False)
@@ -65,17 +60,17 @@ class Batches:
         if len(request.jobs) > self.limits.jobs_per_call:
             raise too_many("jobs", "jobs_per_call", self.limits.jobs_per_call, len(request.jobs))
         options = read_options(request.options).required_of(self.answering.answers)
-        turn = _Turn(call)
-        jobs = await self._jobs(request, turn)
+        stint = Stint(call)
+        jobs = await self._jobs(request, stint)
         rows = sum(len(job.configurations) for job in jobs if isinstance(job, Job))
         check_steps(rows, options.terms.options, self.limits)
         results: list[Answer | Basis | NodewiseError] = []
         for number, (job, message) in enumerate(zip(jobs, request.jobs)):
             results.append(await self._job_answer(job, message, options, number, call))
-            await turn.over(f"{len(results)} of {len(jobs)} jobs were answered in time")
+            await stint.over(f"{len(results)} of {len(jobs)} jobs were answered in time")
         return _batch_reply(results, options).SerializeToString()
 
-    async def _jobs(self, request: pb.BatchPredictRequest, turn: _Turn) -> list[Job | NodewiseError]:
+    async def _jobs(self, request: pb.BatchPredictRequest, stint: Stint) -> list[Job | NodewiseError]:
         """The jobs as read, or why they could not be; stops as soon as they hold more rows than a call takes."""
         shared = None
         if request.HasField("configurations") or request.ranges:
@@ -86,7 +81,7 @@ class Batches:
         jobs: list[Job | NodewiseError] = []
         rows = 0
         for number, message in enumerate(request.jobs):
-            await turn.over(f"{number} of {len(request.jobs)} jobs were read in time")
+            await stint.over(f"{number} of {len(request.jobs)} jobs were read in time")
             try:
                 configurations = shared
                 if message.HasField("configurations") or message.ranges:
@@ -117,23 +112,6 @@ class Batches:
             return await answering.answer(question, message.if_none_match, call)
         except NodewiseError as error:
             return prefixed(error, f"jobs[{number}].")
-
-
-class _Turn:
-    """Lets other calls have the event loop every few milliseconds, and ends a call whose time is over."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-        self._ends_s = time.monotonic() + TURN_S
-
-    async def over(self, done: str) -> None:
-        """Yield if the turn is over; ``done`` says how far the work is."""
-        if time.monotonic() <= self._ends_s:
-            return
-        if self._call.remaining_s() <= 0:
-            raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"the call's time was over: {done}", {"progress": done})
-        await asyncio.sleep(0)
-        self._ends_s = time.monotonic() + TURN_S
 
 
 def _batch_reply(results: Sequence[Answer | Basis | NodewiseError], options: ReadOptions) -> pb.BatchPredictResponse:

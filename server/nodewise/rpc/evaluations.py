@@ -58,5 +58,6 @@ def backtest(workshop: Workshop, data: bytes, run: LongRun) -> Iterator[bytes]:
         sources=sources,
         evidence=evidence,
         progress=advanced,
+        look=run.budget.look_up,
     )
     yield pb.BacktestResponse(result=write_result(result)).SerializeToString()

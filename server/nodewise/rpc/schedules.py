@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
+from nodewise.hosting.registry import Loaded
+from nodewise.plugin import PolicyRecord
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.caps import above_cap, answered_within, schedule_limits
@@ -25,9 +27,10 @@ from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.wire_plugins import write_plugin
 from nodewise.rpc.wire_rows import read_time
 from nodewise.rpc.wire_schedules import read_job, read_pools, read_quotas, read_shared_pairs, write_decision
+from nodewise.rpc.yielding import Stint
+from nodewise.scheduling.curves import Predict
 from nodewise.scheduling.decide import decide
-from nodewise.scheduling.decision import Decision
-from nodewise.scheduling.request import JobQuestion, ScheduleQuestion
+from nodewise.scheduling.request import JobQuestion, ScheduleLimits, ScheduleQuestion
 from nodewise_protos.v1 import schedule_service_pb2 as pb
 
 __all__ = ["Schedules"]
@@ -72,7 +75,7 @@ class Schedules:
         waiting = options.waiting(
             replace(call, deadline_monotonic_s=time.monotonic() + call.remaining_s() * WAIT_SHARE)
         )
-        jobs: list[JobQuestion] = []
+        jobs, stint = list[JobQuestion](), Stint(call)
         for number, message in enumerate(request.jobs):
             path = f"jobs[{number}]"
             profile: Profile | NodewiseError
@@ -81,6 +84,7 @@ class Schedules:
             except NodewiseError as error:
                 profile = prefixed(error, f"{path}.")
             jobs.append(read_job(message, profile, path, named, reader))
+            await stint.over(f"{len(jobs)} of {len(request.jobs)} jobs were read in time")
         reader.finish()
         budget = Budget(call.remaining_s() * REPLY_SHARE)
         question = ScheduleQuestion(
@@ -98,10 +102,10 @@ class Schedules:
             predict = partial(answered_within, self.limits, self.answers)
             executor = self.homes.get(loaded.distribution, self.executor)
             call.step_aside()
-            decision: Decision = await run_in(executor, decide, question, loaded, predict, budget, caps)
+            decided = await run_in(executor, _decided, question, loaded, predict, budget, caps, started)
         finally:
             budget.end()
-        return write_decision(decision, question, time.perf_counter() - started)
+        return cast("pb.ScheduleResponse", decided)
 
     async def list_policies(self, request: pb.ListPoliciesRequest, call: Call) -> pb.ListPoliciesResponse:
         """What can be asked."""
@@ -111,3 +115,17 @@ class Schedules:
             policies=[write_plugin(policies[name], "policy") for name in names],
             next_page_token=next_token,
         )
+
+
+def _decided(
+    question: ScheduleQuestion,
+    policy: Loaded[PolicyRecord],
+    predict: Predict,
+    budget: Budget,
+    caps: ScheduleLimits,
+    started_s: float,
+) -> pb.ScheduleResponse:
+    """Decide, and write what was decided: of thousands of jobs that takes the event loop's time too long."""
+    decision = decide(question, policy, predict, budget, caps)
+    budget.look_up()
+    return write_decision(decision, question, time.perf_counter() - started_s)

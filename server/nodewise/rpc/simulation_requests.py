@@ -83,7 +83,7 @@ def read_simulation(
         reader.wrong("curves", "must hold a curve")
     reader.finish()
     settings = read_settings(request.settings, found.state.quotas, dict(request.policy_parameters))
-    jobs = read_jobs(request.jobs, curves, found.state.pools, found.state.quotas)
+    jobs = read_jobs(request.jobs, curves, found.state.pools, found.state.quotas, budget.look_up)
     question = SimulateQuestion(
         jobs=jobs,
         pools=found.state.pools,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -108,6 +108,8 @@ def read_curve(
     return JobCurve(as_ints(pool), as_ints(devices), as_ints(nodes), as_floats(rates))
 
 
+LOOK_EVERY: Final = 1_024
+"""Jobs that are read between two looks: some milliseconds."""
 NO_CURVE: Final = JobCurve(as_ints([]), as_ints([]), as_ints([]), as_floats([]))
 
 
@@ -116,8 +118,9 @@ def read_jobs(
     curves: Sequence[JobCurve],
     pools: Sequence[NodePool],
     quotas: Mapping[str, int],
+    look: Callable[[], None] = lambda: None,
 ) -> list[SimulatedJob]:
-    """The jobs by arrival.
+    """The jobs by arrival; ``look`` is called now and then, and what it raises ends reading.
 
     Raises
     ------
@@ -162,6 +165,8 @@ def read_jobs(
     bounds = zip(fewest.tolist(), most.tolist(), said["server_devices"], queues)
     jobs = []
     for row, (true, seen, bound) in enumerate(zip(curve.tolist(), predicted.tolist(), bounds)):
+        if not row % LOOK_EVERY:
+            look()
         real = allowed.curve(true, *bound)
         jobs.append(
             SimulatedJob(

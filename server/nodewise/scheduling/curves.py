@@ -75,7 +75,7 @@ def gathered(
     Raises
     ------
     NodewiseError
-        LIMIT_EXCEEDED.
+        LIMIT_EXCEEDED; DEADLINE_EXCEEDED once nobody waits any more.
     """
     state = known.state
     candidates_of = Candidates(state)
@@ -85,6 +85,7 @@ def gathered(
     complete = True
     for job, place in zip(state.jobs, known.order):
         asked = question.jobs[place]
+        budget.look_up()
         if isinstance(asked.profile, NodewiseError):
             found.append(asked.profile.refusal)
             continue

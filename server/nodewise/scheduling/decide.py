@@ -50,7 +50,8 @@ def decide(
     Raises
     ------
     NodewiseError
-        LIMIT_EXCEEDED, INVALID_FIELD, CONTRADICTORY_FACTS, POLICY_FAILED, POLICY_INVALID_RESULT.
+        LIMIT_EXCEEDED, INVALID_FIELD, CONTRADICTORY_FACTS, POLICY_FAILED, POLICY_INVALID_RESULT;
+        DEADLINE_EXCEEDED once nobody waits any more.
     """
     caps, record = limits or ScheduleLimits(), policy.record
     known = checked(question, record.parameters, caps)
@@ -58,6 +59,7 @@ def decide(
     unanswered, kept = _settled(known.state, curves)
     offered = _offered(known.state, unanswered | kept)
     verdict = verdict_of(policy, offered, without(curves.curves, kept), budget)
+    budget.look_up()
     complete = verdict.complete and curves.complete
     free, quotas = _left_over(offered, verdict.grants)
     hosts = hosts_of(verdict.grants, offered.jobs, offered.sharing)

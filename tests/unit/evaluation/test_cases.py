@@ -32,6 +32,17 @@ def test_a_case_per_job_in_the_order_of_the_dictionary() -> None:
     assert len(second.rows) == len(second.configurations) == 0
 
 
+def test_each_job_is_made_only_if_somebody_waits() -> None:
+    left = iter((True,))
+
+    def look() -> None:
+        if not next(left, False):
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        cases_of(table_of(ROWS), look)
+
+
 def test_a_profile_holds_what_train_rows_measured_and_no_name() -> None:
     profile = cases_of(table_of(ROWS))[0].profile
     assert profile.profile_id == ""

@@ -11,6 +11,7 @@ from schedules import POLICIES, TABLE, Clock, Tables, pool, profile
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import Allocation, ClusterState, Curves, Grant, NodePool
+from nodewise.estimation.question import Answer, Question
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.decide import decide
@@ -258,6 +259,25 @@ def test_memory_is_passed_on_and_settled_jobs_are_shown_without_rows() -> None:
     assert Remembering.curves.offsets.tolist() == [0, 0, 8]
 
 
+def test_work_that_nobody_waits_for_ends_between_two_jobs() -> None:
+    budget, told = Budget(), []
+
+    class Leaving:
+        def __call__(self, question: Question) -> Answer:
+            told.append(question)
+            if len(told) == 2:
+                budget.end()
+            return predict(question)
+
+    tables = [f"{number}" for number in range(5)]
+    predict = Tables({name: {"V100": TABLE} for name in tables})
+    jobs = tuple(asked(name, profile=profile(name)) for name in tables)
+    question = ScheduleQuestion(now_s=0.0, pools=(pool("p", 4, 4),), jobs=jobs)
+    with pytest.raises(NodewiseError) as caught:
+        decide(question, POLICIES[FILL], Leaving(), budget)
+    assert (caught.value.reason, len(told)) == (Reason.DEADLINE_EXCEEDED, 2)
+
+
 def test_a_budget_ends() -> None:
     now = [0.0]
     budget = Budget(2.0, clock_s=lambda: now[0])
@@ -265,3 +285,12 @@ def test_a_budget_ends() -> None:
     now[0] = 3.0
     assert budget.remaining_s() == -1.0
     assert Budget().remaining_s() > 1e9
+
+
+def test_time_that_is_over_ends_no_work_that_somebody_waits_for() -> None:
+    budget = Budget(0.0)
+    budget.look_up()
+    budget.end()
+    with pytest.raises(NodewiseError) as caught:
+        budget.look_up()
+    assert caught.value.reason is Reason.DEADLINE_EXCEEDED

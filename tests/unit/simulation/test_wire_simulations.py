@@ -12,7 +12,7 @@ from schedules import POLICIES
 from simulations import pools
 
 from nodewise.domain.budget import Budget
-from nodewise.domain.errors import NodewiseError
+from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.ports.limits import Limits
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_simulated_jobs import read_curve, read_jobs
@@ -40,6 +40,18 @@ RISING = curve(devices_counts=[2, 1], samples_per_second=[15.0, 10.0])
 def jobs(**columns: Any) -> list[SimulatedJob]:
     needed = {"count": 2, "arrival_seconds": [0.0], "work_samples": [100.0], "curve_indexes": [0]}
     return read_jobs(pb.SimulationJobs(**{**needed, **columns}), [RISING, curve()], CLUSTER, {})
+
+
+def test_jobs_are_read_for_as_long_as_somebody_waits() -> None:
+    looks = []
+    told = pb.SimulationJobs(count=5_000, arrival_seconds=[0.0], work_samples=[100.0], curve_indexes=[0])
+    assert len(read_jobs(told, [RISING], CLUSTER, {}, lambda: looks.append(1))) == 5_000
+    assert len(looks) == 5
+    budget = Budget()
+    budget.end()
+    with pytest.raises(NodewiseError) as caught:
+        read_jobs(told, [RISING], CLUSTER, {}, budget.look_up)
+    assert caught.value.reason is Reason.DEADLINE_EXCEEDED
 
 
 def wrong(ask: Any) -> tuple[str, str]:

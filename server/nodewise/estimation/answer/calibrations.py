@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
@@ -18,13 +18,27 @@ KEPT_BYTES = 1 << 20
 
 
 def calibrations_of(
-    registry: Registry, profiles: Sequence[Profile], *, catalogue: Catalogue, priors: Mapping[str, Prior]
+    registry: Registry,
+    profiles: Sequence[Profile],
+    *,
+    catalogue: Catalogue,
+    priors: Mapping[str, Prior],
+    look: Callable[[], None] = lambda: None,
 ) -> dict[str, Calibration]:
-    """Try every estimator on every profile that allows it; those that nothing was tried on are left out."""
+    """Try every estimator on every profile that allows it; those that nothing was tried on are left out.
+
+    Before each try ``look`` is called; what it raises ends them.
+    """
+
+    def looked_at() -> Iterator[Profile]:
+        for profile in profiles:
+            look()
+            yield profile
+
     answers = Answers(registry, catalogue=catalogue, priors=priors, space=CacheSpace(KEPT_BYTES))
     found = {}
     for name in registry.predicting:
-        calibration = calibrated(profiles, answers.alone(name))
+        calibration = calibrated(looked_at(), answers.alone(name))
         if calibration.jobs:
             found[name] = calibration
     return found

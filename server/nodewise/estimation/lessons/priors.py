@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -39,12 +39,16 @@ class Learned:
     failures: Mapping[str, NodewiseError]
 
 
-def learned_from(registry: Registry, corpus: Sequence[Profile]) -> Learned:
-    """Let every estimator that can learn do so. Those that say that the corpus does not suffice go without a prior."""
+def learned_from(registry: Registry, corpus: Sequence[Profile], look: Callable[[], None] = lambda: None) -> Learned:
+    """Let every estimator that can learn do so. Those that say that the corpus does not suffice go without a prior.
+
+    Before each of them ``look`` is called; what it raises ends learning.
+    """
     priors: dict[str, Prior] = {}
     seconds: dict[str, float] = {}
     failures: dict[str, NodewiseError] = {}
     for name, loaded in registry.estimators.items():
+        look()
         estimator = loaded.record.estimator
         started = time.perf_counter()
         try:

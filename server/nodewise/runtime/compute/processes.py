@@ -26,7 +26,7 @@ __all__ = ["PATIENCE_S", "ProcessHand", "WorkFailedError"]
 
 _log = structlog.get_logger(__name__)
 
-PATIENCE_S: Final = 0.025
+PATIENCE_S: Final = 0.015
 """Time on a processor that work may still take that nobody waits for; then its process is killed, and another takes its
 place, which costs two seconds of a processor."""
 LONGEST_PATIENCE_S: Final = 0.5
