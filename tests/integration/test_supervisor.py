@@ -93,7 +93,7 @@ def server(folder: Path, settings: str) -> Iterator[ServerProcess]:
     config = folder / "settings.toml"
     config.write_text(settings, encoding="utf-8")
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
-    with ServerProcess("--config", str(config), environment={"PYTHONPATH": path}) as found:
+    with ServerProcess("--config", str(config), environment={"PYTHONPATH": path}, measured=True) as found:
         with Stubs(found.target) as stubs:
             content = one_worker_phases()
             stubs.profile.AppendProfile(
@@ -178,7 +178,10 @@ def test_a_server_starts_where_one_was_killed_with_connections_open(tmp_path: Pa
             question = predictions.PredictRequest(profile=inline(), configurations=workers(1))
             stubs.prediction.Predict(question, timeout=PATIENCE_S)
             killed.kill()
-            with ServerProcess("--store", store, listen=killed.target) as server, Stubs(server.target) as others:
+            with (
+                ServerProcess("--store", store, listen=killed.target, measured=True) as server,
+                Stubs(server.target) as others,
+            ):
                 others.prediction.Predict(question, timeout=PATIENCE_S)
                 until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in left))
                 assert server.terminate()[0] == 0

@@ -83,11 +83,29 @@ def request_of(job: int, version: str = "") -> pb.PredictRequest:
 
 
 class Load:
-    """Clients of every kind that ask for as long as the context lasts, each as fast as it is answered."""
+    """Clients of every kind that ask for as long as the context lasts.
 
-    def __init__(self, target: str, *, kinds: tuple[str, ...] = ("stub", "batch", "stream", "sync", "async")) -> None:
+    Parameters
+    ----------
+    target : str
+        HOST:PORT.
+    kinds : tuple of str
+        Of clients, one of each.
+    pause_s : float
+        Between an answer and the next question; 0 = as fast as they are answered, which leaves a swap in other
+        processes next to no processor, and makes it last.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        *,
+        kinds: tuple[str, ...] = ("stub", "batch", "stream", "sync", "async"),
+        pause_s: float = 0.0,
+    ) -> None:
         self.seen = Seen()
         self._target = target
+        self._pause_s = pause_s
         self._ended = threading.Event()
         self._threads = [threading.Thread(target=self._guarded, args=(getattr(self, f"_{kind}"),)) for kind in kinds]
 
@@ -110,7 +128,7 @@ class Load:
     def _jobs(self) -> Iterator[int]:
         """Few jobs, so that most answers are kept ones, and now and then a new one."""
         for number in itertools.count():
-            if self._ended.is_set():
+            if self._ended.wait(self._pause_s):
                 return
             yield number % 7 if number % 20 else 7 + number // 20 % 40
 
