@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from patience import PATIENCE_S
+from unmeasured import UNMEASURED
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ("rotation", "steplog", "busy")
@@ -24,9 +25,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     projects = [str(ROOT / "examples" / "plugins" / f"nodewise_example_{name}") for name in EXAMPLES]
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps"]
-    finished = subprocess.run(
-        [*pip, "--no-build-isolation", "--target", str(folder), *projects], check=False, capture_output=True, text=True
-    )
+    command = [*pip, "--no-build-isolation", "--target", str(folder), *projects]
+    finished = subprocess.run(command, check=False, capture_output=True, text=True, env={**os.environ, **UNMEASURED})
     assert finished.returncode == 0, finished.stderr
     return folder
 
@@ -37,7 +37,7 @@ def answered(site: Path, *arguments: str) -> dict[str, Any]:
     finished = subprocess.run(
         [sys.executable, "-m", "nodewise", *arguments, "--json"],
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        env={**os.environ, **UNMEASURED, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

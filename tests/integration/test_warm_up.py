@@ -74,7 +74,10 @@ def test_every_process_warms_up_before_it_listens(tmp_path: Path, site: Path, wa
     put(site, "warm", MARKS)
     put(site, "leaves", "raise SystemExit('a secret of the plugin')")
     settings = ("--store", f"sqlite:{tmp_path}/store.db", "--workers", "2")
-    with ServerProcess(*settings, environment=environment(site, warmed)) as server, Stubs(server.target) as stubs:
+    with (
+        ServerProcess(*settings, environment=environment(site, warmed), measured=True) as server,
+        Stubs(server.target) as stubs,
+    ):
         pids = [int(path.name) for path in warmed.iterdir()]
         assert len(pids) == 2
         assert server.pid not in pids

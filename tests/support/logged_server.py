@@ -12,6 +12,7 @@ from typing import Any
 
 from patience import PATIENCE_S
 from serving import COMMAND
+from unmeasured import UNMEASURED
 
 
 class LoggedServer:
@@ -44,7 +45,7 @@ class LoggedServer:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
-                env={**os.environ, **(environment or {})},
+                env={**os.environ, **UNMEASURED, **(environment or {})},
             )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()

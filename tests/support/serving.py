@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ import grpc
 import pytest
 from google.rpc import error_details_pb2, status_pb2
 from patience import PATIENCE_S
+from unmeasured import UNMEASURED
 
 from nodewise.hosting.registry import Loaded, PluginProblem, Registry, load_registry
 from nodewise.plugin import DiagnoserRecord, EstimatorRecord, PolicyRecord, SharingModelRecord, TraceReaderRecord
@@ -109,15 +110,33 @@ class Stubs:
 
 
 class ServerProcess:
-    """``nodewise serve`` as a process; stopped on leaving the context."""
+    """``nodewise serve`` as a process; stopped on leaving the context.
 
-    def __init__(self, *arguments: str, environment: dict[str, str] | None = None, listen: str = "127.0.0.1:0") -> None:
+    Parameters
+    ----------
+    *arguments
+        Of the command.
+    environment : mapping
+        Above that of this process.
+    listen : str
+        HOST:PORT.
+    measured : bool
+        Whether coverage counts its lines, and those of all that it starts: where these processes are what is tested.
+    """
+
+    def __init__(
+        self,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+        listen: str = "127.0.0.1:0",
+        measured: bool = False,
+    ) -> None:
         self._process = subprocess.Popen(
             [*COMMAND, "serve", "--listen", listen, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, **({} if measured else UNMEASURED), **(environment or {})},
         )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from unmeasured import UNMEASURED
+
 from nodewise.estimation.estimators.warm_up import warm_up
 from nodewise.hosting.registry import load_registry
 from nodewise.runtime.life import serve_alone
@@ -63,7 +65,11 @@ class WarmServers:
 @contextmanager
 def warm_servers() -> Iterator[WarmServers]:
     with subprocess.Popen(
-        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, __file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **UNMEASURED},
     ) as starting:
         try:
             yield WarmServers(starting)
