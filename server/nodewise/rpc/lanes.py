@@ -34,6 +34,9 @@ _LEAST_WAITING: Final = 4
 """Calls that may wait whatever they take: with fewer a lane would run dry between two of them."""
 _STANDING_TURNS: Final = 8.0
 """Usual turns that may wait while a lane is overloaded: twice what lets it never run dry."""
+_MODEST_TURNS: Final = 8.0
+"""Usual turns by which a caller was given less than another lately, and so pays for nobody's haste: about twice what
+lies between callers that ask alike, who are charged for turns at work side by side."""
 _STANDING_S: Final = 0.05
 """So long a queue may always be: with less a lane of quick calls runs dry while the loop does something else."""
 
@@ -224,12 +227,15 @@ class Lane:
         ahead_s = who.cost_s * asking + (asking - 1) * self.pace.usual_cost_s
         bound_s = self._wait_s
         if self._overloaded:
-            # Others will come while this call waits, and have their turns before its caller has another.
             bound_s = min(bound_s, max(_STANDING_S, _STANDING_TURNS * self.pace.turn_s))
-        else:
+        most_given_s = max((each.given_s for each in self._callers.values()), default=0.0)
+        behind_s = most_given_s - who.given_s
+        modest = mine < _LEAST_WAITING and behind_s > _MODEST_TURNS * self.pace.turn_s
+        if modest or not self._overloaded:  # else others will come meanwhile, and have their turns before
             ahead_s = min(ahead_s, self._waiting_cost_s)
         wait_s = self.pace.wait_s(ahead_s + cost_s)
-        longest_s = min(bound_s if mine else max(bound_s, CALLER_WAIT_S), remaining_s)
+        own_s = self._wait_s if modest else bound_s
+        longest_s = min(own_s if mine else max(own_s, CALLER_WAIT_S), remaining_s)
         if self._waiting < _LEAST_WAITING:
             return
         if wait_s > longest_s or self._waiting >= self._most_waiting:
@@ -243,7 +249,7 @@ class Lane:
             self._left(most, newest)
             if not newest.ready.done():
                 newest.ready.set_exception(self._refused(self.expected_wait_s))
-        elif mine:
+        elif mine and not modest:
             raise self._refused(self.expected_wait_s)
 
     def _refused(self, wait_s: float) -> OverloadedError:
