@@ -1,184 +1,204 @@
-"""Overload: calls at fixed times whatever becomes of them, from processes of their own, against a server on one core.
+"""Overload: calls at fixed times whatever becomes of them, from a process of their own, against a server on one core.
 
-``python bench/overload.py [--seconds 60] [--loads 0.8,2,5,20] [--callers 10]``. Capacity is what the server answers
-in the same run when a few callers always wait; goodput is told as a share of it. Calls are batches of many jobs,
-which the event loop computes: the case in which a server stops taking in calls while it works.
+``python bench/overload.py [--kind batch|fit|simulate] [--seconds 60] [--loads 0.8,1,2,5,20] [--callers 10] [--first]``.
+Goodput is told as a share of what the server answers, before and after each load, when a few callers always wait: by
+the clock, and by the server's CPU, which others who use the machine change less. A call of each kind takes about ten
+milliseconds of CPU: a batch of many jobs in the event loop, a question about a profile that nobody saw before in a
+thread, a simulation in the pool.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import multiprocessing
 import os
 import random
+import statistics
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import grpc
 import rpc
-from google.rpc import error_details_pb2, status_pb2
+from open_loop import DEADLINE_S, Loader, Outcomes, prefer
 from processes import Server
 from results import Result
 
-from nodewise.runtime.serve import new_event_loop
-from nodewise_protos.v1 import configuration_pb2, objective_pb2, profile_pb2
+from nodewise_protos.v1 import configuration_pb2, objective_pb2, options_pb2, profile_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
-BATCH: Final = "/nodewise.v1.PredictionService/BatchPredict"
 HEALTH: Final = "/grpc.health.v1.Health/Check"
-DEADLINE_S: Final = 5.0
-LOADS: Final = (0.8, 2.0, 5.0, 20.0)
+LOADS: Final = (0.8, 1.0, 2.0, 5.0, 20.0)
 CALLERS: Final = 10
 SECONDS: Final = 6.0
+CAPACITY_S: Final = 2.0
+CLOSED_CALLERS: Final = 4
+WARM_UP_S: Final = 120.0
+BATCH_JOBS: Final = 200
+SIMULATED_STEPS: Final = 200
 
 
-def question(jobs: int) -> bytes:
-    """A batch that takes some milliseconds of CPU; jobs differ from each other by their configurations."""
+@cache
+def _batch() -> bytes:
     return pb.BatchPredictRequest(
         jobs=[
             pb.BatchJob(
                 profile=profile_pb2.ProfileSource(profile_id=f"job-{number % 8}"),
                 configurations=configuration_pb2.Configurations(workers=range(1 + number % 16, 17 + number % 16)),
             )
-            for number in range(jobs)
+            for number in range(BATCH_JOBS)
         ],
         objective=objective_pb2.Objective(knee=objective_pb2.Knee()),
     ).SerializeToString()
 
 
-def _reason(error: grpc.aio.AioRpcError) -> str:
-    """Code and reason; a refusal without both is untyped."""
-    reason, retry = "", ""
-    for key, value in error.trailing_metadata() or ():
-        if key == "grpc-status-details-bin":
-            for detail in status_pb2.Status.FromString(value).details:
-                info = error_details_pb2.ErrorInfo()
-                if detail.Unpack(info):
-                    reason = info.reason
-                retry = retry or "+retry" * detail.Is(error_details_pb2.RetryInfo.DESCRIPTOR)
-    return f"{error.code().name} {reason}{retry}".strip()
+def batch(number: int) -> bytes:
+    """Many jobs, which the event loop answers."""
+    return _batch()
 
 
-async def _calls(target: str, request: bytes, per_s: Sequence[float], seconds: float, seed: int) -> dict[str, Any]:
-    """Open loops of several callers, each over a connection of its own."""
-    outcomes: list[Counter[str]] = [Counter() for _ in per_s]
-    latencies: list[list[float]] = [[] for _ in per_s]
-    refusals_s: list[float] = []
-    late_s = 0.0
-
-    async def one(place: int, method: Any, due_s: float) -> None:
-        try:
-            await method(request, timeout=DEADLINE_S)
-        except grpc.aio.AioRpcError as error:
-            outcomes[place][_reason(error)] += 1
-            refusals_s.append(time.perf_counter() - due_s)
-        else:
-            outcomes[place]["OK"] += 1
-            latencies[place].append(time.perf_counter() - due_s)
-
-    async def caller(place: int, rate: float) -> None:
-        nonlocal late_s
-        draw = random.Random(seed * 1000 + place)
-        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
-        async with grpc.aio.insecure_channel(target, options=options) as channel:
-            method = channel.unary_unary(BATCH)
-            await channel.channel_ready()
-            due_s = time.perf_counter()
-            end_s, calls = due_s + seconds, set[asyncio.Task[None]]()
-            while (due_s := due_s + draw.expovariate(rate)) < end_s:
-                wait_s = due_s - time.perf_counter()
-                late_s = max(late_s, -wait_s)
-                if wait_s > 0:
-                    await asyncio.sleep(wait_s)
-                calls.add(task := asyncio.create_task(one(place, method, due_s)))
-                task.add_done_callback(calls.discard)
-            while calls:
-                await asyncio.wait(calls)
-
-    await asyncio.gather(*(caller(place, rate) for place, rate in enumerate(per_s)))
-    return {
-        "outcomes": [dict(each) for each in outcomes],
-        "latencies": latencies,
-        "refusals_s": refusals_s,
-        "late_s": late_s,
-    }
-
-
-def _load(pipe: Any, *arguments: Any) -> None:
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        pipe.send(runner.run(_calls(*arguments)))
-
-
-async def _closed(target: str, request: bytes, seconds: float, callers: int = 3) -> float:
-    """Answers per second when a few callers always wait."""
-    done, end_s = 0, time.perf_counter() + seconds
-
-    async def caller() -> None:
-        nonlocal done
-        options = [("grpc.use_local_subchannel_pool", 1)]
-        async with grpc.aio.insecure_channel(target, options=options) as channel:
-            method = channel.unary_unary(BATCH)
-            while time.perf_counter() < end_s:
-                await method(request)
-                done += 1
-
-    began_s = time.perf_counter()
-    await asyncio.gather(*(caller() for _ in range(callers)))
-    return done / (time.perf_counter() - began_s)
-
-
-def capacity(target: str, request: bytes, seconds: float) -> float:
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(_closed(target, request, seconds))
-
-
-def offered(server: Server, request: bytes, per_s: Sequence[float], seconds: float, seed: int) -> dict[str, Any]:
-    """What becomes of a load; health is asked meanwhile."""
-    ours, theirs = multiprocessing.Pipe(duplex=False)
-    cpu_s, began_s = server.cpu_s(), time.perf_counter()
-    loader = multiprocessing.get_context("spawn").Process(
-        target=_load, args=(theirs, server.target, request, tuple(per_s), seconds, seed)
+def fit(number: int) -> bytes:
+    """A profile that was never seen, so that models are fitted to it first."""
+    draw = random.Random(number)
+    content = rpc.profile()
+    content.phase_timings.compute_seconds[0] *= draw.uniform(0.5, 2.0)
+    counts = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20)
+    rows, alike = content.observations, len(counts)
+    rows.configurations.CopyFrom(
+        configuration_pb2.Configurations(
+            nodes=counts,
+            workers=counts,
+            parameter_servers=[1] * alike,
+            sync_modes=[1] * alike,
+            batch_per_worker_samples=[32] * alike,
+        )
     )
-    loader.start()
-    theirs.close()
-    health: Counter[int] = Counter()
-    with grpc.insecure_channel(server.target, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
-        check = channel.unary_unary(HEALTH)
-        while not ours.poll(0.25):
-            try:
-                health[check(b"", timeout=1.0)[1]] += 1
-            except grpc.RpcError:
-                health[-1] += 1
-    found: dict[str, Any] = ours.recv()
-    loader.join()
-    found["health"] = dict(health)
-    found["cpu_share"] = (server.cpu_s() - cpu_s) / (time.perf_counter() - began_s)
-    return found
+    rows.steps_per_second.extend(count**0.8 * draw.uniform(0.95, 1.05) for count in counts)
+    rows.steps_counts.extend([100] * alike)
+    return pb.PredictRequest(
+        profile=profile_pb2.ProfileSource(content=content),
+        configurations=configuration_pb2.Configurations(workers=range(1, 17)),
+        objective=objective_pb2.Objective(knee=objective_pb2.Knee()),
+    ).SerializeToString()
 
 
-def recovery_s(target: str, request: bytes, usual_s: float) -> float:
-    """Seconds after the load until three answers in a row take no longer than they usually do."""
-    began_s, good = time.perf_counter(), 0
-    with grpc.insecure_channel(target, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
-        method = channel.unary_unary(BATCH)
-        while good < 3:
-            called_s = time.perf_counter()
-            try:
-                method(request, timeout=DEADLINE_S)
-            except grpc.RpcError:
-                good = 0
-            else:
-                good = good + 1 if time.perf_counter() - called_s < 2 * usual_s else 0
-            if time.perf_counter() - began_s > 30:
-                return float("inf")
-    return time.perf_counter() - began_s
+def simulate(number: int) -> bytes:
+    """Steps of a job in simulated time, by the pool."""
+    return pb.PredictRequest(
+        profile=profile_pb2.ProfileSource(profile_id=f"job-{number % 8}"),
+        configurations=configuration_pb2.Configurations(workers=range(1, 9)),
+        options=options_pb2.PredictOptions(
+            model=options_pb2.ModelOptions(seed=number % 2_000_000_000),
+            fidelity=options_pb2.FIDELITY_SIMULATE,
+            simulated_steps_count=SIMULATED_STEPS,
+        ),
+    ).SerializeToString()
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Calls to measure with."""
+
+    path: str
+    request: Callable[[int], bytes]
+
+
+KINDS: Final = {
+    "batch": Kind("/nodewise.v1.PredictionService/BatchPredict", batch),
+    "fit": Kind("/nodewise.v1.PredictionService/Predict", fit),
+    "simulate": Kind("/nodewise.v1.PredictionService/Predict", simulate),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What became of a load.
+
+    Attributes
+    ----------
+    callers : list of Outcomes
+    seconds, cpu_s : float
+        How long it lasted, and CPU of the server meanwhile.
+    health : Counter
+        What was said every quarter of a second; -1 = nothing within a second.
+    """
+
+    callers: list[Outcomes]
+    seconds: float
+    cpu_s: float
+    health: Counter[int]
+
+    @property
+    def per_s(self) -> float:
+        """Answers in time, a second."""
+        return sum(each.in_time for each in self.callers) / self.seconds
+
+    @property
+    def per_cpu_s(self) -> float:
+        """Answers in time, a second of the server's CPU."""
+        return sum(each.in_time for each in self.callers) / self.cpu_s
+
+    @property
+    def latencies_s(self) -> list[float]:
+        return [each for caller in self.callers for each in caller.latencies_s]
+
+
+class Bench:
+    """A server and its loader."""
+
+    def __init__(self, server: Server, loader: Loader, kind: Kind) -> None:
+        self.server = server
+        self._loader = loader
+        self._kind = kind
+
+    def warm_up(self) -> None:
+        """Start what serves the first call of a kind, such as a process of the pool."""
+        with grpc.insecure_channel(self.server.target) as channel:
+            channel.unary_unary(self._kind.path)(self._kind.request(0), timeout=WARM_UP_S)
+        self.closed()
+
+    def closed(self, seconds: float = CAPACITY_S) -> Load:
+        """Callers that wait for each answer: capacity."""
+        self._loader.begin_closed(CLOSED_CALLERS, seconds)
+        return self._load()
+
+    def offered(self, per_s: Sequence[float], seconds: float, seed: int) -> Load:
+        """Callers that wait for nothing."""
+        self._loader.begin_open(per_s, seconds, seed)
+        return self._load()
+
+    def _load(self) -> Load:
+        cpu_s, began_s, health = self.server.cpu_s(), time.perf_counter(), Counter[int]()
+        with grpc.insecure_channel(self.server.target, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
+            check = channel.unary_unary(HEALTH)
+            while not self._loader.ended(0.25):
+                try:
+                    health[check(b"", timeout=1.0)[1]] += 1
+                except grpc.RpcError:
+                    health[-1] += 1
+            cpu_s, seconds = self.server.cpu_s() - cpu_s, time.perf_counter() - began_s
+        return Load(self._loader.outcomes(), seconds, cpu_s, health)
+
+    def recovery_s(self, usual_s: float) -> float:
+        """Seconds after a load until three answers in a row take no longer than they usually do."""
+        began_s, good = time.perf_counter(), 0
+        with grpc.insecure_channel(self.server.target, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
+            method = channel.unary_unary(self._kind.path)
+            while good < 3 and time.perf_counter() - began_s < 30:
+                called_s = time.perf_counter()
+                try:
+                    method(self._kind.request(time.monotonic_ns()), timeout=DEADLINE_S)
+                except grpc.RpcError:
+                    good = 0
+                else:
+                    good = good + 1 if time.perf_counter() - called_s < 2 * usual_s else 0
+        return time.perf_counter() - began_s
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -190,94 +210,98 @@ def rss_mb(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def measured(seconds: float, loads: Sequence[float], callers: int, jobs: int) -> Iterator[dict[str, Any]]:
+def measured(kind: str, seconds: float, loads: Sequence[float], callers: int) -> Iterator[dict[str, Any]]:
     """One line for each load, and one for a greedy caller among ten."""
-    request = question(jobs)
+    asked = KINDS[kind]
     with tempfile.TemporaryDirectory() as folder:
         command = ("-m", "nodewise", "serve", "--listen", "127.0.0.1:0", "--store", f"sqlite:{folder}/bench.db")
-        with Server(*command) as server:
+        with Server(*command) as server, Loader(server.target, asked.path, asked.request) as loader:
             rpc.store_profiles(server.target)
-            capacity(server.target, request, 1.0)
-            cpu_s = server.cpu_s()
-            most = capacity(server.target, request, max(2.0, seconds / 4))
-            began_mb = rss_mb(server.pid)
-            yield {"name": "capacity", "calls_per_s": round(most, 1), "cpu_s": round(server.cpu_s() - cpu_s, 2)}
+            bench = Bench(server, loader, asked)
+            bench.warm_up()
+            before = bench.closed()
+            usual_s = statistics.median(before.latencies_s) / CLOSED_CALLERS
+            yield {"kind": kind, "name": "capacity", "per_s": round(before.per_s, 1)} | {
+                "cpu_ms_a_call": round(1e3 / before.per_cpu_s, 2)
+            }
             for load in loads:
-                # What the machine gives changes while others use it: capacity is measured again beside each load.
-                most = capacity(server.target, request, 2.0)
-                rates = [load * most / callers] * callers
-                found = offered(server, request, rates, seconds, int(load * 10))
-                recovered_s = recovery_s(server.target, request, 3 / most)
-                most = (most + capacity(server.target, request, 2.0)) / 2
-                yield _line(f"{load} x capacity", found, most, seconds) | {
-                    "recovery_s": round(recovered_s, 3),
-                    "rss_growth_mb": round(rss_mb(server.pid) - began_mb, 1),
-                }
-            yield from _greedy(server, request, seconds, callers)
+                began_mb = rss_mb(server.pid)
+                rates = [load * before.per_s / callers] * callers
+                found = bench.offered(rates, seconds, int(load * 10))
+                recovered_s = bench.recovery_s(usual_s)
+                after = bench.closed()
+                yield (
+                    {"kind": kind, "name": f"{load:g} x capacity"}
+                    | _line(found, before, after)
+                    | {
+                        "recovery_s": round(recovered_s, 3),
+                        "rss_growth_mb": round(rss_mb(server.pid) - began_mb, 1),
+                    }
+                )
+                before = after
+            yield {"kind": kind, "name": "one greedy caller among ten"} | _greedy(bench, before.per_s, seconds, callers)
 
 
-def _line(name: str, found: dict[str, Any], most: float, seconds: float) -> dict[str, Any]:
-    outcomes: Counter[str] = Counter()
-    for each in found["outcomes"]:
-        outcomes.update(each)
-    latencies = [each for some in found["latencies"] for each in some]
+def _line(found: Load, before: Load, after: Load) -> dict[str, Any]:
+    ended = sum((each.ended for each in found.callers), Counter[str]())
+    refused_s = [each for caller in found.callers for each in caller.refused_s]
     return {
-        "name": name,
-        "capacity": round(most, 1),
-        "goodput_of_capacity": round(outcomes["OK"] / seconds / most, 3),
-        "p50_ms": round(quantile(latencies, 0.5) * 1e3, 1),
-        "p99_ms": round(quantile(latencies, 0.99) * 1e3, 1),
-        "refused_p50_ms": round(quantile(found["refusals_s"], 0.5) * 1e3, 1),
-        "refused_p99_ms": round(quantile(found["refusals_s"], 0.99) * 1e3, 1),
-        "outcomes": dict(outcomes),
-        "health": found["health"],
-        "server_cpu_share": round(found["cpu_share"], 2),
-        "loader_late_ms": round(found["late_s"] * 1e3, 1),
+        "capacity": [round(before.per_s, 1), round(after.per_s, 1)],
+        "goodput": round(2 * found.per_s / (before.per_s + after.per_s), 3),
+        "goodput_by_cpu": round(2 * found.per_cpu_s / (before.per_cpu_s + after.per_cpu_s), 3),
+        "server_cores": round(found.cpu_s / found.seconds, 2),
+        "p50_ms": round(quantile(found.latencies_s, 0.5) * 1e3, 1),
+        "p99_ms": round(quantile(found.latencies_s, 0.99) * 1e3, 1),
+        "refused_p50_ms": round(quantile(refused_s, 0.5) * 1e3, 1),
+        "refused_p99_ms": round(quantile(refused_s, 0.99) * 1e3, 1),
+        "ended": dict(ended),
+        "health": dict(found.health),
+        "loader_late_ms": round(max(each.late_s for each in found.callers) * 1e3, 1),
     }
 
 
-def _greedy(server: Server, request: bytes, seconds: float, callers: int) -> Iterator[dict[str, Any]]:
+def _greedy(bench: Bench, most_per_s: float, seconds: float, callers: int) -> dict[str, Any]:
     """Nine callers that together ask for 0.7 of capacity: alone, and beside one that asks for five times as much."""
-    most = capacity(server.target, request, 2.0)
-    modest = [0.7 * most / (callers - 1)] * (callers - 1)
-    alone = offered(server, request, [*modest], seconds, 1)
-    beside = offered(server, request, [*modest, 5 * most], seconds, 1)
-    served = [
-        sum(each.get("OK", 0) for each in found["outcomes"][: callers - 1]) / len(modest) for found in (alone, beside)
+    modest = [0.7 * most_per_s / (callers - 1)] * (callers - 1)
+    alone = bench.offered(modest, seconds, 1)
+    beside = bench.offered([*modest, 5 * most_per_s], seconds, 1)
+    served = [sum(each.ended["OK"] for each in load.callers[: callers - 1]) for load in (alone, beside)]
+    asked = [sum(each.ended.total() for each in load.callers[: callers - 1]) for load in (alone, beside)]
+    theirs_s = [
+        [each for caller in load.callers[: callers - 1] for each in caller.latencies_s] for load in (alone, beside)
     ]
-    asked = [sum(sum(each.values()) for each in found["outcomes"][: callers - 1]) for found in (alone, beside)]
-    yield {
-        "name": "one greedy caller among ten",
-        "others_served_alone": round(served[0], 1),
-        "others_served_beside": round(served[1], 1),
-        "kept": round(served[1] / served[0], 3) if served[0] else None,
+    return {
         "others_asked": asked,
-        "p99_alone_ms": round(quantile([x for s in alone["latencies"] for x in s], 0.99) * 1e3, 1),
-        "p99_beside_ms": round(quantile([x for s in beside["latencies"][:-1] for x in s], 0.99) * 1e3, 1),
-        "greedy": beside["outcomes"][-1],
+        "others_served": served,
+        "kept": round(served[1] / served[0], 3) if served[0] else None,
+        "others_p99_ms": [round(quantile(each, 0.99) * 1e3, 1) for each in theirs_s],
+        "greedy": dict(beside.callers[-1].ended),
     }
 
 
 def run() -> Iterator[Result]:
-    """The short form: goodput at five times the capacity."""
-    for line in measured(SECONDS, (5.0,), CALLERS, 100):
-        if "goodput_of_capacity" in line:
-            yield Result("overload_5x_goodput", line["goodput_of_capacity"] * line["capacity"], "1/s", line["capacity"])
-        if line.get("kept") is not None:
-            served = line["others_served_alone"]
-            yield Result("overload_others_beside_a_greedy_caller", line["others_served_beside"], "calls", served)
+    """The short form: goodput at five times the capacity, and beside a greedy caller."""
+    for line in measured("batch", SECONDS, (5.0,), CALLERS):
+        if "goodput" in line:
+            yield Result("overload_5x_goodput_by_cpu", line["goodput_by_cpu"], "of capacity", 1.0)
+        if "kept" in line:
+            alone, beside = line["others_served"]
+            yield Result("overload_others_beside_a_greedy_caller", beside, "calls", alone)
 
 
 def main() -> int:
     """The long form."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kind", choices=list(KINDS), default="batch")
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--loads", default=",".join(map(str, LOADS)))
     parser.add_argument("--callers", type=int, default=CALLERS)
-    parser.add_argument("--jobs", type=int, default=100)
+    parser.add_argument("--first", action="store_true", help="before all else on the machine, where that is allowed")
     given = parser.parse_args()
+    if given.first:
+        prefer()
     loads = [float(each) for each in given.loads.split(",") if each]
-    for line in measured(given.seconds, loads, given.callers, given.jobs):
+    for line in measured(given.kind, given.seconds, loads, given.callers):
         print(json.dumps(line), flush=True)
     return 0
 

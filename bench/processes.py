@@ -32,23 +32,26 @@ class Server:
         self.target = line.removeprefix("listening on ").strip()
         cores = sorted(os.sched_getaffinity(0))
         if pinned and len(cores) > 1:
-            for pid in self._pids():
+            for pid in self.pids():
                 for thread in Path(f"/proc/{pid}/task").iterdir():
                     os.sched_setaffinity(int(thread.name), {cores[0]})
 
-    def _pids(self) -> list[int]:
-        """The process that was started, and those under it: the workers, where it is a supervisor."""
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text()
-        return [self._process.pid, *map(int, children.split())]
+    def pids(self) -> list[int]:
+        """The process that was started, and those under it: workers, their pools and plugin hosts."""
+        found = [self._process.pid]
+        for pid in found:
+            for children in Path(f"/proc/{pid}/task").glob("*/children"):
+                found += map(int, children.read_text().split())
+        return found
 
     @property
     def pid(self) -> int:
         """Of the process that answers: the worker, where there is a supervisor."""
-        return self._pids()[-1]
+        return self.pids()[:2][-1]
 
     def cpu_s(self) -> float:
         """User and system time so far, of all threads and processes that serve, to the nanosecond."""
-        return sum(time.clock_gettime_ns(cpu_clock_of(pid)) for pid in self._pids()) / 1e9
+        return sum(time.clock_gettime_ns(cpu_clock_of(pid)) for pid in self.pids()) / 1e9
 
     def __enter__(self) -> Server:
         return self

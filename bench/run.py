@@ -13,6 +13,7 @@ import growth
 import hosts
 import ingest
 import long_calls
+import overload
 import partitioning
 import planning
 import policies
@@ -45,6 +46,7 @@ MODULES = {
     "start": start,
     "growth": growth,
     "recorder": recorder,
+    "overload": overload,
 }
 
 

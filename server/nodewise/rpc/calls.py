@@ -65,8 +65,8 @@ class Call:
         Of gRPC; None = there is none.
     turn : Turn or None
         Its turn in the event loop.
-    computing : Lane or None
-        Turns of the threads that compute.
+    gate : Gate or None
+        Turns of what computes elsewhere; None = at once.
     patient : bool
         Whether it waits for these however long it takes: the next message of a stream is not read meanwhile.
     """
@@ -75,7 +75,7 @@ class Call:
     deadline_monotonic_s: float | None
     context: Context | None = None
     turn: Turn | None = None
-    computing: Lane | None = None
+    gate: Gate | None = None
     patient: bool = False
 
     @property
@@ -172,7 +172,7 @@ async def waited_turn(path: str, method: Method, lane: Lane, context: Context) -
 def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
     """The wrapper of a method with one reply: ``(request, context, turn it has already)``."""
     behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
-    lane, computing, intake = method.lane, method.gate.computing, method.intake
+    lane, intake = method.lane, method.intake
 
     async def handle(request: Any, context: Context, turn: Turn | None = None) -> bytes:
         if turn is None and lane is not None:
@@ -183,7 +183,7 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
             context.set_trailing_metadata(((REQUEST_ID, _request_id(context)),))
             return request
         deadline_s, ours = _deadline(context, default_s)
-        call = Call(_request_id(context), deadline_s, context, turn, computing)
+        call = Call(_request_id(context), deadline_s, context, turn, method.gate)
         watched = asyncio.timeout(default_s if ours else None)
         try:
             if request is UNDECODABLE:
@@ -222,13 +222,13 @@ async def _large(request: Large, path: str, intake: Intake, behaviour: Callable[
 def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[bytes, None]]:
     """The wrapper of a method with many replies: ``(request or requests, context, turn it has already)``."""
     behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
-    lane, computing = method.lane, method.gate.computing
+    lane = method.lane
 
     async def handle(request: Any, context: Context, turn: Turn | None = None) -> AsyncGenerator[bytes, None]:
         if turn is None and lane is not None and not method.streams_in:
             turn = await waited_turn(path, method, lane, context) if lane.pressed else lane.taken()
         deadline_s, _ = _deadline(context, default_s)
-        call = Call(_request_id(context), deadline_s, context, turn, computing, method.streams_in)
+        call = Call(_request_id(context), deadline_s, context, turn, method.gate, method.streams_in)
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
         try:
             if request is UNDECODABLE:
@@ -339,9 +339,9 @@ async def computed_in(executor: Any, call: Call, function: Callable[..., Any], *
         If that would be too late.
     """
     call.step_aside()
-    if call.computing is None:
+    if call.gate is None:
         return await run_in(executor, function, *arguments)
-    turn = await call.computing.turn(call.caller, call.remaining_s(), patient=call.patient)
+    turn = await call.gate.computing.turn(call.caller, call.remaining_s(), patient=call.patient)
     try:
         return await run_in(executor, function, *arguments)
     finally:

@@ -33,6 +33,10 @@ COMPUTING_WAITS: Final = 10.0
 answer takes one."""
 BREATH_TURNS: Final = 6
 """Turns of the loop in which what gRPC has handed over reaches the gate, and what is refused there is answered."""
+LONG_WAITS: Final = 40.0
+"""How much longer a long call may wait for the pool: it takes seconds itself, and who asks for it knows."""
+LONG_WAITING: Final = 64
+"""Long calls that wait for the pool; what they are about takes memory."""
 LOG_EVERY_S: Final = 1.0
 """Refusals are logged in sums: a line each would cost more than the refusal."""
 
@@ -120,15 +124,18 @@ class Gate:
         Longest expected wait for the loop of a call that is taken.
     threads : int
         That compute what is not computed in the loop.
+    hands : int
+        That the pool for long calls has.
     """
 
-    def __init__(self, wait_s: float, threads: int) -> None:
+    def __init__(self, wait_s: float, threads: int, hands: int) -> None:
         self.arrivals = 0
         """Calls that gRPC handed over so far."""
         self.refusals = Refusals()
         self.questions = Lane("questions", TURNS, wait_s, self.breathe)
         self.ingest = Lane("ingest", INGEST_TURNS, wait_s, self.breathe)
-        self.computing = Lane("computing", threads, COMPUTING_WAITS * wait_s, self.breathe)
+        self.computing = Lane("computing", threads, COMPUTING_WAITS * wait_s, None)
+        self.pool = Lane("pool", hands, LONG_WAITS * wait_s, None, LONG_WAITING)
 
     def lane(self, method: str) -> Lane | None:
         """The lane of a method, by its name; None = always let in."""

@@ -4,6 +4,10 @@ A lane has so many turns at a time. Who finds none free waits, as long as the wa
 below the lane's bound and within the time that the call has left. Turns go round among callers by what each was given
 lately, so that who asks more waits longer, and where a caller with less finds no room, the newest call of the one with
 most makes it.
+
+Waits are counted in work: what each call ahead is expected to cost, times what the lane takes for such work lately. A
+short burst may wait long. Where that was not enough and calls were refused, a long queue would only make everybody
+late: until the lane has run empty once, it keeps no more calls than it takes to be never idle.
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
+from nodewise.rpc.pace import Pace
+
 __all__ = ["CALLER_WAIT_S", "Lane", "OverloadedError", "Turn"]
 
 CALLER_WAIT_S: Final = 2.0
@@ -26,11 +32,13 @@ SHORT_TURN_S: Final = 0.001
 """A turn so short holds nothing up: gRPC hands over a call in about the same time."""
 _LEAST_WAITING: Final = 4
 """Calls that may wait whatever they take: with fewer a lane would run dry between two of them."""
-PACE_MEMORY_S: Final = 1.0
-"""Time over which the pace is counted, older turns less and less: one that takes long among thousands that do
-not is told apart from a slow lane."""
-_TURNS_AT_FIRST: Final = 10.0
-"""Quick turns that a lane begins with: a server that just started is slow, and soon is not."""
+_STANDING_TURNS: Final = 8.0
+"""Usual turns that may wait while a lane is overloaded: twice what lets it never run dry."""
+_MODEST_TURNS: Final = 8.0
+"""Usual turns by which a caller was given less than another lately, and so pays for nobody's haste: about twice what
+lies between callers that ask alike, who are charged for turns at work side by side."""
+_STANDING_S: Final = 0.05
+"""So long a queue may always be: with less a lane of quick calls runs dry while the loop does something else."""
 
 
 class OverloadedError(Exception):
@@ -53,12 +61,21 @@ class OverloadedError(Exception):
 class _Caller:
     """What a lane knows of a caller that waits, or was given turns lately."""
 
-    __slots__ = ("given_s", "patient", "waiting")
+    __slots__ = ("cost_s", "given_s", "patient", "waiting")
 
     def __init__(self, given_s: float, *, patient: bool) -> None:
         self.given_s = given_s
         self.patient = patient
-        self.waiting: deque[asyncio.Future[None]] = deque()
+        self.cost_s = 0.0
+        self.waiting: deque[_Waiting] = deque()
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A call that waits, and what it will cost."""
+
+    ready: asyncio.Future[None]
+    cost_s: float
 
 
 @dataclass(slots=True, eq=False)
@@ -87,21 +104,34 @@ class Lane:
         At a time.
     wait_s : float
         Wait above which no more calls are taken.
-    breathe : callable
-        Awaited before a turn that was waited for: lets the loop take in what has arrived meanwhile.
+    breathe : callable or None
+        Awaited before a turn that was waited for: lets the loop take in what has arrived meanwhile. None = turns are
+        not held in the loop.
+    most_waiting : float
+        Calls that wait, whatever they take.
     """
 
-    def __init__(self, name: str, turns: int, wait_s: float, breathe: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        turns: int,
+        wait_s: float,
+        breathe: Callable[[], Awaitable[None]] | None,
+        most_waiting: float = math.inf,
+    ) -> None:
         self.name = name
         self.free = turns
         self.refused = 0
         self._turns = turns
         self._wait_s = wait_s
+        self._most_waiting = most_waiting
         self._breathe = breathe
         self._callers: dict[tuple[str, bool], _Caller] = {}
         self._waiting = 0
-        self._apart_s, self._counted = 0.0, _TURNS_AT_FIRST
-        self._last_s = 0.0
+        self._waiting_cost_s = 0.0
+        self._overloaded = False
+        self.pace = Pace()
+        self._last_s = self._last_cost_s = 0.0
         self._given_s = 0.0
         self._worked_s = 0.0
         self._dispatching: asyncio.Task[None] | None = None
@@ -118,21 +148,18 @@ class Lane:
         return self.free <= 0 or self._waiting > 0 or self._worked_s > BREATH_AFTER_S
 
     @property
-    def pace_s(self) -> float:
-        """Seconds from one turn to the next while calls wait."""
-        return self._apart_s / self._counted
-
-    def learn(self, apart_s: float) -> None:
-        """Two turns began so many seconds apart while calls waited."""
-        kept = math.exp(-apart_s / PACE_MEMORY_S)
-        self._apart_s, self._counted = self._apart_s * kept + apart_s, self._counted * kept + 1.0
+    def expected_wait_s(self) -> float:
+        """Until all that waits has had its turn."""
+        return self.pace.wait_s(self._waiting_cost_s)
 
     def taken(self) -> Turn:
         """A turn at once; there must be one free."""
         self.free -= 1
         return Turn(self, _NOBODY, time.monotonic())
 
-    async def turn(self, caller: str, remaining_s: float = math.inf, *, patient: bool = False) -> Turn:
+    async def turn(
+        self, caller: str, remaining_s: float = math.inf, cost_s: float | None = None, *, patient: bool = False
+    ) -> Turn:
         """A turn, after others.
 
         Parameters
@@ -141,6 +168,8 @@ class Lane:
             Who shares alike.
         remaining_s : float
             Of the call's time.
+        cost_s : float or None
+            CPU that the call is expected to cost; None = as others.
         patient : bool
             Whether it waits however long it takes: a message of a stream, of which the next is not read meanwhile.
 
@@ -151,60 +180,89 @@ class Lane:
         if not self.pressed:
             return self.taken()
         key = (caller, patient)
-        asking = self._callers.get(key)
+        asking = self._callers.get(key) or _Caller(self._given_s, patient=patient)
+        waiting = _Waiting(
+            asyncio.get_running_loop().create_future(), self.pace.usual_cost_s if cost_s is None else cost_s
+        )
         if not patient:
-            self._admit(len(asking.waiting) if asking is not None else 0, remaining_s)
-        if asking is None:
-            asking = self._callers[key] = _Caller(self._given_s, patient=patient)
-        ready = asyncio.get_running_loop().create_future()
-        asking.waiting.append(ready)
-        self._waiting += 1
+            self._admit(asking, waiting.cost_s, remaining_s)
+        self._callers[key] = asking
+        self._enter(asking, waiting)
         if self._dispatching is None:
             self._last_s = 0.0
             self._dispatching = asyncio.get_running_loop().create_task(self._dispatch())
         try:
-            await ready
+            await waiting.ready
         except BaseException:
-            self._left(asking, ready)
+            self._gone(asking, waiting)
             raise
         return Turn(self, key, time.monotonic())
 
-    def _left(self, asking: _Caller, ready: asyncio.Future[None]) -> None:
+    def _enter(self, asking: _Caller, waiting: _Waiting) -> None:
+        asking.waiting.append(waiting)
+        asking.cost_s += waiting.cost_s
+        self._waiting += 1
+        self._waiting_cost_s += waiting.cost_s
+
+    def _left(self, asking: _Caller, waiting: _Waiting) -> None:
+        """It was taken out of what waits."""
+        asking.cost_s -= waiting.cost_s
+        self._waiting -= 1
+        self._waiting_cost_s = self._waiting_cost_s - waiting.cost_s if self._waiting else 0.0
+
+    def _gone(self, asking: _Caller, waiting: _Waiting) -> None:
         """Who waited goes: with a turn that it was just given, or without."""
-        if ready in asking.waiting:
-            asking.waiting.remove(ready)
-            self._waiting -= 1
+        ready = waiting.ready
+        if waiting in asking.waiting:
+            asking.waiting.remove(waiting)
+            self._left(asking, waiting)
         elif ready.done() and not ready.cancelled() and ready.exception() is None:
             self.free += 1
             self._freed.set()
 
-    def _admit(self, mine: int, remaining_s: float) -> None:
+    def _admit(self, who: _Caller, cost_s: float, remaining_s: float) -> None:
         """Refuse a call that would wait too long; or another one in its stead, of who has more waiting."""
+        mine = len(who.waiting)
         asking = sum(1 for each in self._callers.values() if each.waiting) + (mine == 0)
-        ahead = min(self._waiting, mine * asking + asking - 1)
-        wait_s = (ahead + 1) * self.pace_s
-        longest_s = min(self._wait_s if mine else max(self._wait_s, CALLER_WAIT_S), remaining_s)
-        if wait_s > longest_s and ahead >= _LEAST_WAITING:
-            self.refused += 1
-            raise OverloadedError(wait_s, self._waiting)
-        if self._waiting < _LEAST_WAITING or (self._waiting + 1) * self.pace_s <= self._wait_s:
+        ahead_s = who.cost_s * asking + (asking - 1) * self.pace.usual_cost_s
+        bound_s = self._wait_s
+        if self._overloaded:
+            bound_s = min(bound_s, max(_STANDING_S, _STANDING_TURNS * self.pace.turn_s))
+        most_given_s = max((each.given_s for each in self._callers.values()), default=0.0)
+        behind_s = most_given_s - who.given_s
+        modest = mine < _LEAST_WAITING and behind_s > _MODEST_TURNS * self.pace.turn_s
+        if modest or not self._overloaded:  # else others will come meanwhile, and have their turns before
+            ahead_s = min(ahead_s, self._waiting_cost_s)
+        wait_s = self.pace.wait_s(ahead_s + cost_s)
+        own_s = self._wait_s if modest else bound_s
+        longest_s = min(own_s if mine else max(own_s, CALLER_WAIT_S), remaining_s)
+        if self._waiting < _LEAST_WAITING:
+            return
+        if wait_s > longest_s or self._waiting >= self._most_waiting:
+            raise self._refused(wait_s)
+        if self.expected_wait_s + self.pace.turn_s <= bound_s:
             return
         impatient = (each for each in self._callers.values() if not each.patient)
-        most = max(impatient, key=lambda each: len(each.waiting), default=None)
+        most = max(impatient, key=lambda each: each.cost_s, default=None)
         if most is not None and len(most.waiting) > mine + 1:
             newest = most.waiting.pop()
-            self._waiting -= 1
-            if not newest.done():
-                newest.set_exception(OverloadedError(self._waiting * self.pace_s, self._waiting))
-                self.refused += 1
-        elif mine:
-            self.refused += 1
-            raise OverloadedError(self._waiting * self.pace_s, self._waiting)
+            self._left(most, newest)
+            if not newest.ready.done():
+                newest.ready.set_exception(self._refused(self.expected_wait_s))
+        elif mine and not modest:
+            raise self._refused(self.expected_wait_s)
+
+    def _refused(self, wait_s: float) -> OverloadedError:
+        self.refused += 1
+        self._overloaded = True
+        return OverloadedError(wait_s, self._waiting)
 
     async def _dispatch(self) -> None:
         """Give turns while calls wait."""
         while self._waiting:
-            if self._worked_s > BREATH_AFTER_S or not self._last_s:
+            if self._breathe is None:
+                pass
+            elif self._worked_s > BREATH_AFTER_S or not self._last_s:
                 await self._breathe()
                 self._worked_s = 0.0
             else:
@@ -215,6 +273,7 @@ class Lane:
                 continue
             self._give()
         self._dispatching = None
+        self._overloaded = False
         self._callers.clear()
 
     def _give(self) -> None:
@@ -223,24 +282,24 @@ class Lane:
         if not asking:
             return
         least = min(asking, key=lambda each: each.given_s)
-        ready = least.waiting.popleft()
-        self._waiting -= 1
-        if ready.done():  # its caller has gone
+        waiting = least.waiting.popleft()
+        self._left(least, waiting)
+        if waiting.ready.done():  # its caller has gone
             return
         now_s = time.monotonic()
         if self._last_s:
-            self.learn(now_s - self._last_s)
-        self._last_s = now_s
+            self.pace.learn(now_s - self._last_s, self._last_cost_s)
+        self._last_s, self._last_cost_s = now_s, waiting.cost_s
         # Who comes anew begins here: nobody saves up turns by asking nothing.
         self._given_s = least.given_s
-        least.given_s += self.pace_s
+        least.given_s += self.pace.turn_s
         self.free -= 1
-        ready.set_result(None)
+        waiting.ready.set_result(None)
 
     def _over(self, turn: Turn) -> None:
         self.free += 1
         held_s = time.monotonic() - turn.began_s
-        if held_s > SHORT_TURN_S:
+        if held_s > SHORT_TURN_S and self._breathe is not None:
             self._worked_s += held_s
         if self._dispatching is not None:
             self._freed.set()
@@ -251,5 +310,5 @@ class Lane:
 
 _NOBODY: Final = ("", False)
 """Who had not to wait is charged nothing."""
-_NOWHERE: Final = Lane("", 0, 0.0, lambda: asyncio.sleep(0))
+_NOWHERE: Final = Lane("", 0, 0.0, None)
 """The lane of turns that are over."""

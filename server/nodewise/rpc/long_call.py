@@ -83,10 +83,18 @@ def streamed(asking: Asking[ServiceT, RequestT]) -> Callable[[ServiceT, RequestT
         asked = await asking(service, request, call)
         call.step_aside()
         end_s = now_s + min(remaining_s * ANSWER_SHARE, asked.most_s)
-        # The caller's going is heard wherever this waits, and ends the work.
-        async with aclosing(service.compute.run(asked.work, asked.argument, end_s, now_s + remaining_s)) as messages:
-            async for message in messages:
-                yield message
+        turn = None
+        if call.gate is not None:
+            turn = await call.gate.pool.turn(call.caller, call.remaining_s(), patient=call.patient)
+        try:
+            # The caller's going is heard wherever this waits, and ends the work.
+            running = service.compute.run(asked.work, asked.argument, end_s, now_s + remaining_s)
+            async with aclosing(running) as messages:
+                async for message in messages:
+                    yield message
+        finally:
+            if turn is not None:
+                turn.over()
 
     return behaviour
 

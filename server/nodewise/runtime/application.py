@@ -92,6 +92,7 @@ class Application:
         self._reader = ProfileReader(store, space)
         self._profiles = Profiles(store, self._writer, self._reader, self._limits, self._reads, self._committed)
         self._compute = ComputePool(ProcessHand if processes else ThreadHand, processes or THREAD_HANDS)
+        self._hands = processes or THREAD_HANDS
         self._house = House(
             settings=settings,
             store=store,
@@ -258,7 +259,7 @@ class Application:
         # Every question of a stream enters on its own: its stream changes rooms between answers.
         streams = Streams(switched["predict"], switched["batch_predict"], self._limits.reply_bytes)
         behaviours = {**refused_admin(), **switched, **behaviours_by_name((self._profiles, streams, *self._offered))}
-        gate = Gate(self._settings.queue_wait_s, self._settings.threads)
+        gate = Gate(self._settings.queue_wait_s, self._settings.threads, self._hands)
         known = {"predict": self._switchboard.known_prediction}
         return handlers(behaviours, self._settings.default_deadline_s, self._limits, gate, known)
 

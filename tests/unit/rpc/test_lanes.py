@@ -30,7 +30,7 @@ async def waiting(to: Lane, caller: str, calls: int) -> list[asyncio.Task[Turn]]
 
 def paced(to: Lane, pace_s: float) -> Lane:
     for _ in range(200):
-        to.learn(pace_s)
+        to.pace.learn(pace_s)
     return to
 
 
@@ -76,6 +76,57 @@ async def test_a_call_that_would_wait_too_long_is_refused_with_the_wait() -> Non
     held.over()
     for task in tasks:
         task.cancel()
+
+
+async def test_waits_are_counted_in_what_calls_cost() -> None:
+    asked = lane(wait_s=10.0)
+    for _ in range(200):
+        asked.pace.learn(0.1, 0.05)  # this machine takes twice as long as it should
+    held = await asked.turn("x")
+    tasks = [asyncio.create_task(asked.turn("a", cost_s=cost_s)) for cost_s in (1.0, 0.5, 0.25, 0.25)]
+    await settle()
+    assert asked.expected_wait_s == pytest.approx(4.0, rel=1e-3)
+    with pytest.raises(OverloadedError) as refused:
+        await asked.turn("a", 5.0, 0.75)
+    assert refused.value.wait_s == pytest.approx(5.5, rel=1e-3)
+    held.over()
+    for task in tasks:
+        task.cancel()
+
+
+async def test_after_a_refusal_the_queue_stays_short_until_it_has_run_empty() -> None:
+    asked = paced(lane(wait_s=2.0), 0.1)
+
+    async def taken() -> int:
+        """How many of many calls wait."""
+        calls = await waiting(asked, "a", 40)
+        refused = sum(isinstance(each.exception(), OverloadedError) for each in calls if each.done())
+        for each in calls:
+            each.cancel()
+        await settle()
+        return len(calls) - refused
+
+    held = await asked.turn("x")
+    (kept,) = await waiting(asked, "b", 1)
+    assert await taken() > 15
+    assert await taken() <= 8
+    held.over()
+    (await kept).over()
+    await settle()
+    held = await asked.turn("x")
+    assert await taken() > 15
+    held.over()
+
+
+async def test_a_lane_may_take_so_many_and_no_more() -> None:
+    asked = Lane("pool", 1, 20.0, None, 6)
+    held = await asked.turn("x")
+    calls = await waiting(asked, "a", 7)
+    assert isinstance(calls[6].exception(), OverloadedError)
+    held.over()
+    for each in calls[:6]:
+        (await each).over()
+    assert asked.free == 1
 
 
 async def test_a_call_whose_time_is_over_before_its_turn_is_refused() -> None:
