@@ -8,7 +8,7 @@ crosses: whether the object lives in this process is not the caller's to know.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.hosting.impatience import LateError
 from nodewise.hosting.interrupts import is_interrupt
 from nodewise.hosting.processes.faults import HostBusyError, HostFaultError
 from nodewise.hosting.processes.remote import Following, GoneError, Remote, has_all
@@ -35,6 +36,7 @@ __all__ = [
     "impossible",
     "kept_alive",
     "read",
+    "soon",
     "unless_wrong",
 ]
 
@@ -145,6 +147,22 @@ def has(loaded: Loaded[Any], target: Any, protocol: type, method: str) -> bool:
     return _Door(loaded, method).passed(lambda: isinstance(target, protocol), bool)
 
 
+def soon(loaded: Loaded[Any], methods: tuple[str, ...], key: Hashable, work: Callable[[], AnswerT]) -> AnswerT:
+    """What work comes to that calls these methods of a plugin; who can do without waits only so long.
+
+    Raises
+    ------
+    UnavailableError
+        If it is not done yet: it goes on, and the next who asks for the same has what comes of it.
+    """
+    if loaded.background is None:
+        return work()
+    try:
+        return loaded.background.soon(loaded.calls, methods, key, work)
+    except LateError:
+        raise _Door(loaded, methods[0]).unavailable("has not answered yet, and others go on without it", 1.0) from None
+
+
 def kept_alive(make: Callable[[], AnswerT]) -> AnswerT:
     """What is made; where it lives in a process that may be replaced, it is made again then, and stands for the same.
 
@@ -229,7 +247,7 @@ class _Door:
         breaker = self.loaded.breaker
         wait_s = 0.0 if breaker is None else breaker.wait_s()
         if wait_s > 0.0:
-            raise self._unavailable("failed too often just now, and is left alone for a while", wait_s)
+            raise self.unavailable("failed too often just now, and is left alone for a while", wait_s)
 
     def note(self, again: Callable[[], None] | None) -> None:
         """Let the breaker know, and the operator if it changes; ``again`` asks what failed, None = nothing did."""
@@ -243,7 +261,7 @@ class _Door:
             event = f"{self._kind.name}_{'left_alone' if failed else 'back'}"
             (_log.error if failed else _log.info)(event, **self._fields)
 
-    def _unavailable(self, problem: str, retry_after_s: float) -> UnavailableError:
+    def unavailable(self, problem: str, retry_after_s: float) -> UnavailableError:
         named = self._named("cannot be asked for")
         fields = {**self._fields, "problem": problem}
         return UnavailableError(self._kind.unavailable, f"{named}: it {problem}", fields, (), retry_after_s)
@@ -271,9 +289,9 @@ class _Door:
         if isinstance(raised, UnavailableError):
             return raised
         if isinstance(raised, HostBusyError):
-            return self._unavailable(f"was not reached, {raised.what}", raised.retry_after_s)
+            return self.unavailable(f"was not reached, {raised.what}", raised.retry_after_s)
         if isinstance(raised, GoneError):
-            return self._unavailable("has lost what it answered with: its process was replaced", 0.1)
+            return self.unavailable("has lost what it answered with: its process was replaced", 0.1)
         if isinstance(raised, HostFaultError):
             return self._fault(raised)
         refusal = _tellable(raised) if isinstance(raised, NodewiseError) else None

@@ -27,12 +27,20 @@ class CallCounts:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._tallies: dict[str, tuple[int, int, float]] = {}
+        self._last_s: dict[str, float] = {}
 
     def add(self, method: str, seconds: float, *, failed: bool) -> None:
         """One more call."""
         with self._lock:
             calls, failures, spent = self._tallies.get(method, (0, 0, 0.0))
             self._tallies[method] = (calls + 1, failures + failed, spent + seconds)
+            self._last_s[method] = seconds
+
+    def longest_last_s(self, methods: tuple[str, ...]) -> float | None:
+        """The longest of the last calls of these methods, in seconds; None = one of them was never called."""
+        last_s = [self._last_s.get(method) for method in methods]
+        known = [each for each in last_s if each is not None]
+        return max(known) if len(known) == len(methods) else None
 
     def by_method(self) -> dict[str, Tally]:
         """The tallies as they are now."""

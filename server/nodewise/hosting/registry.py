@@ -23,6 +23,7 @@ from nodewise.hosting.distributions import (
     origin_of,
     wanted,
 )
+from nodewise.hosting.impatience import Background
 from nodewise.hosting.parts import Lease, Part, unchanged
 from nodewise.hosting.processes.host import Host, Listing
 from nodewise.hosting.processes.limits import HostLimits
@@ -81,6 +82,8 @@ class Loaded(Generic[RecordT]):
         What was asked of it since it was loaded.
     breaker : Breaker or None
         What keeps it from being asked while it fails; None = nothing does.
+    background : Background or None
+        Where it is asked by those who can do without it; None = they ask it as all do.
     """
 
     record: RecordT
@@ -89,6 +92,7 @@ class Loaded(Generic[RecordT]):
     origin: str = ""
     calls: CallCounts = field(default_factory=CallCounts, compare=False, repr=False)
     breaker: Breaker | None = field(default=None, compare=False, repr=False)
+    background: Background | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,9 +271,10 @@ def _part_apart(distribution: str, points: list[metadata.EntryPoint], lease: Lea
     """Have a distribution's host tell what it brings."""
     # Models live in one process: what was fitted in another one must not be taken for its own.
     origin = f"{origin_of(points[0])} in host {lease.number}"
+    background = Background(lease.host.patience_s)
 
     def loaded(record: Any) -> Loaded[Any]:
-        return Loaded(record, distribution, "process", origin, breaker=Breaker())
+        return Loaded(record, distribution, "process", origin, breaker=Breaker(), background=background)
 
     return _part(distribution, points, "process", lease, listed(lease.host), loaded)
 

@@ -76,6 +76,11 @@ class HostSettings(BaseModel):
     load_budget_s: float = Field(
         HostLimits().load_budget_s, gt=0, description="seconds to import the plugins of a distribution"
     )
+    auto_patience_s: float = Field(
+        HostLimits().auto_patience_s,
+        ge=0,
+        description="seconds that `auto` waits for who is not known to answer sooner; the next call has the answer",
+    )
     memory_bytes: int = Field(
         HostLimits().memory_bytes,
         ge=1 << 26,

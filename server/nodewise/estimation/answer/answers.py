@@ -292,7 +292,7 @@ class Answers:
             before = self._newest.get(profile.profile_id)
             if before is None or before.uid != profile.uid or before.revision < profile.revision:
                 self._newest.put(profile.profile_id, profile, ENTRY_BYTES, (part_of_profile(profile),))
-        return configurations, fitted, choice.settled
+        return configurations, fitted, choice.settled and fitted.settled
 
     def _basis(self, question: Question, fitted: Fitted) -> Basis:
         """What an answer rests on, with the digest of all of it; the same is one object."""

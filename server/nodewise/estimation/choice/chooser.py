@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,10 +13,10 @@ from nodewise.domain.predictions import Fidelity
 from nodewise.estimation.choice.shares import ABOUT_AS_GOOD, Candidate, shares_of, similar_to, why
 from nodewise.estimation.estimators.estimators import Estimators, joint_refusal
 from nodewise.estimation.lessons.lessons import Lessons
-from nodewise.estimation.lessons.trials import Predict, Trial, left_out
+from nodewise.estimation.lessons.trials import HeldBack, Predict, Trial, left_out
 from nodewise.estimation.question import AUTO, Freshness, MixtureShare, Question
 from nodewise.estimation.weights import BASIS_BYTES, ENTRY_BYTES, part_of_rows
-from nodewise.hosting.calls import PluginError, UnavailableError
+from nodewise.hosting.calls import PluginError, UnavailableError, soon
 from nodewise.plugin import Assessment, Model
 from nodewise.ports.cache import CacheSpace, LruCache
 from nodewise.ports.footprint import footprint
@@ -170,9 +171,11 @@ class Chooser:
         for names in (quick, others) if len(able) > 1 else ():
             if names == others and _is_beyond_reach(others, candidates, devices):
                 break
-            own = self._own_trials(question, names, modes, lessons, may_try=may_try)
-            if own is None:
+            tried = self._own_trials(question, names, modes, lessons, may_try=may_try)
+            if tried is None:
                 return None
+            own, all_tried = tried
+            settled = settled and all_tried
             candidates |= {name: replace(candidates[name], own=trials) for name, trials in own.items()}
         known = tuple(candidates.values())
         # The interval of a simulation is its own: it is not mixed with others'.
@@ -235,18 +238,25 @@ class Chooser:
         settled = True
         able: dict[str, Assessment] = {}
         refusals: list[tuple[str, Refusal]] = []
+        late: list[str] = []
         for name in names:
             try:
-                assessment = self._estimators.assessed(name, question.profile, configurations, question.terms.options)
+                assessment = self._estimators.assessed_soon(name, question, configurations)
             except NodewiseError as error:
                 # One broken estimator must not cost the others their answers.
                 busy = isinstance(error, UnavailableError) and not self._estimators.is_left_alone(name)
                 settled = settled and not busy
+                late += [name] if busy else []
                 assessment = Assessment(refusal=Refusal(error.reason, error.message))
             if assessment.refusal is None:
                 able[name] = assessment
             else:
                 refusals.append((name, assessment.refusal))
+        for name in late if not able else ():
+            # Nobody answers without them.
+            with suppress(NodewiseError):
+                assessment = self._estimators.assessed(name, question.profile, configurations, question.terms.options)
+                able |= {name: assessment} if assessment.refusal is None else {}
         return able, refusals, settled
 
     def _own_trials(
@@ -257,9 +267,10 @@ class Chooser:
         lessons: Lessons,
         *,
         may_try: bool,
-    ) -> dict[str, tuple[Trial, ...]] | None:
-        """Trials on the job's own runs by estimator; None where they may not be made."""
+    ) -> tuple[dict[str, tuple[Trial, ...]], bool] | None:
+        """Trials on the job's own runs by estimator, and whether all were made; None where they may not be made."""
         found: dict[str, tuple[Trial, ...]] = dict.fromkeys(names, ())
+        settled = True
         profile = question.profile
         for mode in modes:
             held = left_out(profile, mode)
@@ -278,13 +289,25 @@ class Chooser:
                         )
                     if not may_try:
                         return None
-                    predict = self._predict(name, lessons)
-                    made = (each.tried(predict) for each in held)
-                    trials = tuple(trial for trial in made if trial is not None)
+                    try:
+                        trials = self._tried(name, lessons, held, about if profile.digest else object())
+                    except UnavailableError:
+                        settled = False
+                        continue
                     if profile.digest:
                         self._trials.put((*about, provenance.of(name)), trials, ENTRY_BYTES + footprint(trials))
                 found[name] += trials
-        return found
+        return found, settled
+
+    def _tried(self, name: str, lessons: Lessons, held: Sequence[HeldBack], about: Hashable) -> tuple[Trial, ...]:
+        """Trials on what is held back; raises UnavailableError where they take longer than the asker waits."""
+
+        def trials() -> tuple[Trial, ...]:
+            predict = self._predict(name, lessons)
+            made = (each.tried(predict) for each in held)
+            return tuple(trial for trial in made if trial is not None)
+
+        return soon(self._estimators.named(name), ("assess", "fit", "predict"), ("trials", about), trials)
 
 
 def _is_beyond_reach(names: tuple[str, ...], candidates: Mapping[str, Candidate], devices: Set[str]) -> bool:

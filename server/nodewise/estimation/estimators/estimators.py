@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, Set
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import Any, Final
@@ -15,9 +16,9 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.estimators.check import checked
 from nodewise.estimation.estimators.provenance import Provenance
 from nodewise.estimation.estimators.shown import Shown, shown_to
-from nodewise.estimation.question import AUTO
+from nodewise.estimation.question import AUTO, Question
 from nodewise.estimation.weights import ENTRY_BYTES, part_of_rows
-from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call
+from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call, soon
 from nodewise.hosting.registry import Loaded, Registry
 from nodewise.hosting.soundness import is_a, is_sound_refusal, is_text
 from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, Model, Query
@@ -152,6 +153,16 @@ class Estimators:
             known = self._silent.get(profile.digest) or _NOBODY
             self._silent.put(profile.digest, known | {name}, ENTRY_BYTES)
         return found
+
+    def assessed_soon(self, name: str, question: Question, configurations: Configurations) -> Assessment:
+        """As :meth:`assessed`; raises UnavailableError where that takes longer than an asker who has others waits."""
+        profile, options = question.profile, question.terms.options
+        loaded = self.named(name)
+        if loaded.background is None:
+            return self.assessed(name, profile, configurations, options)
+        options = replace(options, budget=None)  # the asker may be gone by then
+        key = ("assess", name, profile.digest, configurations, options) if profile.digest else object()
+        return soon(loaded, ("assess",), key, lambda: self.assessed(name, profile, configurations, options))
 
     def predicted(
         self, name: str, model: Model, configurations: Configurations, options: Options, *, quiet: bool = False

@@ -24,7 +24,7 @@ class Fitted:
     """A model fitted to a profile, with what its answers rest on and what its spreads are multiplied by.
 
     ``parts`` are those of a mixture, the heaviest first; ``model`` is then the heaviest one's. Empty = one model alone.
-    ``model_bytes`` is about what the model takes.
+    ``model_bytes`` is about what the model takes. ``settled``: whether no part is left out that was only slow.
     """
 
     model: Model
@@ -34,6 +34,7 @@ class Fitted:
     calibration: Calibration = UNTRIED
     parts: tuple[MixturePart, ...] = ()
     model_bytes: int = 0
+    settled: bool = True
 
     @property
     def held(self) -> tuple[Part, ...]:
@@ -64,7 +65,9 @@ class ModelKey:
     provenance: str
 
 
-def mixture_of(parts: tuple[MixturePart, ...], choice: str, notices: tuple[Notice, ...] = ()) -> Fitted:
+def mixture_of(
+    parts: tuple[MixturePart, ...], choice: str, notices: tuple[Notice, ...] = (), *, settled: bool = True
+) -> Fitted:
     """The models of a mixture as one, with what its answers rest on, and with notices besides the parts' own."""
     bases = [part.fitted.basis for part in parts]
     heaviest = parts[0].fitted
@@ -102,6 +105,7 @@ def mixture_of(parts: tuple[MixturePart, ...], choice: str, notices: tuple[Notic
         # Spreads are multiplied part by part; the mixture's is calibrated if all of them are.
         calibration=tried,
         parts=parts,
+        settled=settled,
     )
 
 

@@ -21,7 +21,7 @@ from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.question import Basis, Freshness, Question
 from nodewise.estimation.resolution import Resolution
 from nodewise.estimation.weights import BASIS_BYTES, ENTRY_BYTES, HOSTED_MODEL_BYTES, part_of_profile
-from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, UnavailableError, call, kept_alive
+from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, UnavailableError, call, kept_alive, soon
 from nodewise.plugin import Catalogue, Model, Prior
 from nodewise.ports.cache import CacheSpace, LruCache
 from nodewise.ports.clock import Clock
@@ -99,17 +99,24 @@ class Models:
         failures = []
         for share in choice.shares:
             try:
-                parts.append(MixturePart(share, self._alone(question, share.estimator, choice, lessons)))
+                parts.append(MixturePart(share, self._part(question, share.estimator, choice, lessons)))
             except NodewiseError as error:
                 # One broken part must not cost the others their answer.
                 failures.append((share.estimator, error))
+        late = any(isinstance(error, UnavailableError) for _, error in failures)
+        if not parts and late:
+            return self._alone(question, choice.shares[0].estimator, choice, lessons)  # nobody answers without
         if not parts:
             raise failures[0][1]
         if len(choice.shares) == 1:
             return parts[0].fitted
         lost = tuple(lost_part(name, error) for name, error in failures)
         statement = (choice, *(part.fitted for part in parts))
-        return self._known(question.profile, statement, lambda: mixture_of(tuple(parts), choice.why, lost))
+
+        def state() -> Fitted:
+            return mixture_of(tuple(parts), choice.why, lost, settled=not late)
+
+        return self._known(question.profile, statement, state)
 
     def all_kept(self, question: Question, choice: Choice, lessons: Lessons) -> bool:
         """Whether nothing would have to be fitted."""
@@ -163,6 +170,15 @@ class Models:
         if self._traces is None:
             raise NodewiseError(Reason.EVIDENCE_MISSING, "traces cannot be read here: there is no trace store")
         return self._traces(profile)
+
+    def _part(self, question: Question, name: str, choice: Choice, lessons: Lessons) -> Fitted:
+        """One estimator's model; of a mixture, which can do without, only if that is not too long a wait."""
+        if len(choice.shares) == 1 or not question.profile.digest:
+            return self._alone(question, name, choice, lessons)
+        key = ("fit", self._key(question.profile, name, question.terms.options.seed, lessons), choice)
+        # Predictions of its own evidence are compared with a fit.
+        methods = ("fit", "predict")
+        return soon(self.estimators.named(name), methods, key, lambda: self._alone(question, name, choice, lessons))
 
     def _alone(self, question: Question, name: str, choice: Choice, lessons: Lessons) -> Fitted:
         """One estimator's model, with what answers to the question say of it."""

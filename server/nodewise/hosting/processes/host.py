@@ -26,8 +26,6 @@ __all__ = ["Host", "Listing", "impatient"]
 
 _log = structlog.get_logger(__name__)
 
-STUCK_S: Final = 0.5
-"""How long another call may hold a host before those who can do without it go on: most calls take milliseconds."""
 WAIT_S: Final = 0.1
 """Seconds between looks at who holds the host."""
 MOST_EARLY: Final = 8
@@ -89,6 +87,11 @@ class Host:
     def plugin_names(self) -> tuple[str, ...]:
         """Of its entry points."""
         return tuple(name for name, _ in self._entry_points)
+
+    @property
+    def patience_s(self) -> float:
+        """How long those wait who can do without."""
+        return self._limits.auto_patience_s
 
     def begin(self) -> None:
         """Start the process without waiting for it, so that several start at the same time."""
@@ -252,10 +255,11 @@ class Host:
         turn = self._turn
         if not turn.acquire(blocking=False):
             wanted_s = time.monotonic() + self._limits.call_budget_s
-            hasty = impatient.get()
-            while not turn.acquire(timeout=WAIT_S):
+            # Those who can do without it go on where another call has held it for long.
+            held_s = self._limits.auto_patience_s if impatient.get() else float("inf")
+            while not turn.acquire(timeout=min(WAIT_S, held_s)):
                 now_s = time.monotonic()
-                if now_s > wanted_s or (hasty and now_s - self._since_s > STUCK_S):
+                if now_s > wanted_s or now_s - self._since_s > held_s:
                     raise HostBusyError("its host does something else", WAIT_S)
         if not self._depth:
             self._since_s = time.monotonic()

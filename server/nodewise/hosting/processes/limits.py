@@ -27,6 +27,8 @@ class HostLimits:
         Seconds of long work, if it was not told that it has less: learning, replays, diagnoses, searches, simulations.
     load_budget_s : float
         Seconds to import the plugins.
+    auto_patience_s : float
+        Seconds that who can do without a plugin waits for one that is not known to answer sooner.
     memory_bytes : int
         What a host's process may allocate beyond what it has as it starts.
     """
@@ -34,6 +36,7 @@ class HostLimits:
     call_budget_s: float = 10.0
     long_call_budget_s: float = 120.0
     load_budget_s: float = 30.0
+    auto_patience_s: float = 0.25
     memory_bytes: int = 4 << 30
 
     def budget_s(self, method: str, arguments: tuple[Any, ...]) -> float:
