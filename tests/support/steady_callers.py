@@ -94,7 +94,10 @@ class SteadyCallers:
     calls_per_s : float
         Of each.
     retrying : bool
-        Whether with the shipped policy of retries and wait-for-ready, as those ask who are to notice no restart.
+        Whether with the shipped policy of retries.
+    waiting : bool
+        Whether calls wait for a connection; None = as `retrying`. With both, callers ask as those do who are to notice
+        no restart.
     new_every : int
         One question in so many is about a job that was never asked about; 1 = all.
     """
@@ -106,10 +109,12 @@ class SteadyCallers:
         *,
         calls_per_s: float = 10.0,
         retrying: bool = False,
+        waiting: bool | None = None,
         new_every: int = NEW_EVERY,
     ) -> None:
         self._new_every = new_every
         self._target, self._pause_s, self._retrying = target, 1.0 / calls_per_s, retrying
+        self._waiting = retrying if waiting is None else waiting
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self.window = Window()
@@ -133,9 +138,7 @@ class SteadyCallers:
         return sum(window.answered() for window in self.windows)
 
     def _asking(self, who: str, ask: Asked) -> None:
-        options: dict[str, Any] = {"timeout": DEADLINE_S}
-        if self._retrying:
-            options["wait_for_ready"] = True
+        options: dict[str, Any] = {"timeout": DEADLINE_S, "wait_for_ready": self._waiting}
         with Stubs(self._target, _shipped_options(self._target) if self._retrying else ()) as stubs:
             due_s, window = time.monotonic(), self.window
             for number in itertools.count():

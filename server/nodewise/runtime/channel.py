@@ -39,7 +39,8 @@ class Say:
     """It cannot start, or, of the zygote, fork: `text` for the operator; `of_input`, whether what was given is at
     fault. It ends then."""
     DOING: Final = "doing"
-    """`what` it is at: the cause that is counted should it die of it. Empty = nothing particular."""
+    """`what` it is at: the cause that is counted should it die or hang in it. Empty = nothing particular. While it
+    starts, `limit_s` of CPU time or sleep may pass until the next message; None = as is usual."""
     BEAT: Final = "beat"
     """Its event loop turns."""
 

@@ -22,9 +22,9 @@ _PROGRAM: Final = (
     "from nodewise.runtime.{module} import main; main(int(sys.argv[2]), int(sys.argv[3]))"
 )
 """Of an interpreter: what it can import is what its supervisor can, however that was started."""
-START_PATIENCE_S: Final = 120.0
-"""CPU time, or sleep, that a start may take before it answers or says why not; it takes 2.5 s of CPU, and 12 s where
-kernels are compiled for the first time."""
+START_PATIENCE_S: Final = 60.0
+"""CPU time, or sleep, that a start may take between two marks of its progress: imports take 2.5 s of CPU, and 12 s
+where kernels are compiled for the first time, some of it beside others on a slow machine."""
 
 
 class Follower:
@@ -47,6 +47,8 @@ class Follower:
         self.born_s = time.monotonic()
         self._process = process
         self._pulse = Pulse(START_PATIENCE_S)
+        self.doing = ""
+        """What it last said that it is at."""
         self._seen_s = self.born_s
 
     def received(self) -> list[dict[str, Any]] | None:

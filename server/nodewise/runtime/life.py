@@ -37,6 +37,8 @@ _log = structlog.get_logger(__name__)
 
 BEAT_S: Final = 1.0
 """Between two signs of life."""
+LOADING_S: Final = 120.0
+"""CPU time, or sleep, that loading all plugins may take beyond the budget of a host."""
 
 
 class Life:
@@ -66,7 +68,10 @@ class Life:
     def run(self) -> None:
         """Until the end. Raises StartError."""
         with start_faults(self._settings):
-            self._channel.send(Say.DOING, what="loading plugins")
+            # Other people's plugins may import a framework, and hosts have their budgets, one after the other.
+            self._channel.send(
+                Say.DOING, what="loading plugins", limit_s=LOADING_S + self._settings.hosts.load_budget_s
+            )
             plugged = served_first(self._settings)
             self._channel.send(Say.DOING, what="")
             with asyncio.Runner(loop_factory=new_event_loop) as runner:

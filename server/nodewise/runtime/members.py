@@ -66,8 +66,6 @@ class Member(Follower):
         self.state = State.STARTING
         self.stale = False
         """Whether it is to go as soon as another serves in its place."""
-        self.doing = ""
-        """What it last said that it is at."""
         self.refusal: dict[str, Any] | None = None
         """Why it cannot start, as it said."""
         self.deadline_s = float("inf")
@@ -99,7 +97,7 @@ class Member(Follower):
             if say == Say.BORN:
                 self._born(message["pid"])
             elif say == Say.DOING:
-                self.doing = message["what"]
+                self._at(message["what"], message.get("limit_s"))
             elif say == Say.RESTART:
                 moves.append(say)
             elif say == Say.REFUSED:
@@ -108,6 +106,11 @@ class Member(Follower):
                 self._moved(State(say))
                 moves.append(say)
         return moves
+
+    def _at(self, what: str, limit_s: float | None) -> None:
+        self.doing = what
+        if limit_s is not None and self.state is State.STARTING:
+            self._pulse = Pulse(limit_s)
 
     def _born(self, pid: int) -> None:
         self.pid = pid

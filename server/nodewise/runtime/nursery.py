@@ -106,7 +106,9 @@ class Nursery:
             with suppress(KeyError):  # heard before; its end is waited for
                 self._selector.unregister(zygote.channel)
         for message in messages or ():
-            if message["say"] == Say.WARM:
+            if message["say"] == Say.DOING:
+                zygote.doing = message["what"]
+            elif message["say"] == Say.WARM:
                 zygote.ready()
                 _log.info("preloaded", pid=zygote.pid, seconds=round(time.monotonic() - zygote.born_s, 3))
             elif message["say"] == Say.REFUSED:
@@ -145,7 +147,7 @@ class Nursery:
             Whether no worker is about to serve: those have the cores first.
         """
         if self._zygote is not None and self._zygote.hangs(now_s):
-            self._zygote.kill("hung")
+            self._zygote.kill(f"hung in {self._zygote.doing}" if self._zygote.doing else "hung")
         if at_rest:
             self._begin()
 

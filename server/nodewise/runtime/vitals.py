@@ -70,7 +70,8 @@ class Pulse:
     Silence counts only for the time in which the process could have spoken: the CPU time that it had meanwhile (a
     thread that computes and never lets the loop run), and the looks at which all its threads slept, though the loop's
     timer was due (a lock that nobody lets go). Who waits for a core or a disk, or is stopped, does not sleep, and
-    neither grows; nor do they while the machine is suspended.
+    neither grows; nor do they while the machine is suspended. A look at which a thread is awake makes up for one at
+    which all slept, and not for all: threads that wait for the interpreter wake up two hundred times a second.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ class Pulse:
         if self._cpu_s is None:
             self._cpu_s = seen.cpu_s
             return False
-        self._asleep_s = self._asleep_s + since_s if seen.asleep else 0.0
+        self._asleep_s = max(0.0, self._asleep_s + (since_s if seen.asleep else -since_s))
         return seen.cpu_s - self._cpu_s >= self._limit_s or self._asleep_s >= self._limit_s
 
 

@@ -43,6 +43,7 @@ def main(descriptor: int, supervisor: int) -> None:
 
 def _worked(channel: Channel, order: dict[str, Any]) -> int:
     """Do the work; returns the exit status."""
+    channel.send(Say.DOING, what="importing")
     import structlog  # noqa: PLC0415  # the process follows its supervisor before it takes time for imports
 
     from nodewise.runtime.logging import configure_logging  # noqa: PLC0415

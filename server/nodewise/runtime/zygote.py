@@ -40,7 +40,7 @@ def main(descriptor: int, supervisor: int) -> None:
     order = channel.wait(worker.ORDER_S)
     if not order:
         return
-    _preload(Settings(**order[0]["settings"]))
+    _preload(Settings(**order[0]["settings"]), channel)
     gc.collect()
     gc.freeze()  # a collection in a worker would write to pages that it shares
     channel.send(Say.WARM)
@@ -57,13 +57,14 @@ def main(descriptor: int, supervisor: int) -> None:
             os.close(theirs)
 
 
-def _preload(settings: Settings) -> None:
+def _preload(settings: Settings, channel: Channel) -> None:
     """Import the service and the shipped plugins, and let these warm up."""
     from nodewise.runtime import life  # noqa: F401, PLC0415  # most of a start's time goes here
     from nodewise.runtime.generations.loading import preload_shipped  # noqa: PLC0415
     from nodewise.runtime.logging import configure_logging  # noqa: PLC0415
 
     configure_logging(settings.log_level)
+    channel.send(Say.DOING, what="loading the shipped plugins")
     preload_shipped(settings)
 
 

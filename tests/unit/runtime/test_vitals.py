@@ -41,6 +41,13 @@ def test_who_sleeps_without_a_sign_hangs_by_looks() -> None:
     assert found.index(True) == 10
 
 
+def test_a_thread_that_wakes_to_ask_for_the_interpreter_hides_no_hang() -> None:
+    """Awake at every third look."""
+    pulse = Pulse(LIMIT_S)
+    found = [pulse.hangs(Vitals(5.0, asleep=look % 3 != 0), 1.0) for look in range(40)]
+    assert found.index(True) < 3 * LIMIT_S + 3
+
+
 def test_each_sign_starts_anew() -> None:
     pulse = Pulse(LIMIT_S)
     for second in range(100):
