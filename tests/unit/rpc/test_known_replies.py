@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from questions import Asked, call_of
 from serving import inline, stored, workers
 
 from nodewise.domain.errors import NodewiseError
+from nodewise.hosting.breaker import Breaker
 from nodewise.plugin import Prior
 from nodewise.ports.limits import Limits
 from nodewise.profiles.opening import open_store
@@ -80,7 +83,10 @@ def test_a_profile_in_the_question_is_known_whatever_is_stored(asked: Asked, sto
     assert asked.predictions.known.get(data) == reply
 
 
-def test_nothing_is_known_once_something_is_learned_or_somebody_is_left_alone(asked: Asked) -> None:
+def test_nothing_is_known_once_something_is_learned_or_somebody_is_left_alone(fake: Fake) -> None:
+    registry, breaker = registry_of({"fake": fake}), Breaker()
+    estimators = {name: replace(loaded, breaker=breaker) for name, loaded in registry.estimators.items()}
+    asked = Asked(replace(registry, estimators=MappingProxyType(estimators)))
     data = request(inline())
     answers = asked.predictions.answering.answers
     answered(asked, data)
@@ -89,7 +95,8 @@ def test_nothing_is_known_once_something_is_learned_or_somebody_is_left_alone(as
     assert asked.predictions.known.get(data) is None
     assert pb.PredictResponse.FromString(answered(asked, data)).basis.prior_ids == [prior.prior_id]
     assert asked.predictions.known.get(data) is not None
-    answers.estimators.epoch += 1  # as a breaker has it
+    while breaker.closed:
+        breaker.failed("predict")
     assert asked.predictions.known.get(data) is None
 
 
@@ -169,7 +176,7 @@ def test_what_is_known_is_told_before_anything_is_decoded(asked: Asked) -> None:
         raise AssertionError("nobody should be asked")
 
     data = request(inline())
-    reply, gate, limits = answered(asked, data), Gate(1.0, 1), Limits()
+    reply, gate, limits = answered(asked, data), Gate(1.0, 1, 1), Limits()
     method = Method(
         behaviour=behaviour,
         request=pb.PredictRequest,
