@@ -123,9 +123,10 @@ def _judged(profile: Profile, evidence: DeviceEvidence, key: CurveKey) -> _Judge
     else:
         count = evidence.phases.runs
         texts.append(f"phase timings of {count} run{'s' if count > 1 else ''} (1 worker)")
-        knee = PhaseModel(evidence.phases, facts_of(profile)).knee(key.mode, key.setting)
-        saturated = runs is not None and runs.worker_counts[-1] >= knee
-        strength = PHASES_AND_SATURATION if saturated else PHASES
+        strength = PHASES
+        if runs is not None:
+            knee = PhaseModel(evidence.phases, facts_of(profile)).knee(key.mode, key.setting)
+            strength = PHASES_AND_SATURATION if runs.worker_counts[-1] >= knee else PHASES
     if runs is not None:
         texts.append(_described(key.mode, runs))
     error = EXPECTED_LOG_ERROR[strength]

@@ -197,20 +197,17 @@ def _unsupported(configurations: Configurations, composed: Ints) -> Ints:
     workers = configurations.workers
     parallel = (configurations.tensor_parallel > 1) | (configurations.pipeline_parallel > 1)
     mode, backup = configurations.sync_mode, configurations.backup_workers
-    return np.asarray(
-        np.select(
-            [
-                (mode != SyncMode.ASYNC) & (mode != SyncMode.SYNC) & (mode != SyncMode.HYBRID),
-                parallel,
-                (backup > 0) & (mode != SyncMode.SYNC),
-                backup >= np.maximum(workers, 1),
-                (workers < 1) | (workers > MAX_WORKERS),
-                (composed > 0) & (workers > MAX_MIXED_WORKERS),
-            ],
-            [1, 2, 3, 4, 5, 6],
-            0,
-        ).astype(np.int64)
+    wrong = np.array(
+        [
+            (mode != SyncMode.ASYNC) & (mode != SyncMode.SYNC) & (mode != SyncMode.HYBRID),
+            parallel,
+            (backup > 0) & (mode != SyncMode.SYNC),
+            backup >= np.maximum(workers, 1),
+            (workers < 1) | (workers > MAX_WORKERS),
+            (composed > 0) & (workers > MAX_MIXED_WORKERS),
+        ]
     )
+    return np.where(wrong.any(axis=0), wrong.argmax(axis=0) + 1, 0)
 
 
 _MESSAGES: Final = {

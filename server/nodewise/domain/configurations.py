@@ -314,14 +314,29 @@ class Configurations(_Remembering):
         The stated degree of data parallelism, else workers over the degrees that split the model; less the backup
         workers, whose results a synchronous step does not wait for. Needs resolved workers.
         """
+        if self._is_whole():
+            return np.maximum(self.workers, 1)
         derived = np.floor(self.workers / np.maximum(self.degree(), 1.0))
         replicas = np.where(self.data_parallel > 0, self.data_parallel, derived).astype(np.int64)
         backup = np.where(self.sync_mode == _ASYNC, 0, self.backup_workers)
         return np.maximum(replicas - backup, 1)
 
+    def _is_whole(self) -> bool:
+        """Whether surely every worker is a replica that is waited for: nothing else is stated of any row."""
+        one, none = constant_ints(len(self), 1), constant_ints(len(self), 0)
+        return (
+            self.tensor_parallel is one
+            and self.pipeline_parallel is one
+            and self.context_parallel is one
+            and self.data_parallel is none
+            and self.backup_workers is none
+        )
+
     def samples_per_step(self) -> Floats:
         """Samples of one step, 0 = not known. ASYNC, HYBRID: one worker's mini-batch; else the global batch."""
         per_worker = self.batch_per_worker.astype(np.float64) * self.accumulation
+        if self.steps_by_worker().all():
+            return per_worker
         everyone = np.where(self.global_batch > 0, self.global_batch, per_worker * self.replicas())
         return np.where(self.steps_by_worker(), per_worker, everyone)
 
