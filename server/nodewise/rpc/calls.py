@@ -22,8 +22,8 @@ from google.rpc import status_pb2
 
 from nodewise.domain.errors import Kind, NodewiseError, Reason
 from nodewise.rpc.caps import too_large
-from nodewise.rpc.errors import grpc_code, internal_error, status_of
-from nodewise.rpc.gate import Gate
+from nodewise.rpc.errors import grpc_code, internal_error, retry_after_s, status_of
+from nodewise.rpc.gate import Gate, pushback
 from nodewise.rpc.intake import Intake, Large
 from nodewise.rpc.lanes import Lane, OverloadedError, Turn
 
@@ -309,20 +309,23 @@ async def _abort(context: Context, path: str, call: Call, error: NodewiseError) 
         status = status_of(error)
     level = _log.warning if error.kind in (Kind.INTERNAL, Kind.UNAVAILABLE) else _log.info
     level("call_refused", method=path, request_id=call.request_id, reason=str(error.reason), message=error.message)
-    await context.abort_with_status(_Status(status, call.request_id))
+    await context.abort_with_status(_Status(status, call.request_id, error))
     raise AssertionError("abort always raises")
 
 
 class _Status(grpc.Status):
-    """A status with its details and the request id as trailing metadata."""
+    """A status with its details and the request id as trailing metadata; for gRPC also when to come back."""
 
-    def __init__(self, status: status_pb2.Status, request_id: str) -> None:
+    def __init__(self, status: status_pb2.Status, request_id: str, error: NodewiseError) -> None:
         self.code = grpc_code(status)
         self.details = status.message
-        self.trailing_metadata = (
+        self.trailing_metadata: tuple[tuple[str, str | bytes], ...] = (
             ("grpc-status-details-bin", status.SerializeToString()),
             (REQUEST_ID, request_id),
         )
+        delay_s = retry_after_s(error) if error.reason == Reason.OVERLOADED else None
+        if delay_s is not None:
+            self.trailing_metadata += (pushback(delay_s),)
 
 
 async def run_in(executor: Any, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -23,6 +23,7 @@ __all__ = [
     "grpc_code",
     "internal_error",
     "prefixed",
+    "retry_after_s",
     "status_of",
     "write_notice",
     "write_problem",
@@ -48,7 +49,7 @@ def status_of(error: NodewiseError) -> status_pb2.Status:
         violation = error_details_pb2.BadRequest.FieldViolation
         found = [violation(field=v.field, description=v.description, reason=reason) for v in error.violations]
         packed.append(_packed(error_details_pb2.BadRequest(field_violations=found)))
-    delay_s = _retry_after_s(error)
+    delay_s = retry_after_s(error)
     if delay_s is not None:
         whole = int(delay_s)
         delay = duration_pb2.Duration(seconds=whole, nanos=int((delay_s - whole) * 1e9))
@@ -64,7 +65,7 @@ def write_problem(error: NodewiseError) -> problem_pb2.Problem:
         missing_fields=error.missing_fields,
         violations=[problem_pb2.FieldViolation(field=v.field, description=v.description) for v in error.violations],
         metadata=_metadata(error),
-        retry_delay_seconds=_retry_after_s(error),
+        retry_delay_seconds=retry_after_s(error),
     )
 
 
@@ -113,7 +114,7 @@ def _metadata(error: NodewiseError) -> dict[str, str]:
     return {_UNDERSCORED.sub(lambda found: found[1].upper(), key): value for key, value in error.metadata.items()}
 
 
-def _retry_after_s(error: NodewiseError) -> float | None:
+def retry_after_s(error: NodewiseError) -> float | None:
     """Delay of a retry; None = none helps."""
     if error.retry_after_s is not None:
         return error.retry_after_s

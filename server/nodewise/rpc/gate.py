@@ -20,7 +20,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.errors import status_of
 from nodewise.rpc.lanes import Lane, OverloadedError
 
-__all__ = ["LANES", "Gate", "Refusals", "overloaded"]
+__all__ = ["LANES", "Gate", "Refusals", "overloaded", "pushback"]
 
 _log = structlog.get_logger("nodewise.rpc")
 
@@ -90,8 +90,7 @@ class Refusals:
         if known is None:
             made = status_of(overloaded(delay_s))
             details: tuple[str, str | bytes] = ("grpc-status-details-bin", made.SerializeToString())
-            pushback: tuple[str, str | bytes] = ("grpc-retry-pushback-ms", str(int(delay_s * 1e3)))
-            known = self._trailers[delay_s] = (made.message, (details, pushback))
+            known = self._trailers[delay_s] = (made.message, (details, pushback(delay_s)))
         return known
 
     def count(self, method: str) -> None:
@@ -104,6 +103,11 @@ class Refusals:
         self._logging = None
         _log.warning("calls_refused", reason=str(Reason.OVERLOADED), calls=dict(self._refused))
         self._refused.clear()
+
+
+def pushback(delay_s: float) -> tuple[str, str]:
+    """The trailer by which gRPC's own retries wait as told."""
+    return "grpc-retry-pushback-ms", str(int(delay_s * 1e3))
 
 
 def overloaded(delay_s: float) -> NodewiseError:

@@ -41,6 +41,10 @@ _STANDING_S: Final = 0.05
 """So long a queue may always be: with less a lane of quick calls runs dry while the loop does something else."""
 
 
+_FORGET_ABOVE: Final = 4
+"""Callers known for each that waits, above which those who owe nothing are forgotten: rarely, as it looks at all."""
+
+
 class OverloadedError(Exception):
     """A call that is not taken.
 
@@ -72,10 +76,11 @@ class _Caller:
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """A call that waits, and what it will cost."""
+    """A call that waits, what it will cost, and what its caller was charged when it was given its turn."""
 
     ready: asyncio.Future[None]
     cost_s: float
+    charged_s: float = 0.0
 
 
 @dataclass(slots=True, eq=False)
@@ -85,6 +90,7 @@ class Turn:
     lane: Lane
     caller: tuple[str, bool]
     began_s: float
+    charged_s: float = 0.0
 
     def over(self) -> None:
         """Give it up."""
@@ -196,7 +202,7 @@ class Lane:
         except BaseException:
             self._gone(asking, waiting)
             raise
-        return Turn(self, key, time.monotonic())
+        return Turn(self, key, time.monotonic(), waiting.charged_s)
 
     def _enter(self, asking: _Caller, waiting: _Waiting) -> None:
         asking.waiting.append(waiting)
@@ -290,11 +296,20 @@ class Lane:
         if self._last_s:
             self.pace.learn(now_s - self._last_s, self._last_cost_s)
         self._last_s, self._last_cost_s = now_s, waiting.cost_s
-        # Who comes anew begins here: nobody saves up turns by asking nothing.
-        self._given_s = least.given_s
-        least.given_s += self.pace.turn_s
+        waiting.charged_s = self.pace.turn_s  # until it is known what it took
+        least.given_s += waiting.charged_s
+        # Who comes anew begins here: nobody saves up turns by asking nothing, nor comes before those who wait.
+        self._given_s = max(self._given_s, least.given_s)
+        if len(self._callers) > _FORGET_ABOVE * len(asking):
+            self._forget()
         self.free -= 1
         waiting.ready.set_result(None)
+
+    def _forget(self) -> None:
+        """Drop callers who have nothing waiting and would begin no later anew."""
+        self._callers = {
+            key: each for key, each in self._callers.items() if each.waiting or each.given_s > self._given_s
+        }
 
     def _over(self, turn: Turn) -> None:
         self.free += 1
@@ -305,7 +320,7 @@ class Lane:
             self._freed.set()
             asking = self._callers.get(turn.caller)
             if asking is not None:
-                asking.given_s += held_s
+                asking.given_s += held_s - turn.charged_s
 
 
 _NOBODY: Final = ("", False)

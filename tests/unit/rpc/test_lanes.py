@@ -65,6 +65,50 @@ async def test_callers_take_turns_however_much_one_asks() -> None:
         task.cancel()
 
 
+async def test_callers_who_come_anew_all_the_time_starve_nobody_and_are_forgotten() -> None:
+    asked = paced(lane(wait_s=10.0), 0.001)
+    held = await asked.turn("x")
+    old = await waiting(asked, "old", 3)
+    served = 0
+    tasks = [task for number in range(8) for task in await waiting(asked, f"new {number}", 1)]
+    held.over()
+    for number in range(8, 400):
+        await settle()
+        for task in [each for each in (*tasks, *old) if each.done()]:
+            served += 1
+            (old if task in old else tasks).remove(task)
+            task.result().over()
+            tasks += await waiting(asked, f"new {number}.{served}", 1)
+        if not old:
+            break
+    assert not old
+    assert served <= 60
+    assert len(asked._callers) <= 60  # what it knows is what it holds
+    for task in tasks:
+        task.cancel()
+
+
+async def test_callers_are_charged_by_what_their_turns_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 0.0
+    monkeypatch.setattr("nodewise.rpc.lanes.time.monotonic", lambda: now_s)
+    asked = paced(lane(wait_s=1e6), 0.01)
+    held = await asked.turn("x")
+    tasks = {"long": await waiting(asked, "long", 60), "short": await waiting(asked, "short", 60)}
+    taken_s = {"long": 0.0, "short": 0.0}
+    held.over()
+    while tasks["short"] and tasks["long"]:
+        await settle()
+        for name, each_s in (("long", 0.05), ("short", 0.002)):
+            for task in [each for each in tasks[name] if each.done()]:
+                tasks[name].remove(task)
+                now_s += each_s
+                taken_s[name] += each_s
+                task.result().over()
+    assert taken_s["long"] <= taken_s["short"] + 0.1
+    for task in (*tasks["long"], *tasks["short"]):
+        task.cancel()
+
+
 async def test_a_call_that_would_wait_too_long_is_refused_with_the_wait() -> None:
     asked = paced(lane(wait_s=0.5), 0.1)
     held = await asked.turn("x")
