@@ -130,6 +130,9 @@ class Life:
             except NodewiseError as error:
                 _log.error("reload_refused", reason=str(error.reason), message=error.message)
                 return
+            except Exception as error:  # noqa: BLE001  # what serves goes on
+                _log.error("reload_failed", exc_info=error)
+                return
         _log.info("reloaded", outcome=found.outcome.name, generation=found.number, failures=found.trial.failures)
         if found.outcome is Outcome.UNCHANGED:
             self._channel.send(Say.RESTART)

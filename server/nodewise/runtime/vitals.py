@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Pulse", "Vitals", "memory_bytes", "rss_bytes", "vitals_of"]
+__all__ = ["Pulse", "Vitals", "born_ticks", "memory_bytes", "rss_bytes", "vitals_of"]
 
 _TICK_S: Final = 1.0 / os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 0.01
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
@@ -39,6 +39,17 @@ def vitals_of(pid: int) -> Vitals | None:
     except (OSError, IndexError, ValueError):
         return None
     return Vitals(cpu_s, asleep)
+
+
+def born_ticks(pid: int) -> int:
+    """When a process began, in ticks since the machine did: tells it from another that has its number later.
+
+    0 where the kernel does not tell, or nobody has that number.
+    """
+    try:
+        return int(_stat(Path(f"/proc/{pid}/stat"))[19])
+    except (OSError, IndexError, ValueError):
+        return 0
 
 
 def rss_bytes(pid: int) -> int:

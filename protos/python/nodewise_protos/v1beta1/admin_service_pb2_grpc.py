@@ -75,7 +75,7 @@ class AdminServiceServicer(object):
 
     def ListGenerations(self, request, context):
         """Lists generations, the newest first, and who serves whom.
-        Reasons: INVALID_FIELD, PERMISSION_DENIED.
+        Reasons: INVALID_FIELD, PERMISSION_DENIED, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -84,7 +84,7 @@ class AdminServiceServicer(object):
     def Reload(self, request, context):
         """Lets another generation take over: that which waits, the one that is named, or what is installed or written by now.
         It is tried first, beside the one that serves; one that fails changes nothing, and the reply says why.
-        Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY.
+        Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -92,7 +92,7 @@ class AdminServiceServicer(object):
 
     def SetCanary(self, request, context):
         """Lets a generation answer a share of the jobs, beside the stable one. It is tried first, as by Reload.
-        Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY.
+        Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -100,7 +100,7 @@ class AdminServiceServicer(object):
 
     def Promote(self, request, context):
         """Lets the canary answer all jobs.
-        Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY.
+        Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -108,7 +108,7 @@ class AdminServiceServicer(object):
 
     def Rollback(self, request, context):
         """Ends the canary; without one, returns to the stable generation before this one.
-        Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY.
+        Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -39,24 +39,24 @@ class AdminServiceStub:
     def __new__(cls, channel: _aio.Channel) -> AdminServiceAsyncStub: ...
     ListGenerations: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ListGenerationsRequest, _admin_service_pb2.ListGenerationsResponse]
     """Lists generations, the newest first, and who serves whom.
-    Reasons: INVALID_FIELD, PERMISSION_DENIED.
+    Reasons: INVALID_FIELD, PERMISSION_DENIED, STORE_UNAVAILABLE.
     """
     Reload: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ReloadRequest, _admin_service_pb2.ReloadResponse]
     """Lets another generation take over: that which waits, the one that is named, or what is installed or written by now.
     It is tried first, beside the one that serves; one that fails changes nothing, and the reply says why.
-    Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY.
+    Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
     """
     SetCanary: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.SetCanaryRequest, _admin_service_pb2.SetCanaryResponse]
     """Lets a generation answer a share of the jobs, beside the stable one. It is tried first, as by Reload.
-    Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY.
+    Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
     """
     Promote: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.PromoteRequest, _admin_service_pb2.PromoteResponse]
     """Lets the canary answer all jobs.
-    Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY.
+    Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
     """
     Rollback: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.RollbackRequest, _admin_service_pb2.RollbackResponse]
     """Ends the canary; without one, returns to the stable generation before this one.
-    Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY.
+    Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
     """
     ListPluginStates: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ListPluginStatesRequest, _admin_service_pb2.ListPluginStatesResponse]
     """Lists the plugins of every track, with how they fare in the process that answers.
@@ -72,24 +72,24 @@ class AdminServiceAsyncStub(AdminServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListGenerations: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ListGenerationsRequest, _admin_service_pb2.ListGenerationsResponse]  # type: ignore[assignment]
     """Lists generations, the newest first, and who serves whom.
-    Reasons: INVALID_FIELD, PERMISSION_DENIED.
+    Reasons: INVALID_FIELD, PERMISSION_DENIED, STORE_UNAVAILABLE.
     """
     Reload: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ReloadRequest, _admin_service_pb2.ReloadResponse]  # type: ignore[assignment]
     """Lets another generation take over: that which waits, the one that is named, or what is installed or written by now.
     It is tried first, beside the one that serves; one that fails changes nothing, and the reply says why.
-    Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY.
+    Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
     """
     SetCanary: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.SetCanaryRequest, _admin_service_pb2.SetCanaryResponse]  # type: ignore[assignment]
     """Lets a generation answer a share of the jobs, beside the stable one. It is tried first, as by Reload.
-    Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY.
+    Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
     """
     Promote: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.PromoteRequest, _admin_service_pb2.PromoteResponse]  # type: ignore[assignment]
     """Lets the canary answer all jobs.
-    Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY.
+    Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
     """
     Rollback: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.RollbackRequest, _admin_service_pb2.RollbackResponse]  # type: ignore[assignment]
     """Ends the canary; without one, returns to the stable generation before this one.
-    Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY.
+    Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
     """
     ListPluginStates: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ListPluginStatesRequest, _admin_service_pb2.ListPluginStatesResponse]  # type: ignore[assignment]
     """Lists the plugins of every track, with how they fare in the process that answers.
@@ -108,7 +108,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.ListGenerationsResponse, _abc.Awaitable[_admin_service_pb2.ListGenerationsResponse]]:
         """Lists generations, the newest first, and who serves whom.
-        Reasons: INVALID_FIELD, PERMISSION_DENIED.
+        Reasons: INVALID_FIELD, PERMISSION_DENIED, STORE_UNAVAILABLE.
         """
 
     @_abc_1.abstractmethod
@@ -119,7 +119,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_admin_service_pb2.ReloadResponse, _abc.Awaitable[_admin_service_pb2.ReloadResponse]]:
         """Lets another generation take over: that which waits, the one that is named, or what is installed or written by now.
         It is tried first, beside the one that serves; one that fails changes nothing, and the reply says why.
-        Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY.
+        Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
         """
 
     @_abc_1.abstractmethod
@@ -129,7 +129,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.SetCanaryResponse, _abc.Awaitable[_admin_service_pb2.SetCanaryResponse]]:
         """Lets a generation answer a share of the jobs, beside the stable one. It is tried first, as by Reload.
-        Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY.
+        Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
         """
 
     @_abc_1.abstractmethod
@@ -139,7 +139,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.PromoteResponse, _abc.Awaitable[_admin_service_pb2.PromoteResponse]]:
         """Lets the canary answer all jobs.
-        Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY.
+        Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
         """
 
     @_abc_1.abstractmethod
@@ -149,7 +149,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.RollbackResponse, _abc.Awaitable[_admin_service_pb2.RollbackResponse]]:
         """Ends the canary; without one, returns to the stable generation before this one.
-        Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY.
+        Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
         """
 
     @_abc_1.abstractmethod

@@ -41,6 +41,9 @@ DTYPES: Final = frozenset("?bBhHiIlLqQefd")
 _PADDING: Final = bytes(ALIGNED)
 _WHOLE: Final = 1 << 63
 _MOST_DIMENSIONS: Final = 4
+MOST_ALIKE: Final = 1 << 16
+"""Entries of an array that is sent as one number: the rows of a call. A longer one is sent in full, so that memory is
+taken only by what has sent as many bytes."""
 
 
 INTERNED: Final = (Profile, Catalogue, Configurations, Prior)
@@ -119,7 +122,7 @@ class Encoder:
         if value.dtype.char not in DTYPES or value.ndim > _MOST_DIMENSIONS:
             return self._other(self, value)
         size = value.size
-        if size > 1 and value.ndim == 1 and value.strides == (0,):
+        if 1 < size <= MOST_ALIKE and value.ndim == 1 and value.strides == (0,):
             entry = ["c", value.dtype.char, size, self.bytes(value[:1].tobytes())]
         elif value.ndim == 1:
             entry = ["a", value.dtype.char, size, self.bytes(value.tobytes())]
@@ -316,6 +319,8 @@ class Decoder:
             # frombuffer refuses what lies outside, and -1 alone would mean as many as there are
             return np.frombuffer(self._arrays, char, shape, begin) if shape > 0 else _empty(char)
         if tag == "c":
+            if shape > MOST_ALIKE:
+                raise UndecodableError("an array that is too long")
             return np.broadcast_to(np.frombuffer(self._arrays, char, 1, begin), (int(shape),))
         count = math.prod(shape)
         if not count:

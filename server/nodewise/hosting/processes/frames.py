@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Final
 
-from nodewise.hosting.processes.codec import HEADER
+from nodewise.hosting.processes.codec import HEADER, UndecodableError
 
 __all__ = ["LostError", "Pipe"]
 
@@ -13,6 +13,11 @@ READ_AT_ONCE: Final = 1 << 16
 """Bytes asked for at a time: most messages are one read."""
 MOST_BYTES: Final = 1 << 30
 """Of a message: more than the traces of one file are, unpacked; what a host claims above that is a fault."""
+MOST_TREE_BYTES: Final = 1 << 24
+"""Of the tree of what a host sends: rows and events are arrays, what is left are names and texts. As much as a client's
+message has."""
+MOST_PARTS: Final = 1 << 19
+"""Lists and dictionaries in such a tree, as in a client's message: read, each takes about two hundred bytes."""
 
 
 class LostError(Exception):
@@ -20,10 +25,19 @@ class LostError(Exception):
 
 
 class Pipe:
-    """One end, for one thread at a time."""
+    """One end, for one thread at a time.
 
-    def __init__(self, end: socket.socket) -> None:
+    Parameters
+    ----------
+    end : socket
+    wary : bool
+        Whether the other side may send anything: its trees are bounded before they are read.
+    """
+
+    def __init__(self, end: socket.socket, *, wary: bool = False) -> None:
         self.socket = end
+        self._most_tree_bytes = MOST_TREE_BYTES if wary else MOST_BYTES
+        self._most_parts = MOST_PARTS if wary else MOST_BYTES
         self._rest = b""
 
     def send(self, message: bytes) -> None:
@@ -37,6 +51,8 @@ class Pipe:
         ------
         LostError, OSError
             TimeoutError among them where the socket has a time-out; what had come by then waits.
+        UndecodableError
+            For more than a message holds.
         """
         size = HEADER.size
         rest = self._rest
@@ -44,13 +60,20 @@ class Pipe:
             rest = self._more(rest, size)
         tree, arrays = HEADER.unpack_from(rest)
         end = size + tree + arrays
-        if end > MOST_BYTES:
-            raise LostError("a message that is too large")
+        if end > MOST_BYTES or tree > self._most_tree_bytes:
+            raise UndecodableError("a message that is too large")
         if len(rest) < end:
             rest = self._more(rest, end)
         self._rest = rest[end:]
         view = memoryview(rest)
+        if tree > self._most_parts:
+            self._count(bytes(view[size : size + tree]))
         return view[size : size + tree], view[size + tree : end]
+
+    def _count(self, tree: bytes) -> None:
+        """Refuse a tree of too many parts; brackets in texts count as well, which hold few."""
+        if tree.count(b"[") + tree.count(b"{") > self._most_parts:
+            raise UndecodableError("a message of too many parts")
 
     def _more(self, rest: bytes, size: int) -> bytes:
         """What has come, once it is as much as that."""

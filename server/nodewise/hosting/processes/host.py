@@ -219,7 +219,7 @@ class Host:
                 if following is not None and more:
                     self._answered_early(following, more[0])
             if name in ANSWERS_WITH_OBJECTS:
-                return self._object(answer, generation)
+                return self._object(life, answer, generation)
             return answer
 
     def _answered_early(self, following: Following, outcome: Any) -> None:
@@ -239,15 +239,17 @@ class Host:
                 found.append(number)
         return found
 
-    def _object(self, answer: Any, generation: int) -> Any:
+    def _object(self, life: Life, answer: Any, generation: int) -> Any:
         """A handle of what was answered and stays there."""
-        try:
-            number, kind, *names = answer
-            if not names:
-                return foreign(str(kind))
-            return Remote(self, int(number), generation, frozenset(names) & (METHODS | ATTRIBUTES))
-        except (TypeError, ValueError):
-            raise HostFaultError("its host answered with what is no object") from None
+        known = METHODS | ATTRIBUTES
+        # Of its kind and length before it is unrolled: an array of one number is as long as it says.
+        if type(answer) is list and 2 <= len(answer) <= 2 + len(known):
+            number, *names = answer
+            if type(number) is int and all(type(name) is str for name in names):
+                kind, *has = names
+                return Remote(self, number, generation, known.intersection(has)) if has else foreign(kind)
+        life.kill()
+        raise HostFaultError("its host answered with what is no object")
 
     @contextmanager
     def _taken(self) -> Iterator[None]:

@@ -145,4 +145,4 @@ def _start(distribution: str, send_s: float, folder: str) -> Life:
     process.stdout.close()
     process.stderr.close()
     ours.settimeout(send_s)
-    return Life(process, Pipe(ours), folder)
+    return Life(process, Pipe(ours, wary=True), folder)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.hosting.processes.codec import Decoder, Encoder, Opaque
+from nodewise.hosting.processes.codec import Decoder, Encoder, Opaque, UndecodableError
 from nodewise.hosting.processes.frames import LostError, Pipe
 from nodewise.hosting.processes.given import GivenContext, GivenCorpus, GivenModel, GivenRun, GivenStream
 from nodewise.hosting.processes.words import ANSWERS_WITH_OBJECTS, ATTRIBUTES, METHODS, Op
@@ -272,7 +272,7 @@ def main() -> None:
     sys.argv[1:] = []
     try:
         Hosted(pipe).serve()
-    except (LostError, OSError):
+    except (LostError, OSError, UndecodableError):
         os._exit(0)  # threads that a plugin left would keep the process
 
 

@@ -16,6 +16,7 @@ from nodewise.runtime.generations.changes import Changes, Reloaded
 from nodewise.runtime.generations.manifest import Generation, Rule
 from nodewise.runtime.generations.rooms import Rooms
 from nodewise.runtime.generations.serving import CANARY
+from nodewise.runtime.generations.standing import folder_faults
 from nodewise.runtime.generations.trial import Trial
 from nodewise_protos.v1beta1 import admin_service_pb2 as pb
 
@@ -35,16 +36,8 @@ class Administration:
 
     async def list_generations(self, request: pb.ListGenerationsRequest, call: Call) -> pb.ListGenerationsResponse:
         """Generations, the newest first."""
-        folder = self.changes.folder
-        found = {each.number: each for each in await run_in(None, folder.generations)}
-        highest = 10**_WIDTH
-        keys = {f"{highest - number:0{_WIDTH}d}": number for number in found}
-        names, next_token = page(sorted(keys), request)
-        return pb.ListGenerationsResponse(
-            generations=[_generation(found[keys[name]], folder.report(keys[name])) for name in names],
-            next_page_token=next_token,
-            tracks=self._tracks(),
-        )
+        found: pb.ListGenerationsResponse = await run_in(None, self._listed, request)
+        return found
 
     async def reload(self, request: pb.ReloadRequest, call: Call) -> pb.ReloadResponse:
         """Let another one take over."""
@@ -55,7 +48,7 @@ class Administration:
             generation=found.number,
             generation_before=found.before,
             trial=_trial(found.trial),
-            tracks=self._tracks(),
+            tracks=await run_in(None, self._tracks),
         )
 
     async def set_canary(self, request: pb.SetCanaryRequest, call: Call) -> pb.SetCanaryResponse:
@@ -65,21 +58,27 @@ class Administration:
         found = await self.changes.set_canary(number, request.share, rule)
         await self._agreed(call)
         return pb.SetCanaryResponse(
-            outcome=_outcome(found), generation=found.number, trial=_trial(found.trial), tracks=self._tracks()
+            outcome=_outcome(found),
+            generation=found.number,
+            trial=_trial(found.trial),
+            tracks=await run_in(None, self._tracks),
         )
 
     async def promote(self, request: pb.PromoteRequest, call: Call) -> pb.PromoteResponse:
         """Let the canary answer all jobs."""
         number = await self.changes.promote()
         await self._agreed(call)
-        return pb.PromoteResponse(generation=number, tracks=self._tracks())
+        return pb.PromoteResponse(generation=number, tracks=await run_in(None, self._tracks))
 
     async def rollback(self, request: pb.RollbackRequest, call: Call) -> pb.RollbackResponse:
         """End the canary, or return to the generation before."""
         found = await self.changes.rollback()
         await self._agreed(call)
         return pb.RollbackResponse(
-            outcome=_outcome(found), generation=found.number, failures=found.trial.failures, tracks=self._tracks()
+            outcome=_outcome(found),
+            generation=found.number,
+            failures=found.trial.failures,
+            tracks=await run_in(None, self._tracks),
         )
 
     async def list_plugin_states(self, request: pb.ListPluginStatesRequest, call: Call) -> pb.ListPluginStatesResponse:
@@ -89,12 +88,25 @@ class Administration:
         problems = [write_plugin_problem(each) for each in tracks.stable.plugged.registry.problems]
         return pb.ListPluginStatesResponse(plugins=states, problems=problems)
 
+    def _listed(self, request: pb.ListGenerationsRequest) -> pb.ListGenerationsResponse:
+        folder = self.changes.folder
+        found = {each.number: each for each in folder.generations()}
+        highest = 10**_WIDTH
+        keys = {f"{highest - number:0{_WIDTH}d}": number for number in found}
+        names, next_token = page(sorted(keys), request)
+        return pb.ListGenerationsResponse(
+            generations=[_generation(found[keys[name]], folder.report(keys[name])) for name in names],
+            next_page_token=next_token,
+            tracks=self._tracks(),
+        )
+
     async def _agreed(self, call: Call) -> None:
         await self.changes.agreed(min(AGREED_S, call.remaining_s() / 2))
 
     def _tracks(self) -> pb.Tracks:
         folder = self.changes.folder
-        state = folder.state()
+        with folder_faults():
+            state = folder.state()
         workers = [
             pb.WorkerState(
                 process_id=pid,

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import structlog
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.rpc.calls import run_in
+from nodewise.runtime.generations.apart import failures_apart
+from nodewise.runtime.generations.folder import PluginsFolderError
 from nodewise.runtime.generations.manifest import Canary, Generation, Rule, State
 from nodewise.runtime.generations.rooms import Rooms
 from nodewise.runtime.generations.serving import CANARY, LOOK_S, NEEDS_NEW, UNLOADABLE, Serving
-from nodewise.runtime.generations.standing import found_in
+from nodewise.runtime.generations.standing import folder_faults, found_in
 from nodewise.runtime.generations.trial import Trial, tried
 from nodewise.runtime.settings import SettingsError
 
@@ -25,6 +27,7 @@ __all__ = ["Changes", "Outcome", "Reloaded"]
 _log = structlog.get_logger(__name__)
 
 UNTRIED: Final = Trial(trial_unix_s=0.0)
+_T = TypeVar("_T")
 
 
 class Outcome(Enum):
@@ -62,6 +65,8 @@ class Reloaded:
 class Changes:
     """What callers and signals may change, one change at a time.
 
+    A change that has begun is carried to its end, even where its caller goes: half of one would be neither generation.
+
     Parameters
     ----------
     serving : Serving
@@ -74,6 +79,7 @@ class Changes:
         self.serving = serving
         self.folder = serving.folder
         self._restart = restart
+        self._changing: asyncio.Task[Any] | None = None
 
     async def reload(self, number: int | None = None) -> Reloaded:
         """Let a generation take over: one by its number, else the one that waits, else what there is by now.
@@ -83,82 +89,94 @@ class Changes:
         NodewiseError
             GENERATION_NOT_FOUND, GENERATION_BUSY.
         """
-        async with self._alone():
-            before, standing = self._stable, self.serving.standing
-            try:
-                wanted = await run_in(None, standing.wanted, number)
-            except SettingsError as error:
-                return Reloaded.failed(before, before, str(error))
-            if wanted is None:
-                return Reloaded(outcome=Outcome.UNCHANGED, number=before, before=before)
-            if standing.needs_new_processes(wanted):
-                return self._restarted(wanted, before)
+        return await self._alone(self._reload(number))
+
+    async def _reload(self, number: int | None) -> Reloaded:
+        before, standing = self._stable, self.serving.standing
+        try:
+            wanted = await run_in(None, standing.wanted, number)
+        except SettingsError as error:
+            return Reloaded.failed(before, before, str(error))
+        if wanted is None:
+            return Reloaded(outcome=Outcome.UNCHANGED, number=before, before=before)
+        if await run_in(None, standing.needs_new_processes, wanted):
+            return await self._restarted(wanted, before)
+        try:
             rooms, trial = await self._try(wanted)
-            if rooms is None:
-                # Else the next start, which tries nothing, would take it.
-                await run_in(None, self.folder.change, lambda now: now.without(wanted.number))
-                return Reloaded(outcome=Outcome.FAILED, number=wanted.number, before=before, trial=trial)
+        except Exception:
+            await self._wait_no_more(wanted)
+            raise
+        if rooms is None:
+            await self._wait_no_more(wanted)
+            return Reloaded(outcome=Outcome.FAILED, number=wanted.number, before=before, trial=trial)
+        async with self._to_serve(rooms):
             state = await run_in(None, self.folder.change, lambda now: now.promoted(wanted.number))
             await self.serving.take(state, rooms)
-            return Reloaded(outcome=Outcome.TAKEN, number=wanted.number, before=before, trial=trial)
+        return Reloaded(outcome=Outcome.TAKEN, number=wanted.number, before=before, trial=trial)
 
     async def set_canary(self, number: int | None, share: float, rule: Rule | None) -> Reloaded:
         """Let a generation answer a share of the jobs; raises as :meth:`reload`, and INVALID_FIELD."""
-        async with self._alone():
-            state = self.folder.state()
-            number = number or (state.canary.number if state.canary is not None else state.candidate)
-            if not number or number == state.stable:
-                raise invalid_field("generation", "must be another one than serves; none waits for a reload")
-            generation, before = found_in(self.folder, number), state.stable
-            beside = self.serving.application.tracks.canary
-            trial = UNTRIED
-            rooms: Rooms | None = beside if beside is not None and beside.plugged.number == number else None
-            if rooms is None:
-                if self.serving.standing.needs_new_processes(generation):
-                    return Reloaded.failed(number, before, NEEDS_NEW)
-                rooms, trial = await self._try(generation, CANARY)
-            if rooms is None:
-                return Reloaded(outcome=Outcome.FAILED, number=number, before=before, trial=trial)
-            canary = Canary(number=number, share=share, rule=rule)
+        return await self._alone(self._set_canary(number, share, rule))
+
+    async def _set_canary(self, number: int | None, share: float, rule: Rule | None) -> Reloaded:
+        state = await run_in(None, self.folder.state)
+        number = _beside(state, number)
+        generation, before = await run_in(None, found_in, self.folder, number), state.stable
+        beside = self.serving.application.tracks.canary
+        trial = UNTRIED
+        rooms: Rooms | None = beside if beside is not None and beside.plugged.number == number else None
+        if rooms is None:
+            if await run_in(None, self.serving.standing.needs_new_processes, generation):
+                return Reloaded.failed(number, before, NEEDS_NEW)
+            rooms, trial = await self._try(generation, CANARY)
+        if rooms is None:
+            return Reloaded(outcome=Outcome.FAILED, number=number, before=before, trial=trial)
+        canary = Canary(number=number, share=share, rule=rule)
+        async with self._to_serve(rooms):
             state = await run_in(None, self.folder.change, lambda now: now.beside(canary))
-            assert state.canary is not None
-            await self.serving.set_beside(rooms, state.canary)
-            return Reloaded(outcome=Outcome.TAKEN, number=number, before=before, trial=trial)
+            await self.serving.set_beside(state, rooms)
+        return Reloaded(outcome=Outcome.TAKEN, number=number, before=before, trial=trial)
 
     async def promote(self) -> int:
         """Let the canary answer all jobs; raises as :meth:`reload`."""
-        async with self._alone():
-            canary = self.folder.state().canary
-            if canary is None:
-                raise NodewiseError(Reason.GENERATION_NOT_FOUND, "there is no canary")
-            await self.serving.take(await run_in(None, self.folder.change, lambda now: now.promoted(canary.number)))
-            return canary.number
+        return await self._alone(self._promote())
+
+    async def _promote(self) -> int:
+        canary = (await run_in(None, self.folder.state)).canary
+        if canary is None:
+            raise NodewiseError(Reason.GENERATION_NOT_FOUND, "there is no canary")
+        await self.serving.take(await run_in(None, self.folder.change, lambda now: now.promoted(canary.number)))
+        return int(canary.number)
 
     async def rollback(self) -> Reloaded:
         """End the canary; without one, return to the stable generation before this one. Raises as :meth:`reload`."""
-        async with self._alone():
-            state = self.folder.state()
-            before = state.stable
-            if state.canary is not None:
-                await self.serving.take(await run_in(None, self.folder.change, lambda now: replace(now, canary=None)))
-                return Reloaded(outcome=Outcome.TAKEN, number=before, before=before)
-            if not state.previous:
-                raise NodewiseError(Reason.GENERATION_NOT_FOUND, "no generation was stable before this one")
-            number = state.previous[0]
-            generation = found_in(self.folder, number)
-            back = replace(state, stable=number, candidate=0, previous=state.previous[1:])
-            if self.serving.standing.needs_new_processes(generation):
-                return self._restarted(generation, before, back)
-            try:
-                rooms = await self.serving.made(number)
-            except UNLOADABLE as error:
-                return Reloaded.failed(before, before, str(error))
+        return await self._alone(self._rollback())
+
+    async def _rollback(self) -> Reloaded:
+        state: State = await run_in(None, self.folder.state)
+        before = state.stable
+        if state.canary is not None:
+            await self.serving.take(await run_in(None, self.folder.change, lambda now: replace(now, canary=None)))
+            return Reloaded(outcome=Outcome.TAKEN, number=before, before=before)
+        if not state.previous:
+            raise NodewiseError(Reason.GENERATION_NOT_FOUND, "no generation was stable before this one")
+        number = state.previous[0]
+        generation = await run_in(None, found_in, self.folder, number)
+        back = replace(state, stable=number, candidate=0, previous=state.previous[1:])
+        if await run_in(None, self.serving.standing.needs_new_processes, generation):
+            return await self._restarted(generation, before, back)
+        try:
+            rooms = await self.serving.made(number)
+        except UNLOADABLE as error:
+            return Reloaded.failed(before, before, str(error))
+        async with self._to_serve(rooms):
             await self.serving.take(await run_in(None, self.folder.change, lambda _: back), rooms)
-            return Reloaded(outcome=Outcome.TAKEN, number=number, before=before)
+        return Reloaded(outcome=Outcome.TAKEN, number=number, before=before)
 
     async def agreed(self, seconds: float) -> None:
         """Wait until all processes serve what the state says, or have said why they do not; or no longer."""
-        sequence = self.folder.state().sequence
+        with folder_faults():
+            sequence = (await run_in(None, self.folder.state)).sequence
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while True:
@@ -173,39 +191,108 @@ class Changes:
     def _stable(self) -> int:
         return self.serving.application.tracks.stable.plugged.number
 
-    def _alone(self) -> asyncio.Lock:
-        """One change at a time."""
-        if self.serving.changing.locked():
-            raise NodewiseError(Reason.GENERATION_BUSY, "another generation is being tried or taken; retry")
-        return self.serving.changing
+    async def _alone(self, change: Coroutine[Any, Any, _T]) -> _T:
+        """One change at a time, to its end.
 
-    def _restarted(self, wanted: Generation, before: int, state: State | None = None) -> Reloaded:
-        """What runs inline changed: a process cannot import it again, so others must start."""
+        Raises
+        ------
+        NodewiseError
+            GENERATION_BUSY, STORE_UNAVAILABLE.
+        """
+        under_way = self._changing is not None and not self._changing.done()
+        if under_way or self.serving.changing.locked():
+            change.close()
+            raise NodewiseError(Reason.GENERATION_BUSY, "another generation is being tried or taken; retry")
+        changing = asyncio.get_running_loop().create_task(self._changed(change))
+        self._changing = changing
+        changing.add_done_callback(_logged)
+        return await asyncio.shield(changing)
+
+    async def _changed(self, change: Coroutine[Any, Any, _T]) -> _T:
+        async with self.serving.changing:
+            with folder_faults():
+                return await change
+
+    @asynccontextmanager
+    async def _to_serve(self, rooms: Rooms) -> AsyncIterator[None]:
+        """Whatever keeps rooms from serving, what their plugins run in goes then."""
+        try:
+            yield
+        except Exception:
+            if rooms not in self.serving.application.tracks.rooms:
+                await run_in(None, rooms.close)
+            raise
+
+    async def _wait_no_more(self, failed: Generation) -> None:
+        """Else the next start, which tries nothing, would take it."""
+        with suppress(PluginsFolderError):  # a folder that cannot be written fails the next change, in words
+            await run_in(None, self.folder.change, lambda now: now.without(failed.number))
+
+    async def _restarted(self, wanted: Generation, before: int, state: State | None = None) -> Reloaded:
+        """What runs inline changed: a process cannot import it again, so others must start, once one could."""
         if self._restart is None:
             told = "it changes plugins that run in this process itself: start another one"
             return Reloaded.failed(wanted.number, before, told)
-        self.folder.change(lambda now: state or now.promoted(wanted.number))
-        self.serving.told_elsewhere()
+        serving = self.serving
+        registry = serving.application.tracks.stable.plugged.registry
+        failures = await run_in(None, failures_apart, serving.settings, self.folder, wanted.number, registry)
+        if failures:
+            trial = await self._told(wanted, Trial(failures=failures))
+            await self._wait_no_more(wanted)
+            return Reloaded(outcome=Outcome.FAILED, number=wanted.number, before=before, trial=trial)
+        await run_in(None, self.folder.change, lambda now: state or now.promoted(wanted.number))
         self._restart()
         return Reloaded(outcome=Outcome.RESTARTING, number=wanted.number, before=before)
 
     async def _try(self, generation: Generation, track: str = "") -> tuple[Rooms | None, Trial]:
         """Rooms of a generation that passed its trial, or why it did not."""
-        rooms, serving = None, self.serving
+        serving = self.serving
         try:
             rooms = await serving.made(generation.number, track)
-            trial = await tried(serving.settings, serving.application.tracks.stable, rooms)
         except UNLOADABLE as error:
-            trial = Trial(failures=(str(error),))
-        if await run_in(None, serving.standing.replaced):
-            told = "plugins were installed in place of others: these are gone, and a rollback would load the same again"
-            trial = replace(trial, notices=(*trial.notices, told))
-        if generation.number:
-            await run_in(None, self.folder.keep_report, generation.number, trial.report())
-        log = _log.warning if trial.failures else _log.info
-        log("generation_tried", generation=generation.number, **trial.report())
+            return None, await self._told(generation, Trial(failures=(str(error),)))
+        async with self._to_serve(rooms):
+            trial = await self._told(
+                generation, await tried(serving.settings, serving.application.tracks.stable, rooms)
+            )
         if not trial.failures:
             return rooms, trial
-        if rooms is not None:
-            await run_in(None, rooms.close)
+        await run_in(None, rooms.close)
         return None, trial
+
+    async def _told(self, generation: Generation, trial: Trial) -> Trial:
+        """A trial with what the operator should know besides, kept and logged."""
+        if await run_in(None, self.serving.standing.replaced):
+            told = "plugins were installed in place of others: these are gone, and a rollback would load the same again"
+            trial = replace(trial, notices=(*trial.notices, told))
+        try:
+            if generation.number:
+                await run_in(None, self.folder.keep_report, generation.number, trial.report())
+        except PluginsFolderError as error:  # what was tried stands, whether it can be listed later or not
+            trial = replace(trial, notices=(*trial.notices, f"what came of it is not kept: {error}"))
+        log = _log.warning if trial.failures else _log.info
+        log("generation_tried", generation=generation.number, **trial.report())
+        return trial
+
+
+def _beside(state: State, number: int | None) -> int:
+    """The generation that is to be a canary: one by its number, else the one that is, or that waits for a reload.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD.
+    """
+    if number is None:
+        number = state.canary.number if state.canary is not None else state.candidate or None
+    if number is None:
+        raise invalid_field("generation", "must be stated: there is no canary, and no generation waits for a reload")
+    if number == state.stable:
+        raise invalid_field("generation", f"must be another one than the stable one, found {number}, which is stable")
+    return number
+
+
+def _logged(changing: asyncio.Task[Any]) -> None:
+    """Its caller, whom it would tell, may have gone."""
+    if not changing.cancelled() and (error := changing.exception()) is not None:
+        _log.warning("generation_not_changed", problem=str(error))

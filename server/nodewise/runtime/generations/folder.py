@@ -22,6 +22,7 @@ import orjson
 
 from nodewise.runtime.generations.manifest import Generation, Installed, State
 from nodewise.runtime.settings import Settings
+from nodewise.runtime.vitals import born_ticks
 
 __all__ = ["PluginsFolder", "PluginsFolderError", "plugins_folder_of"]
 
@@ -149,8 +150,9 @@ class PluginsFolder:
         return self._generations / f"{generation.number}.catalogue.toml" if generation.catalogue_digest else None
 
     def keep_report(self, number: int, report: Mapping[str, Any]) -> None:
-        """Keep what came of trying a generation, in place of what came of it before."""
-        _replaced(self._generations / f"{number}.report.json", orjson.dumps(report, option=orjson.OPT_INDENT_2))
+        """Keep what came of trying a generation, in place of what came of it before; raises PluginsFolderError."""
+        with self._writing():
+            _replaced(self._generations / f"{number}.report.json", orjson.dumps(report, option=orjson.OPT_INDENT_2))
 
     def report(self, number: int) -> dict[str, Any]:
         """What came of trying a generation; empty = it was not tried."""
@@ -190,7 +192,8 @@ class PluginsFolder:
 
     def tell(self, pid: int, told: Mapping[str, Any]) -> None:
         """Say what a process serves by now."""
-        _replaced(self.path / "serving" / f"{pid}.json", orjson.dumps(told), durable=False)
+        data = orjson.dumps({**told, "born_ticks": born_ticks(pid)})
+        _replaced(self.path / "serving" / f"{pid}.json", data, durable=False)
 
     def told(self) -> dict[int, dict[str, Any]]:
         """What the processes that are alive said last."""
@@ -199,7 +202,11 @@ class PluginsFolder:
             pid = int(path.stem)
             try:
                 os.kill(pid, 0)
-                found[pid] = orjson.loads(path.read_bytes())
+                told = orjson.loads(path.read_bytes())
+                if told.get("born_ticks") == born_ticks(pid):
+                    found[pid] = told
+                else:  # another process has its number by now
+                    path.unlink(missing_ok=True)
             except ProcessLookupError:
                 path.unlink(missing_ok=True)
             except (OSError, ValueError):
@@ -225,13 +232,18 @@ class PluginsFolder:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        try:
+        with self._writing():
             self.path.mkdir(parents=True, exist_ok=True)
             with (self.path / "lock").open("a") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 yield
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
-            raise PluginsFolderError(f"{self.path}: cannot be written: {error.strerror}") from None
+            raise PluginsFolderError(f"{self.path}: cannot be written: {error.strerror or error}") from None
 
 
 def _replaced(path: Path, data: bytes, *, durable: bool = True) -> None:

@@ -7,7 +7,9 @@ LOOK_S, load the same and switch. A process that starts loads what the folder sa
 from __future__ import annotations
 
 import asyncio
+import math
 import os
+import time
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -20,7 +22,7 @@ from nodewise.runtime.application import Application
 from nodewise.runtime.generations.canary import CanaryWatch, Compared, Verdict, verdict_of
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError
 from nodewise.runtime.generations.loading import loaded
-from nodewise.runtime.generations.manifest import Canary, Generation, State
+from nodewise.runtime.generations.manifest import Canary, State
 from nodewise.runtime.generations.rooms import Plugged, Rooms
 from nodewise.runtime.generations.standing import Standing
 from nodewise.runtime.generations.switchboard import Tracks
@@ -32,6 +34,8 @@ _log = structlog.get_logger(__name__)
 
 LOOK_S: Final = 0.5
 """Seconds between looks at what other processes decided: one look asks for the time of one file."""
+AGAIN_S: Final = 30.0
+"""Seconds until what could not be loaded is tried again: a disk may have room by then. A trial may start hosts."""
 CANARY: Final = "canary"
 """The track beside the default one, as bases name it."""
 NEEDS_NEW: Final = "it changes plugins that run in the workers themselves, where one version alone can be"
@@ -63,25 +67,24 @@ class Serving:
         self.settings = settings
         self.changing = asyncio.Lock()
         self.standing = Standing.at_start(settings, folder, application.tracks.stable.plugged.number)
-        self._stamp = folder.stamp()
+        self._looked: tuple[int, int] | None = None
+        self._again_s = math.inf
+        self._sequence = 0
         self._watch: CanaryWatch | None = None
         self._watching: asyncio.Task[None] | None = None
         self._problem = ""
 
     async def run(self) -> None:
         """Follow what other processes decide, and judge a canary by its rule, until cancelled."""
-        known: tuple[int, int] | None = None
         while True:
             if not self.changing.locked():
                 try:
-                    if self._stamp != known or self.folder.stamp() != known:
+                    if self.folder.stamp() != self._looked or time.monotonic() >= self._again_s:
                         await self._follow()
-                        known = self._stamp
                     if self._watch is not None:
                         await self._judge(self._watch)
                 except Exception as error:  # noqa: BLE001  # what serves goes on; the folder may be mended
                     _log.error("generation_not_followed", exc_info=error)
-                    known = self._stamp
             await asyncio.sleep(LOOK_S)
 
     def close(self) -> None:
@@ -100,33 +103,30 @@ class Serving:
         PluginConflictError, SettingsError, PluginsFolderError
             It cannot be loaded.
         """
-        self._stamp = self.folder.stamp()
         if rooms is None:
             await self._serve(state)
         else:
             beside = self.application.tracks.canary if state.canary is not None else None
             await self.switch(rooms, beside, state.canary)
-        self._tell()
+        await self._tell(state)
 
-    async def set_beside(self, rooms: Rooms, canary: Canary) -> None:
-        """Let rooms that were tried answer a canary's share."""
-        self._stamp = self.folder.stamp()
-        await self.switch(self.application.tracks.stable, rooms, canary)
-        self._tell()
+    async def set_beside(self, state: State, rooms: Rooms) -> None:
+        """Let rooms that were tried answer the share of the canary that the state has."""
+        await self.switch(self.application.tracks.stable, rooms, state.canary)
+        await self._tell(state)
 
     async def made(self, number: int, track: str = "", *, beside: Rooms | None = None) -> Rooms:
         """Rooms of a generation; of the plugins of rooms that serve it on another track already. Raises as above."""
         plugged = None if beside is None else beside.plugged
         if plugged is None:
-            plugged = await run_in(None, self._loaded, self.folder.generation(number))
+            plugged = await run_in(None, self._loaded, number)
         return await self.application.rooms_of(plugged, track)
 
-    def told_elsewhere(self) -> None:
-        """The state was changed, and processes that are to come will follow it."""
-        self._stamp = self.folder.stamp()
-
     async def switch(self, stable: Rooms, beside: Rooms | None, canary: Canary | None) -> None:
-        """Let these serve."""
+        """Let these serve. What reads files does so before, and away from the event loop."""
+        standing = self.standing
+        if stable.plugged.number != standing.generation.number:
+            standing = await run_in(None, self._standing, stable.plugged.number)
         watch = self._watched(stable, canary if beside is not None else None)
         tracks = Tracks(stable)
         if beside is not None and canary is not None:
@@ -137,57 +137,79 @@ class Serving:
                 "generation_serves", stable=stable.plugged.number, canary=canary.number if canary is not None else None
             )
         await self.application.switch(tracks)
-        if stable.plugged.number != self.standing.generation.number:
-            generation = self.folder.generation(stable.plugged.number)
-            self.standing = Standing.of(self.settings, self.folder, generation)
+        self.standing = standing
+
+    def _needs_new(self, number: int) -> bool:
+        return self.standing.needs_new_processes(self.folder.generation(number))
+
+    def _standing(self, number: int) -> Standing:
+        return Standing.of(self.settings, self.folder, self.folder.generation(number))
 
     # --- following
 
     async def _follow(self) -> None:
         async with self.changing:
-            self._stamp = self.folder.stamp()
-            state = self.folder.state()
-            self._problem = ""
+            self._looked, self._again_s = self.folder.stamp(), time.monotonic() + AGAIN_S
+            problem, state = "", None
             try:
+                state = await run_in(None, self.folder.state)
                 await self._serve(state)
+                self._again_s = math.inf
             except UNLOADABLE as error:
-                self._problem = str(error)
-                _log.error("generation_not_loaded", generation=state.stable, problem=str(error))
+                problem = str(error)
+                if problem != self._problem:
+                    _log.error("generation_not_loaded", problem=problem)
             if self.folder.path.is_dir():
-                self._tell()
+                await self._tell(state, problem)
 
     async def _serve(self, state: State) -> None:
         """Switch to what a state says, as far as it is not served yet."""
         tracks, canary = self.application.tracks, state.canary
         stable, beside = tracks.stable, tracks.canary
         if stable.plugged.number != state.stable:
-            if self.standing.needs_new_processes(self.folder.generation(state.stable)):
+            if await run_in(None, self._needs_new, state.stable):
                 raise PluginsFolderError(NEEDS_NEW)
             same = beside is not None and beside.plugged.number == state.stable
             stable = await self.made(state.stable, beside=beside if same else None)
         if canary is None:
             beside = None
         elif beside is None or beside.plugged.number != canary.number:
-            beside = await self.made(canary.number, CANARY)
+            try:
+                if await run_in(None, self._needs_new, canary.number):
+                    raise PluginsFolderError(f"the canary, generation {canary.number}: {NEEDS_NEW}")  # noqa: TRY301
+                beside = await self.made(canary.number, CANARY)
+            except Exception:
+                await self.switch(stable, None, None)
+                raise
         await self.switch(stable, beside, canary)
 
-    def _loaded(self, generation: Generation) -> Plugged:
+    def _loaded(self, number: int) -> Plugged:
+        generation = self.folder.generation(number)
         serving = [rooms.plugged.registry for rooms in self.application.tracks.rooms]
         return loaded(self.settings, self.folder, generation, serving)
 
-    def _tell(self) -> None:
-        """Let other processes know what this one serves, and what it saw of a canary that a rule judges."""
+    async def _tell(self, state: State | None, problem: str = "") -> None:
+        """Let other processes know what this one serves, and what it saw of a canary that a rule judges.
+
+        Parameters
+        ----------
+        state : State or None
+            That was served, or could not be for the problem; None = the same as before.
+        """
+        if state is not None:
+            self._sequence = state.sequence
+        self._problem = problem
         tracks, watch = self.application.tracks, self._watch
         told: dict[str, Any] = {
-            "sequence": self.folder.state().sequence,
+            "sequence": self._sequence,
             "stable": tracks.stable.plugged.number,
             "canary": 0 if tracks.canary is None else tracks.canary.plugged.number,
-            "problem": self._problem,
+            "problem": problem,
         }
         if watch is not None:
             told["watched"] = {"since": watch.canary.since, **watch.seen.plain()}
         with suppress(OSError):
-            self.folder.tell(os.getpid(), told)
+            await run_in(None, self.folder.tell, os.getpid(), told)
 
     # --- judging
 
@@ -208,7 +230,7 @@ class Serving:
 
     async def _judge(self, watch: CanaryWatch) -> None:
         """Say what this process saw, and decide by what all of them did; whoever is first decides for all."""
-        self._tell()
+        await self._tell(None, self._problem)
         rule = watch.canary.rule
         told = (each.get("watched") for each in (await run_in(None, self.folder.told)).values())
         seen = [Compared.read(each) for each in told if each is not None and each["since"] == watch.canary.since]
@@ -223,7 +245,7 @@ class Serving:
                     return now
                 return now.promoted(canary.number) if promoted else replace(now, canary=None)
 
-            before = self.folder.state()
+            before = await run_in(None, self.folder.state)
             state = await run_in(None, self.folder.change, decided)
             if state != before:
                 _log.warning("canary_decided", canary=canary.number, verdict=verdict.value, why=why, workers=len(seen))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError
 from nodewise.runtime.generations.loading import catalogue_bytes, catalogue_digest, prints_of
 from nodewise.runtime.generations.manifest import Generation
 from nodewise.runtime.settings import Settings
 
-__all__ = ["Standing", "found_in"]
+__all__ = ["Standing", "folder_faults", "found_in"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +90,22 @@ class Standing:
 
 
 def found_in(folder: PluginsFolder, number: int) -> Generation:
-    """A generation that a caller names; raises GENERATION_NOT_FOUND."""
+    """A generation that a caller names, or that was stable before; raises GENERATION_NOT_FOUND."""
     try:
         return folder.generation(number)
     except PluginsFolderError as error:
-        raise NodewiseError(Reason.GENERATION_NOT_FOUND, str(error), {"generation": str(number)}) from None
+        named = {"generation": str(number), "field": "generation"}
+        violations = (Violation("generation", str(error)),)
+        raise NodewiseError(Reason.GENERATION_NOT_FOUND, str(error), named, violations) from None
+
+
+@contextmanager
+def folder_faults() -> Iterator[None]:
+    """What is wrong with the folder itself, as callers are told it; raises STORE_UNAVAILABLE."""
+    try:
+        yield
+    except PluginsFolderError as error:
+        raise NodewiseError(Reason.STORE_UNAVAILABLE, f"the folder of plugins: {error}") from None
 
 
 def _environment(settings: Settings, folder: PluginsFolder) -> dict[str, str]:

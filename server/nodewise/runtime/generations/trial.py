@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from nodewise.rpc.calls import run_in
+from nodewise.runtime.generations.apart import newly_left_out
 from nodewise.runtime.generations.conformity import changed_records, conformity_of
 from nodewise.runtime.generations.rooms import Plugged, Rooms
 from nodewise.runtime.generations.shadow import Difference, compared
@@ -52,12 +53,7 @@ async def tried(settings: Settings, before: Rooms, after: Rooms) -> Trial:
     """Check what changed, and shadow the requests that were answered last; as long as the settings give it."""
     known, other = before.plugged.registry, after.plugged.registry
     names = changed_records(other, known)
-    old = {(problem.name, problem.distribution) for problem in known.problems}
-    failures = [
-        f"{problem.distribution}: {problem.name} is left out: {problem.message}"
-        for problem in other.problems
-        if (problem.name, problem.distribution) not in old
-    ]
+    failures = newly_left_out(other, [(problem.name, problem.distribution) for problem in known.problems])
     passed = left_out = 0
     differences: list[Difference] = []
     seconds = settings.swap_trial_s

@@ -1,0 +1,127 @@
+"""A host that is a plugin's altogether: what it sends costs its worker neither memory nor time, nor other calls."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+from patience import PATIENCE_S
+
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.profile import Profile
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.question import Answer, Question, Terms
+from nodewise.hosting.calls import PluginError
+from nodewise.hosting.processes.codec import HEADER, UndecodableError
+from nodewise.hosting.processes.frames import MOST_PARTS, MOST_TREE_BYTES, Pipe
+from nodewise.hosting.processes.limits import HostLimits
+from nodewise.hosting.registry import Hosting, Registry, load_registry
+from nodewise.plugin import ENTRY_POINT_GROUP
+
+SOURCE = """
+import os, sys, time
+import numpy as np
+import orjson
+from nodewise.hosting.processes.codec import HEADER
+from nodewise.plugin import *
+
+def send(*values):
+    tree = orjson.dumps([*values])
+    tree += b" " * (-len(tree) % 8)
+    frame = sys._getframe()
+    while "pipe" not in frame.f_locals:
+        frame = frame.f_back
+    frame.f_locals["pipe"].socket.sendall(HEADER.pack(len(tree), 8) + tree + bytes(8))
+
+class Model:
+    def predict(self, configurations, options):
+        rows = len(configurations)
+        step_s = np.ones(rows)
+        return Predictions(
+            status=constant_ints(rows, 1), step_s=step_s, log_spread=constant_floats(rows, 0.1),
+            breakdown_s={"part": step_s}, bottlenecks=("part",), bottleneck_index=constant_ints(rows, 0),
+            extrapolation=constant_floats(rows, 1.0),
+        )
+
+class Good:
+    def assess(self, profile, query):
+        return Assessment(evidence=("nothing",), strength=0.0)
+    def fit(self, profile, context):
+        return Model()
+
+class Unrolled(Good):
+    def fit(self, profile, context):
+        send(6, ["c", "q", 1 << 62, 0])
+        time.sleep(1000)
+
+class Numbers(Good):
+    def fit(self, profile, context):
+        send(6, ["c", "q", 1000, 0])
+        time.sleep(1000)
+
+def record(name, estimator):
+    return EstimatorRecord(name=name, version="1.0", description="for tests", estimator=estimator)
+
+@hookimpl
+def nodewise_estimators():
+    return [record(each.__name__.lower(), each()) for each in (Good, Unrolled, Numbers)]
+"""
+PROFILE = Profile(digest="a job")
+
+
+class Distribution:
+    """What an entry point needs to know of its own."""
+
+    name, version = "hostile", "1.0"
+
+    def locate_file(self, path: str) -> Path:
+        """Somewhere on the path."""
+        return Path(sys.path[-1]) / path
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    (tmp_path / "hostile.py").write_text(SOURCE, encoding="utf-8")
+    point = EntryPoint("hostile", "hostile", ENTRY_POINT_GROUP)
+    vars(point).update(dist=Distribution())
+    hosting = Hosting(limits=HostLimits(call_budget_s=PATIENCE_S, load_budget_s=PATIENCE_S))
+    found = load_registry(entry_points=lambda: [point], hosting=hosting)
+    yield found
+    found.close()
+
+
+def asked(registry: Registry, name: str) -> Answer:
+    rows = Configurations.of(1, nodes=1, workers=1)
+    return Answers(registry).answer(Question(profile=PROFILE, configurations=rows, terms=Terms(estimator=name)))
+
+
+@pytest.mark.parametrize(("name", "found"), [("unrolled", "an array that is too long"), ("numbers", "no object")])
+def test_an_array_of_one_number_is_no_object(registry: Registry, name: str, found: str) -> None:
+    with pytest.raises(PluginError, match=found):
+        asked(registry, name)
+    assert asked(registry, "good").predictions.step_s[0] == 1.0
+
+
+def framed(tree: bytes) -> bytes:
+    return HEADER.pack(len(tree), 0) + tree
+
+
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [
+        (HEADER.pack(MOST_TREE_BYTES + 1, 0), "too large"),
+        (framed(b"[" + b"[]," * MOST_PARTS + b"1]"), "too many parts"),
+    ],
+)
+def test_a_tree_is_bounded_before_it_is_read(message: bytes, found: str) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        pipe = Pipe(ours, wary=True)
+        pipe._rest = message  # as if it had come: no thread needs to send it
+        with pytest.raises(UndecodableError, match=found):
+            pipe.receive()

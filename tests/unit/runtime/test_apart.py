@@ -1,0 +1,41 @@
+"""Loading a generation in a process of its own."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+
+from tiny_wheels import wheel
+
+from nodewise.runtime.generations.apart import failures_apart
+from nodewise.runtime.generations.folder import PluginsFolder
+from nodewise.runtime.generations.manifest import Installed
+from nodewise.runtime.settings import Settings
+
+
+def unpacked(folder: PluginsFolder, wheels: Path, distribution: str, module: str | None = None) -> Installed:
+    with (
+        folder.new_folder() as made,
+        zipfile.ZipFile(wheel(wheels, "1.0", distribution=distribution, module=module)) as it,
+    ):
+        it.extractall(made)
+        return folder.complete(made, distribution, "1.0", "0" * 12)
+
+
+def test_what_keeps_new_processes_from_loading_is_told(tmp_path: Path) -> None:
+    folder = PluginsFolder(tmp_path / "plugins")
+    names = ("told-plugin", "other-plugin", "dies-plugin")
+    settings = Settings(store="memory:", plugins_folder=str(folder.path), trusted_plugins=names)
+    one, same = (unpacked(folder, tmp_path, name) for name in names[:2])
+    dies = unpacked(folder, tmp_path, "dies-plugin", "import os; os._exit(3)")
+
+    def failures(*distributions: Installed) -> tuple[str, ...]:
+        number = folder.add("by hand", distributions).number
+        return failures_apart(settings, folder, number, SimpleNamespace(problems=()))
+
+    assert failures(one) == ()
+    (taken,) = failures(one, same)
+    assert "told" in taken
+    (died,) = failures(dies)
+    assert "status 3" in died
