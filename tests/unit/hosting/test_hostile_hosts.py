@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -63,12 +64,22 @@ class Numbers(Good):
         send(6, ["c", "q", 1000, 0])
         time.sleep(1000)
 
+class Asks(Good):
+    def fit(self, profile, context):
+        send(10)
+        time.sleep(1000)
+
+class Signalled(Good):
+    def fit(self, profile, context):
+        os.kill(os.getpid(), 40)
+        time.sleep(1000)
+
 def record(name, estimator):
     return EstimatorRecord(name=name, version="1.0", description="for tests", estimator=estimator)
 
 @hookimpl
 def nodewise_estimators():
-    return [record(each.__name__.lower(), each()) for each in (Good, Unrolled, Numbers)]
+    return [record(each.__name__.lower(), each()) for each in (Good, Unrolled, Numbers, Asks, Signalled)]
 """
 PROFILE = Profile(digest="a job")
 
@@ -100,8 +111,16 @@ def asked(registry: Registry, name: str) -> Answer:
     return Answers(registry).answer(Question(profile=PROFILE, configurations=rows, terms=Terms(estimator=name)))
 
 
-@pytest.mark.parametrize(("name", "found"), [("unrolled", "an array that is too long"), ("numbers", "no object")])
-def test_an_array_of_one_number_is_no_object(registry: Registry, name: str, found: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("unrolled", "an array that is too long"),
+        ("numbers", "no object"),
+        ("asks", "a question that is none"),
+        ("signalled", "ended by signal 40 "),
+    ],
+)
+def test_what_makes_no_sense_ends_the_host_that_sent_it(registry: Registry, name: str, found: str) -> None:
     with pytest.raises(PluginError, match=found):
         asked(registry, name)
     assert asked(registry, "good").predictions.step_s[0] == 1.0
@@ -125,3 +144,15 @@ def test_a_tree_is_bounded_before_it_is_read(message: bytes, found: str) -> None
         pipe._rest = message  # as if it had come: no thread needs to send it
         with pytest.raises(UndecodableError, match=found):
             pipe.receive()
+
+
+def test_what_comes_in_pieces_has_no_more_time_than_what_comes_whole() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.settimeout(PATIENCE_S)
+        pipe, message = Pipe(ours, wary=True), framed(b"[1]     ")
+        for part in (message[:3], message[3:9]):
+            theirs.sendall(part)
+            with pytest.raises(TimeoutError):
+                pipe.receive(time.monotonic())
+        assert ours.gettimeout() == PATIENCE_S

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import socket
+import time
 from typing import Final
 
 from nodewise.hosting.processes.codec import HEADER, UndecodableError
@@ -44,26 +46,32 @@ class Pipe:
         """Send a message. Raises OSError, TimeoutError among them where the socket has a time-out."""
         self.socket.sendall(message)
 
-    def receive(self) -> tuple[memoryview, memoryview]:
+    def receive(self, end_s: float = math.inf) -> tuple[memoryview, memoryview]:
         """The tree and the arrays of the next message, as the header measures them.
+
+        Parameters
+        ----------
+        end_s : float
+            When all of it must have come, on the monotonic clock; the first bytes are there, or the socket's own
+            time-out holds for them.
 
         Raises
         ------
         LostError, OSError
-            TimeoutError among them where the socket has a time-out; what had come by then waits.
+            TimeoutError among them where it is late; what had come by then waits.
         UndecodableError
             For more than a message holds.
         """
         size = HEADER.size
         rest = self._rest
         if len(rest) < size:
-            rest = self._more(rest, size)
+            rest = self._more(rest, size, end_s)
         tree, arrays = HEADER.unpack_from(rest)
         end = size + tree + arrays
         if end > MOST_BYTES or tree > self._most_tree_bytes:
             raise UndecodableError("a message that is too large")
         if len(rest) < end:
-            rest = self._more(rest, end)
+            rest = self._more(rest, end, end_s)
         self._rest = rest[end:]
         view = memoryview(rest)
         if tree > self._most_parts:
@@ -75,17 +83,30 @@ class Pipe:
         if tree.count(b"[") + tree.count(b"{") > self._most_parts:
             raise UndecodableError("a message of too many parts")
 
-    def _more(self, rest: bytes, size: int) -> bytes:
+    def _more(self, rest: bytes, size: int, end_s: float) -> bytes:
         """What has come, once it is as much as that."""
         parts, found = [rest], len(rest)
-        receive = self.socket.recv
+        end = self.socket
+        own_s = end.gettimeout()
         try:
             while found < size:
-                part = receive(max(READ_AT_ONCE, min(size - found, 1 << 20)))
+                if rest or len(parts) > 1:  # most messages are one read, which needs no look at the clock
+                    self._hurry(end_s)
+                part = end.recv(max(READ_AT_ONCE, min(size - found, 1 << 20)))
                 if not part:
                     raise LostError("the other side is gone")
                 parts.append(part)
                 found += len(part)
         finally:
+            if end.gettimeout() != own_s:
+                end.settimeout(own_s)
             self._rest = parts[0] if len(parts) == 1 else b"".join(parts)
         return self._rest
+
+    def _hurry(self, end_s: float) -> None:
+        """Wait no longer than until then: a message in small pieces has no more time than one that comes whole."""
+        if end_s < math.inf:
+            left_s = end_s - time.monotonic()
+            if left_s <= 0.0:
+                raise TimeoutError
+            self.socket.settimeout(left_s)

@@ -274,25 +274,9 @@ class Host:
 
     def _exchanged(self, life: Life, message: bytes, budget_s: float, name: str) -> list[Any]:
         """Send a call and do what it asks for until it is answered."""
-        end_s = time.monotonic() + budget_s
         try:
-            life.pipe.send(message)
-            while True:
-                if not life.wait(end_s):
-                    raise self._overrun(life, budget_s)
-                tree, arrays = life.pipe.receive()
-                op, *rest = Decoder(tree, arrays, self._others).values()
-                if op == Op.ASK:
-                    asked_s = time.monotonic()
-                    reply = self._sending.answer(*rest)
-                    if life.ended:
-                        raise HostBusyError("its host was ended by another call", WAIT_S)
-                    life.pipe.send(reply)
-                    end_s += time.monotonic() - asked_s  # the plugin does not pay for what others take
-                    continue
-                return _outcome(op, rest)
-        except KeyboardInterrupt:
-            life.kill()  # what it answers to the call that is left would be taken for another's
+            op, *rest = self._answered(life, message, budget_s)
+        except HostBusyError:
             raise
         except TimeoutError:
             raise self._overrun(life, budget_s) from None
@@ -301,6 +285,47 @@ class Host:
         except UndecodableError as error:
             life.kill()
             raise HostFaultError(f"its host sent {error}") from None
+        except BaseException:
+            life.kill()  # what it answers to the call that is left would be taken for another's
+            raise
+        try:
+            return _outcome(op, rest)
+        except UndecodableError as error:
+            life.kill()
+            raise HostFaultError(f"its host sent {error}") from None
+
+    def _answered(self, life: Life, message: bytes, budget_s: float) -> list[Any]:
+        """The reply to a call."""
+        end_s = time.monotonic() + budget_s
+        others_s = 0.0
+        life.pipe.send(message)
+        while True:
+            if not life.wait(end_s):
+                raise TimeoutError
+            found = self._read(*life.pipe.receive(end_s))
+            if found[0] != Op.ASK:
+                return found
+            if len(found) != 4:
+                raise UndecodableError("a question that is none")
+            asked_s = time.monotonic()
+            reply = self._sending.answer(*found[1:])
+            if life.ended:
+                raise HostBusyError("its host was ended by another call", WAIT_S)
+            if others_s < budget_s:  # the plugin does not pay for what others take, unless it asks without an end
+                taken_s = time.monotonic() - asked_s
+                others_s += taken_s
+                end_s += taken_s
+            life.pipe.send(reply)
+
+    def _read(self, tree: memoryview, arrays: memoryview) -> list[Any]:
+        """The values of a message; whatever reading it raises is the host's fault."""
+        try:
+            found = Decoder(tree, arrays, self._others).values()
+        except (NodewiseError, MemoryError) as error:
+            raise UndecodableError(f"values that cannot be ({type(error).__name__})") from None
+        if not found or type(found[0]) is not int:
+            raise UndecodableError("a message that says not what it is")
+        return found
 
     def _overrun(self, life: Life, budget_s: float) -> HostFaultError:
         life.kill()

@@ -86,7 +86,7 @@ class Life:
         self.kill()
         if status >= 0:
             return f"exited with status {status}"
-        return f"ended by signal {-status} ({signal.Signals(-status).name})"
+        return f"ended by signal {-status} ({_name_of(-status)})"
 
     def kill(self) -> None:
         """End it now, with all that it has forked."""
@@ -100,6 +100,14 @@ class Life:
                 self._process.wait(ENDING_S)
             self.pipe.socket.close()
             os.close(self._gone)
+
+
+def _name_of(number: int) -> str:
+    """Of a signal; those of real time have none of their own."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "of real time"
 
 
 _starters: dict[int, ThreadPoolExecutor] = {}

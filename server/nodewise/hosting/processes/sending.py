@@ -98,13 +98,20 @@ class Sending:
             found = _asked(kind, value, method, arguments)
             if kind == "context" and method == "model":
                 found = _Model(found)
-            return self.told(Op.RESULT, found)
+            return self._told_anew(found)
         except NodewiseError as error:
             return self.told(Op.RAISED, error)
         except Exception as error:  # noqa: BLE001  # whatever it is, the plugin is told that it has no answer
             about = {"distribution": self._host.distribution, "method": str(method)[:100]}
             _log.warning("given_failed", **about, exc_info=error)
             return self.told(Op.RAISED, NodewiseError(Reason.ESTIMATOR_FAILED, "what was asked for failed"))
+
+    def _told_anew(self, found: Any) -> bytes:
+        try:
+            return self.told(Op.RESULT, found)
+        except BaseException:
+            self._interned.clear()  # some of it may never have been sent
+            raise
 
     def _intern(self, encoder: Encoder, value: Any, write: Callable[[Encoder, Any], Any]) -> Any:
         """A large value; only its number where it was sent before."""
