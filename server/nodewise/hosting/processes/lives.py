@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -39,10 +40,15 @@ class Life:
     pipe : Pipe
     folder : str
         Where it looks for modules before all else; "" = where this process looks.
+    end_output : callable
+        Ends the reading of what it prints.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], pipe: Pipe, folder: str = "") -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], pipe: Pipe, folder: str, end_output: Callable[[], None]
+    ) -> None:
         self._process = process
+        self._end_output = end_output
         self.pipe = pipe
         self.pid = process.pid
         self.paths = [*filter(None, [folder]), *(path or str(Path.cwd()) for path in sys.path)]
@@ -98,6 +104,7 @@ class Life:
                 os.killpg(self.pid, signal.SIGKILL)
             with suppress(subprocess.TimeoutExpired):  # in the kernel's hands; it is reaped with this process
                 self._process.wait(ENDING_S)
+            self._end_output()
             self.pipe.socket.close()
             os.close(self._gone)
 
@@ -149,8 +156,10 @@ def _start(distribution: str, send_s: float, folder: str) -> Life:
     assert process.stdout is not None
     assert process.stderr is not None
     # The drain closes its own descriptors at their end.
-    watch_output(distribution, {"stdout": os.dup(process.stdout.fileno()), "stderr": os.dup(process.stderr.fileno())})
+    end_output = watch_output(
+        distribution, {"stdout": os.dup(process.stdout.fileno()), "stderr": os.dup(process.stderr.fileno())}
+    )
     process.stdout.close()
     process.stderr.close()
     ours.settimeout(send_s)
-    return Life(process, Pipe(ours, wary=True), folder)
+    return Life(process, Pipe(ours, wary=True), folder, end_output)

@@ -1,7 +1,8 @@
 """A plugin host, as its process runs it: ``python -m nodewise.hosting.processes.main FD PARENT``.
 
-Imports the distribution's entry points and does one call after the other, in its main thread. Nothing that a plugin
-does to this process can reach another: who started it watches its end, its time and its memory.
+Imports the distribution's entry points and does one call after the other, in its main thread. What goes wrong in this
+process stays in it: who started it watches its end, its time and its memory. It runs as the same user, so that it is a
+bound against faults, and none against malice.
 """
 
 from __future__ import annotations

@@ -6,7 +6,10 @@ import os
 import selectors
 import threading
 import time
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import structlog
@@ -20,6 +23,7 @@ MOST_LINE: Final = 500
 LINES_PER_S: Final = 5
 """Lines of one host's stream that are logged in a second; the others are counted."""
 READ_BYTES: Final = 1 << 16
+"""At a time: as much as a pipe holds."""
 
 
 @dataclass(slots=True)
@@ -74,7 +78,9 @@ class _Drain:
         reading, self._waking = os.pipe()
         os.set_blocking(reading, False)
         self._selector.register(reading, selectors.EVENT_READ)
-        self._new: list[tuple[int, _Stream]] = []
+        self._new: deque[tuple[int, _Stream]] = deque()
+        self._over: deque[_Stream] = deque()
+        self._watched: dict[int, int] = {}
         threading.Thread(target=self._run, name="nodewise-host-output", daemon=True).start()
 
     def add(self, fd: int, stream: _Stream) -> None:
@@ -82,27 +88,49 @@ class _Drain:
         self._new.append((fd, stream))
         os.write(self._waking, b"x")
 
+    def end(self, streams: list[_Stream]) -> None:
+        """Read what is there of them, and close them, whoever may still hold their other ends."""
+        self._over.extend(streams)
+        os.write(self._waking, b"x")
+
     def _run(self) -> None:
         while True:
             for key, _ in self._selector.select():
                 if key.data is not None:
-                    self._read(key.fd, key.data)
+                    if id(key.data) in self._watched:  # not ended just now
+                        self._read(key.fd, key.data)
                     continue
                 os.read(key.fd, READ_BYTES)
+                over = [self._over.popleft() for _ in range(len(self._over))]  # before: they were new earlier
                 while self._new:
-                    fd, stream = self._new.pop()
+                    fd, stream = self._new.popleft()
                     self._selector.register(fd, selectors.EVENT_READ, stream)
+                    self._watched[id(stream)] = fd
+                for stream in over:
+                    if id(stream) in self._watched:
+                        fd = self._watched[id(stream)]
+                        os.set_blocking(fd, False)
+                        if self._read(fd, stream):
+                            self._close(fd, stream)
 
-    def _read(self, fd: int, stream: _Stream) -> None:
+    def _read(self, fd: int, stream: _Stream) -> bool:
+        """Log what has come; whether the stream goes on."""
         try:
             data = os.read(fd, READ_BYTES)
+        except BlockingIOError:
+            return True
         except OSError:
             data = b""
         if data:
             stream.took(data)
-            return
+            return True
+        self._close(fd, stream)
+        return False
+
+    def _close(self, fd: int, stream: _Stream) -> None:
         stream.ended()
         self._selector.unregister(fd)
+        del self._watched[id(stream)]
         os.close(fd)
 
 
@@ -110,11 +138,16 @@ _drains: dict[int, _Drain] = {}
 _lock = threading.Lock()
 
 
-def watch_output(distribution: str, streams: dict[str, int]) -> None:
-    """Read the streams (name to descriptor) of a host until they end, and log what is in them."""
+def watch_output(distribution: str, streams: dict[str, int]) -> Callable[[], None]:
+    """Read the streams (name to descriptor) of a host until they end, and log what is in them.
+
+    Returns what ends them: processes that a host left behind hold their other ends for as long as they live.
+    """
     with _lock:
         drain = _drains.get(os.getpid())
         if drain is None:
             drain = _drains[os.getpid()] = _Drain()
-    for name, fd in streams.items():
-        drain.add(fd, _Stream(distribution, name))
+    watched = [_Stream(distribution, name) for name in streams]
+    for fd, stream in zip(streams.values(), watched, strict=True):
+        drain.add(fd, stream)
+    return partial(drain.end, watched)
