@@ -27,7 +27,7 @@ from nodewise.runtime.generations.discovery import registering
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError
 from nodewise.runtime.generations.manifest import Generation, Installed, State
 
-__all__ = ["PipOptions", "installed", "newest", "removed", "rolled_back"]
+__all__ = ["PipOptions", "installed", "newest", "removed"]
 
 PIP_S: Final = 1200.0
 """Patience with one run of pip, which may build a wheel."""
@@ -99,24 +99,6 @@ def removed(folder: PluginsFolder, names: Sequence[str]) -> Generation:
         raise PluginsFolderError(f"not in the newest generation: {', '.join(sorted(unknown))}; there are: {known}")
     kept = tuple(each for each in before if each.name not in unwanted)
     return _next(folder, f"removed {', '.join(sorted(unwanted))}", kept)
-
-
-def rolled_back(folder: PluginsFolder, number: int | None = None) -> Generation:
-    """The stable generation before this one, or one by its number, as what the next reload takes.
-
-    Raises
-    ------
-    PluginsFolderError
-        There is none.
-    """
-    state = folder.state()
-    if number is None:
-        if not state.previous:
-            raise PluginsFolderError("no generation was stable before this one")
-        number = state.previous[0]
-    found = folder.generation(number)
-    folder.change(lambda now: replace(now, candidate=number))
-    return found
 
 
 def newest(state: State) -> int:

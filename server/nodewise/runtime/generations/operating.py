@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError, plugins_folder_of
-from nodewise.runtime.generations.installing import PipOptions, installed, removed, rolled_back
+from nodewise.runtime.generations.installing import PipOptions, installed, removed
 from nodewise.runtime.generations.manifest import Generation
 from nodewise.runtime.settings import SettingsError, load_settings
 
@@ -54,10 +54,6 @@ class Operating:
     def remove(self, names: Sequence[str]) -> dict[str, Any]:
         """A new generation without these; raises OperatingError."""
         return self._made(lambda: removed(self.folder, names))
-
-    def roll_back(self, number: int | None) -> dict[str, Any]:
-        """Have the next reload, or start, take an earlier generation; raises OperatingError."""
-        return self._made(lambda: rolled_back(self.folder, number))
 
     def generations(self) -> list[dict[str, Any]]:
         """All of them, the newest first, with who serves; raises OperatingError."""
