@@ -177,3 +177,18 @@ def test_what_no_new_process_could_load_is_not_taken(site: Site, monkeypatch: py
     taken = site.waiting()
     assert asyncio.run(changes.reload()).outcome is Outcome.RESTARTING
     assert restarts == [taken]
+
+
+def test_what_cannot_be_read_hides_nothing_else(tmp_path: Path) -> None:
+    folder = PluginsFolder(tmp_path / "plugins")
+    first, second = (folder.add("by hand", ()).number for _ in range(2))
+    (broken,) = folder.path.rglob(f"{first}.json")
+    broken.write_text("{", encoding="utf-8")
+    assert [each.number for each in folder.generations()] == [second]
+
+
+def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "plugins").write_text("a file", encoding="utf-8")
+    folder = PluginsFolder(tmp_path / "plugins")
+    with pytest.raises(foldering.PluginsFolderError, match=r"plugins.*cannot be used"), folder.new_folder():
+        pass

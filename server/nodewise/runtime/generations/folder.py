@@ -19,6 +19,7 @@ from tempfile import mkdtemp
 from typing import Any, Final
 
 import orjson
+import structlog
 
 from nodewise.runtime.generations.manifest import Generation, Installed, State
 from nodewise.runtime.settings import Settings
@@ -26,6 +27,7 @@ from nodewise.runtime.vitals import born_ticks
 
 __all__ = ["PluginsFolder", "PluginsFolderError", "plugins_folder_of"]
 
+_log = structlog.get_logger(__name__)
 _STATE: Final = "state.json"
 
 
@@ -142,8 +144,14 @@ class PluginsFolder:
         return found
 
     def generations(self) -> list[Generation]:
-        """All that can be read, by number."""
-        return [Generation.read((self._generations / f"{each}.json").read_bytes()) for each in sorted(self._numbers())]
+        """All that can be read, by number; what cannot is logged."""
+        found = []
+        for number in sorted(self._numbers()):
+            try:
+                found.append(Generation.read((self._generations / f"{number}.json").read_bytes()))
+            except (OSError, ValueError, TypeError, KeyError) as error:
+                _log.warning("generation_unreadable", number=number, reason=str(error))
+        return found
 
     def catalogue_of(self, generation: Generation) -> Path | None:
         """The file of devices and links that is kept with a generation; None = it has none."""
@@ -170,23 +178,39 @@ class PluginsFolder:
 
     @contextmanager
     def new_folder(self) -> Iterator[Path]:
-        """An empty folder to install into; :meth:`complete` makes it one of ours, else it goes."""
-        self._distributions.mkdir(parents=True, exist_ok=True)
-        made = Path(mkdtemp(prefix=".new-", dir=self._distributions))
+        """An empty folder to install into; :meth:`complete` makes it one of ours, else it goes.
+
+        Raises
+        ------
+        PluginsFolderError
+            None can be made.
+        """
+        with self._usable():
+            self._distributions.mkdir(parents=True, exist_ok=True)
+            made = Path(mkdtemp(prefix=".new-", dir=self._distributions))
         try:
             yield made
         finally:
             shutil.rmtree(made, ignore_errors=True)
 
     def complete(self, made: Path, name: str, version: str, digest: str) -> Installed:
-        """Name a folder for good; the same content that is there already stays."""
+        """Name a folder for good; the same content that is there already stays. Raises PluginsFolderError."""
         installed = Installed(name=name, version=version, folder=f"{name}-{version}-{digest[:12]}", digest=digest)
         target = self.folder_of(installed)
         if not target.is_dir():
-            _synced(made)
-            made.rename(target)
-            _synced_folder(self._distributions)
+            with self._usable():
+                _synced(made)
+                made.rename(target)
+                _synced_folder(self._distributions)
         return installed
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        """What goes wrong with files becomes an error that names the folder."""
+        try:
+            yield
+        except OSError as error:
+            raise PluginsFolderError(f"{self._distributions} cannot be used: {error.strerror or error}") from None
 
     # --- processes that serve
 
