@@ -192,3 +192,15 @@ def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     folder = PluginsFolder(tmp_path / "plugins")
     with pytest.raises(foldering.PluginsFolderError, match=r"plugins.*cannot be used"), folder.new_folder():
         pass
+
+
+async def test_who_asks_while_the_process_follows_another_waits(site: Site) -> None:
+    changes = Changes(site)
+    async with site.changing:
+        asked = asyncio.ensure_future(changes.reload())
+        await asyncio.sleep(0)
+        assert not asked.done()
+        with pytest.raises(NodewiseError) as busy:
+            await changes.reload()
+    assert busy.value.reason == Reason.GENERATION_BUSY
+    assert (await asked).outcome is Outcome.UNCHANGED

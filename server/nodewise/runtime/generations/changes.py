@@ -192,15 +192,14 @@ class Changes:
         return self.serving.application.tracks.stable.plugged.number
 
     async def _alone(self, change: Coroutine[Any, Any, _T]) -> _T:
-        """One change at a time, to its end.
+        """One change at a time, to its end; it waits for as long as this process follows another's.
 
         Raises
         ------
         NodewiseError
             GENERATION_BUSY, STORE_UNAVAILABLE.
         """
-        under_way = self._changing is not None and not self._changing.done()
-        if under_way or self.serving.changing.locked():
+        if self._changing is not None and not self._changing.done():
             change.close()
             raise NodewiseError(Reason.GENERATION_BUSY, "another generation is being tried or taken; retry")
         changing = asyncio.get_running_loop().create_task(self._changed(change))
