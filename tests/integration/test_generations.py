@@ -162,9 +162,10 @@ def test_a_canary_answers_its_share_of_the_jobs(site: Site) -> None:
     assert failure_of(site.stubs.admin.Promote, admin.PromoteRequest()).reason == "GENERATION_NOT_FOUND"
 
 
-@pytest.mark.parametrize(("promotes", "log_ratio", "ends"), [(False, 0.1, "4.0"), (True, 9.0, "5.0")])
-def test_a_rule_decides_for_itself(site: Site, promotes: bool, log_ratio: float, ends: str) -> None:
+@pytest.mark.parametrize(("promotes", "log_ratio"), [(False, 0.1), (True, 9.0)])
+def test_a_rule_decides_for_itself(site: Site, promotes: bool, log_ratio: float) -> None:
     before = site.version()
+    ends = "5.0" if promotes else before
     number = site.install("5.0", seconds=5.0)
     rule = admin.CanaryRule(calls_count=20, log_ratio=log_ratio, latency_ratio=1e6, promotes=promotes)
     site.stubs.admin.SetCanary(admin.SetCanaryRequest(generation=number, share=0.5, rule=rule), timeout=PATIENCE_S)
