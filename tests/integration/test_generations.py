@@ -75,7 +75,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         hosts=HostSettings(call_budget_s=HANGS_S),
     )
     with EmbeddedServer(settings) as server, Stubs(server.target) as stubs:
-        yield Site(stubs, PluginsFolder(root / "plugins"), root / "wheels", settings)
+        site = Site(stubs, PluginsFolder(root / "plugins"), root / "wheels", settings)
+        site.install("9.0", seconds=9.0)  # so that no test leans on one before it
+        assert site.reload().outcome == admin.RELOAD_OUTCOME_TAKEN
+        yield site
 
 
 def test_a_version_takes_over_and_is_rolled_back(site: Site) -> None:
