@@ -51,8 +51,11 @@ class Outcomes:
 
 
 def prefer() -> None:
-    """Let this process, and all that it starts, have the cores before all others of the machine."""
-    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    """Let this process, and all that it starts, have the cores before all others of the machine.
+
+    Not by a real-time class: there a thread that computes keeps its core for 100 ms from the thread that reads sockets.
+    """
+    os.setpriority(os.PRIO_PROCESS, 0, -20)
 
 
 class Loader:

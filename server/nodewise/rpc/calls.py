@@ -33,6 +33,8 @@ __all__ = [
     "Context",
     "Method",
     "computed_in",
+    "remaining_s",
+    "request_id",
     "run_in",
     "stream_handler",
     "unary_handler",
@@ -140,12 +142,19 @@ _PREFIX: Final = os.urandom(6).hex()
 _numbers = itertools.count()
 
 
-def _request_id(context: Context) -> str:
+def request_id(context: Context) -> str:
+    """As the caller stated it, or a new one."""
     metadata: Iterable[tuple[str, str | bytes]] = context.invocation_metadata() or ()
     for key, value in metadata:
         if key == REQUEST_ID and isinstance(value, str) and len(value) <= _LONGEST_REQUEST_ID:
             return value
     return f"{_PREFIX}-{os.getpid():x}-{next(_numbers):x}"
+
+
+def remaining_s(context: Context) -> float:
+    """Of a call's time as its caller stated it; infinite where it stated none."""
+    remaining = cast("float | None", context.time_remaining())  # the stub forgets calls without deadline
+    return float("inf") if remaining is None else remaining
 
 
 def _deadline(context: Context, default_s: float | None) -> tuple[float | None, bool]:
@@ -161,12 +170,10 @@ def _deadline(context: Context, default_s: float | None) -> tuple[float | None, 
 
 async def waited_turn(path: str, method: Method, lane: Lane, context: Context) -> Turn:
     """A turn in the method's lane. Ends the call if there will be none in time."""
-    remaining_s: float | None = cast("float | None", context.time_remaining())
-    left_s = float("inf") if remaining_s is None else remaining_s
     try:
-        return await lane.turn(context.peer(), left_s)
+        return await lane.turn(context.peer(), remaining_s(context))
     except OverloadedError as error:
-        await method.gate.refuse(context, path, _request_id(context), error)
+        await method.gate.refuse(context, path, request_id(context), error)
 
 
 def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
@@ -180,10 +187,10 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
         if request.__class__ is bytes:  # the reply: it was known
             if turn is not None:
                 turn.over()
-            context.set_trailing_metadata(((REQUEST_ID, _request_id(context)),))
+            context.set_trailing_metadata(((REQUEST_ID, request_id(context)),))
             return request
         deadline_s, ours = _deadline(context, default_s)
-        call = Call(_request_id(context), deadline_s, context, turn, method.gate)
+        call = Call(request_id(context), deadline_s, context, turn, method.gate)
         watched = asyncio.timeout(default_s if ours else None)
         try:
             if request is UNDECODABLE:
@@ -228,7 +235,7 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
         if turn is None and lane is not None and not method.streams_in:
             turn = await waited_turn(path, method, lane, context) if lane.pressed else lane.taken()
         deadline_s, _ = _deadline(context, default_s)
-        call = Call(_request_id(context), deadline_s, context, turn, method.gate, method.streams_in)
+        call = Call(request_id(context), deadline_s, context, turn, method.gate, method.streams_in)
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
         try:
             if request is UNDECODABLE:

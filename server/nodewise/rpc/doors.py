@@ -11,8 +11,17 @@ from typing import Any, Final
 import grpc
 from google.protobuf.message import DecodeError
 
-from nodewise.rpc.calls import UNDECODABLE, Context, Method, stream_handler, unary_handler, waited_turn
-from nodewise.rpc.gate import Gate
+from nodewise.rpc.calls import (
+    UNDECODABLE,
+    Context,
+    Method,
+    remaining_s,
+    request_id,
+    stream_handler,
+    unary_handler,
+    waited_turn,
+)
+from nodewise.rpc.gate import Gate, Told
 from nodewise.rpc.intake import Large
 from nodewise.rpc.lanes import Lane, Turn
 
@@ -54,8 +63,15 @@ class Door(grpc.GenericRpcHandler):
         found = self._handlers.get(handler_call_details.method)
         if found is None:
             return None
-        found.gate.arrivals += 1
         return found.waiting if found.lane is not None and found.lane.pressed else found.usual
+
+    def refused(self, path: str, context: Context) -> Told | None:
+        """What a call that has just arrived is told where its lane would refuse it; None = let it come."""
+        doorway = self._handlers[path]
+        if doorway.lane is None or not doorway.lane.overloaded:
+            return None
+        error = doorway.lane.refusal(context.peer(), remaining_s(context))
+        return None if error is None else doorway.gate.refusals.told(path, request_id(context), error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ import structlog
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.errors import status_of
-from nodewise.rpc.lanes import Lane, OverloadedError
+from nodewise.rpc.lanes import LONGEST_DELAY_S, Lane, OverloadedError
 
 __all__ = ["LANES", "Gate", "Refusals", "overloaded", "pushback"]
 
@@ -67,18 +67,22 @@ LANES: Final[Mapping[str, str]] = MappingProxyType(
 """The lane of each method; the others (listings of plugins and devices, watches) are always let in."""
 
 
+Told = tuple[str, tuple[tuple[str, str | bytes], ...]]
+"""Text and trailers of a status."""
+
+
 class Refusals:
     """Statuses of refusals, made once for each delay, and a line of the log for those of a second."""
 
-    _DELAYS_S: Final = tuple(0.05 * 1.5**step for step in range(14))
-    """Delays that are told: 50 ms to 10 s."""
+    _DELAYS_S: Final = (*(0.05 * 1.5**step for step in range(13)), LONGEST_DELAY_S)
+    """Delays that are told, from 50 ms on."""
 
     def __init__(self) -> None:
-        self._trailers: dict[float, tuple[str, tuple[tuple[str, str | bytes], ...]]] = {}
+        self._trailers: dict[float, Told] = {}
         self._refused: Counter[str] = Counter()
         self._logging: asyncio.TimerHandle | None = None
 
-    def status(self, error: OverloadedError) -> tuple[str, tuple[tuple[str, str | bytes], ...]]:
+    def _status(self, error: OverloadedError) -> Told:
         """Text and trailers.
 
         The delay is drawn between one and two times the expected wait, so that who was refused together does not come
@@ -93,11 +97,13 @@ class Refusals:
             known = self._trailers[delay_s] = (made.message, (details, pushback(delay_s)))
         return known
 
-    def count(self, method: str) -> None:
-        """One more, for the log."""
+    def told(self, method: str, request_id: str, error: OverloadedError) -> Told:
+        """Text and trailers of a refusal, which is counted for the log."""
         self._refused[method] += 1
         if self._logging is None:
             self._logging = asyncio.get_running_loop().call_later(LOG_EVERY_S, self._log)
+        text, trailers = self._status(error)
+        return text, (*trailers, ("x-request-id", request_id))
 
     def _log(self) -> None:
         self._logging = None
@@ -133,8 +139,6 @@ class Gate:
     """
 
     def __init__(self, wait_s: float, threads: int, hands: int) -> None:
-        self.arrivals = 0
-        """Calls that gRPC handed over so far."""
         self.refusals = Refusals()
         self.questions = Lane("questions", TURNS, wait_s, self.breathe)
         self.ingest = Lane("ingest", INGEST_TURNS, wait_s, self.breathe)
@@ -153,7 +157,5 @@ class Gate:
 
     async def refuse(self, context: Any, method: str, request_id: str, error: OverloadedError) -> NoReturn:
         """End a call that is not taken."""
-        self.refusals.count(method)
-        text, trailers = self.refusals.status(error)
-        await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text, (*trailers, ("x-request-id", request_id)))
+        await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, *self.refusals.told(method, request_id, error))
         raise AssertionError("abort always raises")

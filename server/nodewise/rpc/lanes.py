@@ -7,7 +7,8 @@ most makes it.
 
 Waits are counted in work: what each call ahead is expected to cost, times what the lane takes for such work lately. A
 short burst may wait long. Where that was not enough and calls were refused, a long queue would only make everybody
-late: until the lane has run empty once, it keeps no more calls than it takes to be never idle.
+late: the lane then keeps no more calls than it takes to be never idle, until nobody was refused for as long as callers
+are told to stay away.
 """
 
 from __future__ import annotations
@@ -22,18 +23,21 @@ from typing import Final
 
 from nodewise.rpc.pace import Pace
 
-__all__ = ["CALLER_WAIT_S", "Lane", "OverloadedError", "Turn"]
+__all__ = ["CALLER_WAIT_S", "LONGEST_DELAY_S", "Lane", "OverloadedError", "Turn"]
 
+LONGEST_DELAY_S: Final = 10.0
+"""Longest delay that who is refused is told. Until it has passed some of them are still to come back, and a lane that
+ran empty meanwhile is overloaded as it was."""
 CALLER_WAIT_S: Final = 2.0
-"""Longest wait that is expected of a caller's only waiting call; above it even that is refused."""
+"""Longest wait that is expected of a caller's only waiting call while nobody is refused."""
 BREATH_AFTER_S: Final = 0.002
 """Work after which the next call waits until the loop has taken in what arrived meanwhile."""
 SHORT_TURN_S: Final = 0.001
 """A turn so short holds nothing up: gRPC hands over a call in about the same time."""
 _LEAST_WAITING: Final = 4
 """Calls that may wait whatever they take: with fewer a lane would run dry between two of them."""
-_STANDING_TURNS: Final = 8.0
-"""Usual turns that may wait while a lane is overloaded: twice what lets it never run dry."""
+_STANDING_TURNS: Final = 4.0
+"""Usual turns that may wait while a lane is overloaded: as many as are at work, which lets it never run dry."""
 _MODEST_TURNS: Final = 8.0
 """Usual turns by which a caller was given less than another lately, and so pays for nobody's haste: about twice what
 lies between callers that ask alike, who are charged for turns at work side by side."""
@@ -90,6 +94,7 @@ class Turn:
     lane: Lane
     caller: tuple[str, bool]
     began_s: float
+    cost_s: float | None = None
     charged_s: float = 0.0
 
     def over(self) -> None:
@@ -135,9 +140,10 @@ class Lane:
         self._callers: dict[tuple[str, bool], _Caller] = {}
         self._waiting = 0
         self._waiting_cost_s = 0.0
-        self._overloaded = False
+        self._short_until_s = -math.inf
+        self._breathe_first = False
         self.pace = Pace()
-        self._last_s = self._last_cost_s = 0.0
+        self._last_over_s = 0.0
         self._given_s = 0.0
         self._worked_s = 0.0
         self._dispatching: asyncio.Task[None] | None = None
@@ -152,6 +158,11 @@ class Lane:
     def pressed(self) -> bool:
         """Whether a call that comes now would wait."""
         return self.free <= 0 or self._waiting > 0 or self._worked_s > BREATH_AFTER_S
+
+    @property
+    def overloaded(self) -> bool:
+        """Whether calls were refused lately, so that only a short queue is kept."""
+        return time.monotonic() < self._short_until_s
 
     @property
     def expected_wait_s(self) -> float:
@@ -195,14 +206,15 @@ class Lane:
         self._callers[key] = asking
         self._enter(asking, waiting)
         if self._dispatching is None:
-            self._last_s = 0.0
+            self._last_over_s = time.monotonic()
+            self._breathe_first = True
             self._dispatching = asyncio.get_running_loop().create_task(self._dispatch())
         try:
             await waiting.ready
         except BaseException:
             self._gone(asking, waiting)
             raise
-        return Turn(self, key, time.monotonic(), waiting.charged_s)
+        return Turn(self, key, time.monotonic(), waiting.cost_s, waiting.charged_s)
 
     def _enter(self, asking: _Caller, waiting: _Waiting) -> None:
         asking.waiting.append(waiting)
@@ -226,41 +238,68 @@ class Lane:
             self.free += 1
             self._freed.set()
 
-    def _admit(self, who: _Caller, cost_s: float, remaining_s: float) -> None:
-        """Refuse a call that would wait too long; or another one in its stead, of who has more waiting."""
-        mine = len(who.waiting)
-        asking = sum(1 for each in self._callers.values() if each.waiting) + (mine == 0)
-        ahead_s = who.cost_s * asking + (asking - 1) * self.pace.usual_cost_s
+    def refusal(self, caller: str, remaining_s: float) -> OverloadedError | None:
+        """Why a call that has just arrived would be refused itself; None = it may ask for a turn.
+
+        The answer is counted as a refusal. What :meth:`turn` would let in in another's stead is not refused here.
+        """
+        if not self.pressed:
+            return None
+        who = self._callers.get((caller, False)) or _Caller(self._given_s, patient=False)
+        wait_s = self._too_long_s(who, self.pace.usual_cost_s, remaining_s, *self._bearable(who))
+        return None if wait_s is None else self._refused(wait_s)
+
+    def _bearable(self, who: _Caller) -> tuple[float, bool]:
+        """Longest wait of the lane as it is, and whether a caller was given so little that it is not bound by it."""
         bound_s = self._wait_s
-        if self._overloaded:
+        if self.overloaded:
             bound_s = min(bound_s, max(_STANDING_S, _STANDING_TURNS * self.pace.turn_s))
         most_given_s = max((each.given_s for each in self._callers.values()), default=0.0)
         behind_s = most_given_s - who.given_s
-        modest = mine < _LEAST_WAITING and behind_s > _MODEST_TURNS * self.pace.turn_s
-        if modest or not self._overloaded:  # else others will come meanwhile, and have their turns before
+        return bound_s, len(who.waiting) < _LEAST_WAITING and behind_s > _MODEST_TURNS * self.pace.turn_s
+
+    def _too_long_s(
+        self,
+        who: _Caller,
+        cost_s: float,
+        remaining_s: float,
+        bound_s: float,
+        modest: bool,  # noqa: FBT001
+    ) -> float | None:
+        """The wait that is to be expected, if it is longer than bearable."""
+        if self._waiting < _LEAST_WAITING:
+            return None
+        asking = sum(1 for each in self._callers.values() if each.waiting) + (not who.waiting)
+        ahead_s = who.cost_s * asking + (asking - 1) * self.pace.usual_cost_s
+        if modest or not self.overloaded:  # else others will come meanwhile, and have their turns before
             ahead_s = min(ahead_s, self._waiting_cost_s)
         wait_s = self.pace.wait_s(ahead_s + cost_s)
         own_s = self._wait_s if modest else bound_s
-        longest_s = min(own_s if mine else max(own_s, CALLER_WAIT_S), remaining_s)
-        if self._waiting < _LEAST_WAITING:
-            return
-        if wait_s > longest_s or self._waiting >= self._most_waiting:
+        if not (who.waiting or self.overloaded):
+            own_s = max(own_s, CALLER_WAIT_S)
+        return wait_s if wait_s > min(own_s, remaining_s) or self._waiting >= self._most_waiting else None
+
+    def _admit(self, who: _Caller, cost_s: float, remaining_s: float) -> None:
+        """Refuse a call that would wait too long; or another one in its stead, of who has more waiting."""
+        bound_s, modest = self._bearable(who)
+        wait_s = self._too_long_s(who, cost_s, remaining_s, bound_s, modest)
+        if wait_s is not None:
             raise self._refused(wait_s)
-        if self.expected_wait_s + self.pace.turn_s <= bound_s:
+        if self._waiting < _LEAST_WAITING or self.expected_wait_s + self.pace.turn_s <= bound_s:
             return
         impatient = (each for each in self._callers.values() if not each.patient)
         most = max(impatient, key=lambda each: each.cost_s, default=None)
-        if most is not None and len(most.waiting) > mine + 1:
+        if most is not None and len(most.waiting) > len(who.waiting) + 1:
             newest = most.waiting.pop()
             self._left(most, newest)
             if not newest.ready.done():
                 newest.ready.set_exception(self._refused(self.expected_wait_s))
-        elif mine and not modest:
+        elif who.waiting and not modest:
             raise self._refused(self.expected_wait_s)
 
     def _refused(self, wait_s: float) -> OverloadedError:
         self.refused += 1
-        self._overloaded = True
+        self._short_until_s = time.monotonic() + LONGEST_DELAY_S
         return OverloadedError(wait_s, self._waiting)
 
     async def _dispatch(self) -> None:
@@ -268,9 +307,10 @@ class Lane:
         while self._waiting:
             if self._breathe is None:
                 pass
-            elif self._worked_s > BREATH_AFTER_S or not self._last_s:
+            elif self._worked_s > BREATH_AFTER_S or self._breathe_first:
                 await self._breathe()
                 self._worked_s = 0.0
+                self._breathe_first = False
             else:
                 await asyncio.sleep(0)  # the call that was given a turn begins
             if self.free <= 0:
@@ -279,7 +319,6 @@ class Lane:
                 continue
             self._give()
         self._dispatching = None
-        self._overloaded = False
         self._callers.clear()
 
     def _give(self) -> None:
@@ -292,10 +331,6 @@ class Lane:
         self._left(least, waiting)
         if waiting.ready.done():  # its caller has gone
             return
-        now_s = time.monotonic()
-        if self._last_s:
-            self.pace.learn(now_s - self._last_s, self._last_cost_s)
-        self._last_s, self._last_cost_s = now_s, waiting.cost_s
         waiting.charged_s = self.pace.turn_s  # until it is known what it took
         least.given_s += waiting.charged_s
         # Who comes anew begins here: nobody saves up turns by asking nothing, nor comes before those who wait.
@@ -313,10 +348,14 @@ class Lane:
 
     def _over(self, turn: Turn) -> None:
         self.free += 1
-        held_s = time.monotonic() - turn.began_s
+        now_s = time.monotonic()
+        held_s = now_s - turn.began_s
         if held_s > SHORT_TURN_S and self._breathe is not None:
             self._worked_s += held_s
         if self._dispatching is not None:
+            # Ends, not beginnings: several turns begin at once where several were free.
+            self.pace.learn(now_s - self._last_over_s, turn.cost_s)
+            self._last_over_s = now_s
             self._freed.set()
             asking = self._callers.get(turn.caller)
             if asking is not None:

@@ -200,7 +200,7 @@ class Application:
             raise PortInUseError(f"cannot listen on {listen}: the port is in use or the address is not this machine's")
         await server.start()
         for door in doors:
-            accept_more(server, door.service, door.paths)
+            accept_more(server, door)
         self._server = server
         self._learner = asyncio.get_running_loop().create_task(self._learning.run())
         if self.scoring is not None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
+from types import SimpleNamespace
 
 import pytest
 
-from nodewise.rpc.lanes import Lane, OverloadedError, Turn
+from nodewise.rpc.lanes import LONGEST_DELAY_S, Lane, OverloadedError, Turn
 
 
 async def breath() -> None:
@@ -138,7 +141,9 @@ async def test_waits_are_counted_in_what_calls_cost() -> None:
         task.cancel()
 
 
-async def test_after_a_refusal_the_queue_stays_short_until_it_has_run_empty() -> None:
+async def test_after_a_refusal_the_queue_stays_short_until_who_was_refused_had_to_come_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked = paced(lane(wait_s=2.0), 0.1)
 
     async def taken() -> int:
@@ -158,8 +163,40 @@ async def test_after_a_refusal_the_queue_stays_short_until_it_has_run_empty() ->
     (await kept).over()
     await settle()
     held = await asked.turn("x")
+    assert await taken() <= 8, "it ran empty, but who was refused may still come back"
+    later_s = time.monotonic() + LONGEST_DELAY_S
+    monkeypatch.setattr("nodewise.rpc.lanes.time", SimpleNamespace(monotonic=lambda: later_s))
     assert await taken() > 15
     held.over()
+
+
+async def test_who_would_be_refused_is_told_so_before_asking_for_a_turn() -> None:
+    asked = paced(lane(wait_s=2.0), 0.1)
+    held = await asked.turn("x")
+    assert asked.refusal("a", math.inf) is None
+    calls = await waiting(asked, "a", 40)
+    told = asked.refusal("a", math.inf)
+    assert told is not None
+    assert told.wait_s > 0.4
+    assert asked.refusal("b", math.inf) is None, "another is let in, in stead of one of who has many"
+    for each in calls:
+        each.cancel()
+    held.over()
+
+
+async def test_the_pace_of_turns_that_begin_together_is_that_of_their_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 1_000.0
+    monkeypatch.setattr("nodewise.rpc.lanes.time", SimpleNamespace(monotonic=lambda: now_s))
+    asked = lane(turns=4, wait_s=1_000.0)
+    held = [await asked.turn("x") for _ in range(4)]
+    calls = await waiting(asked, "a", 80)
+    for _ in range(20):
+        now_s += 0.4
+        for turn in held:
+            turn.over()
+        await settle()
+        held, calls = [await each for each in calls[:4]], calls[4:]
+    assert asked.pace.turn_s == pytest.approx(0.1, rel=0.02)
 
 
 async def test_a_lane_may_take_so_many_and_no_more() -> None:
