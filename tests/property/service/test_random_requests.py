@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from process_figures import resident_bytes
 from valid_requests import valid_requests
 
+from nodewise_protos.v1beta1 import simulation_service_pb2
+
 EXAMPLES = int(os.environ.get("NODEWISE_FUZZ_EXAMPLES", "60"))
 GROWTH_BYTES = 600 * 1024 * 1024
 """Caches fill, and NumPy's largest answers of these limits come and go."""
@@ -49,6 +51,22 @@ def test_a_step_that_takes_no_time_is_no_fault_of_the_sharing_model(fuzzed: Fuzz
     (request,) = valid_requests()[path]
     request.jobs[0].step_seconds, request.jobs[0].device_utilization_ratio = 5e-324, 1e-6
     assert fuzzed.ask(path, [request.SerializeToString()]).replies
+
+
+def test_jobs_of_next_to_no_work_are_slowed_by_a_number(fuzzed: Fuzzed) -> None:
+    request = simulation_service_pb2.SimulateRequest(
+        cluster={"pools": [{"name": "all", "available_devices": [2, 2]}]},
+        jobs={
+            "count": 1,
+            "arrival_seconds": [0.0],
+            "work_samples": [3e-318],
+            "requested_devices": [1],
+            "curve_indexes": [0],
+        },
+        curves=[{"rows": {"devices_counts": [1, 2], "pool_indexes": [0], "samples_per_second": [1e-311, 2.0]}}],
+        policy="fifo",
+    )
+    assert fuzzed.ask("/nodewise.v1beta1.SimulationService/Simulate", [request.SerializeToString()]).replies
 
 
 @pytest.mark.parametrize("path", sorted(valid_requests()))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nodewise.scheduling.findings import LARGEST_NUMBER
 from nodewise.scheduling.nodes import PoolNodes
 from nodewise.scheduling.simulation.active import ActiveJob
 from nodewise.scheduling.simulation.results import JOB_NUMBERS, TIMELINE_NUMBERS, JobColumns, SimulationResult, Timeline
@@ -64,8 +65,8 @@ class Recorder:
             arrival_s,
             job.first_start_s,
             at_s,
-            response_s / alone_s if alone_s > 0 else 1.0,
-            response_s / isolated_s if isolated_s > 0 else 1.0,
+            _times(response_s, alone_s),
+            _times(response_s, isolated_s),
             job.true_samples,
             job.restarts,
         )
@@ -121,6 +122,11 @@ class Recorder:
             **{each.name: getattr(self, each.name) for each in fields(SimulationResult) if hasattr(self, each.name)},
             **told,
         )
+
+
+def _times(response_s: float, wanted_s: float) -> float:
+    """How many times as long as it might have taken; next to no work is slowed beyond what a double can tell."""
+    return min(response_s / wanted_s, LARGEST_NUMBER) if wanted_s > 0 else 1.0
 
 
 def _column(values: array[Any]) -> NDArray[Any]:
