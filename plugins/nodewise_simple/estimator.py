@@ -22,7 +22,7 @@ from nodewise.plugin import (
     Refusal,
     RowRefusal,
 )
-from nodewise_simple.evidence import KEPT, MOST_KEPT_ROWS, Points, Rows, asked_of, near, points_of
+from nodewise_simple.evidence import KEPT_JOBS, MOST_KEPT_ROWS, Points, Rows, asked_of, near, points_of
 from nodewise_simple.rules import Curve, Rule
 from nodewise_simple.settings import Setting
 from nodewise_simple.spread import DEVIATION_TO_MEAN, Spread, deviations_of
@@ -113,7 +113,7 @@ def drawn(rule: Rule, points: Points) -> Curve | str:
     return _drawn(rule, points) if len(points) <= MOST_KEPT_ROWS else rule(points)
 
 
-@lru_cache(KEPT)
+@lru_cache(KEPT_JOBS)
 def _drawn(rule: Rule, points: Points) -> Curve | str:
     return rule(points)
 

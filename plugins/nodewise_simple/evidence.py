@@ -15,6 +15,7 @@ from nodewise_simple.settings import Setting, by_setting
 
 __all__ = [
     "KEPT",
+    "KEPT_JOBS",
     "MOST_KEPT_ROWS",
     "Asked",
     "Near",
@@ -30,8 +31,12 @@ __all__ = [
 Mask = NDArray[np.bool_]
 
 KEPT: Final = 32
-"""Profiles, questions, and pairs of their settings that are kept as read: several rules are asked about each, one after
+"""Questions, and pairs of their settings and runs that are kept as read: several rules are asked about each, one after
 the other, first to assess it and then to answer."""
+
+KEPT_JOBS: Final = 512
+"""Jobs whose runs are kept as read, and the curves through them: a scheduler asks about as many round after round,
+and each takes some 2 kB, at most 60 kB, beside its profile."""
 
 MOST_KEPT_ROWS: Final = 512
 """Rows of what is kept: with more of them reading is a small part of an answer."""
@@ -159,11 +164,11 @@ def _asked(configurations: Configurations, network: Network, precision: str) -> 
 
 def points_of(profile: Profile) -> Mapping[Setting, Points]:
     """A job's runs by setting; runs that no rule has variables for are left out."""
-    read = _points if len(profile.observations) <= MOST_KEPT_ROWS else _points.__wrapped__
-    return read(profile)
+    rows = len(profile.observations) + len(profile.phase_timings)  # of all that is kept with a profile
+    return (_points if rows <= MOST_KEPT_ROWS else _points.__wrapped__)(profile)
 
 
-@lru_cache(KEPT)
+@lru_cache(KEPT_JOBS)
 def _points(profile: Profile) -> Mapping[Setting, Points]:
     observations = profile.observations
     usable = np.flatnonzero(whole(observations.configurations) & (observations.steps_per_s > 0.0))
@@ -204,7 +209,7 @@ def _run_of(points: Points, rows: Rows) -> NDArray[np.int64]:
     return np.where(ran, numbers[places], -1)
 
 
-@lru_cache(KEPT)
+@lru_cache(KEPT_JOBS)
 def _levels(points: Points) -> tuple[Sequence[tuple[Floats, NDArray[np.int64]]], NDArray[np.int64]]:
     """By column: its values, and the pairs that there are of what stands before with them. Then the points of the last.
 
