@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import tempfile
+import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -28,6 +29,10 @@ TABLES = 6
 TABLE_ROWS = 4_096
 TABLE_TARGET_PER_S = 300_000
 """Batches of a round that a table answers, and the predictions per second of one core that they are held to."""
+SMALL_JOBS = 256
+"""Jobs of a batch that asks about few rows of each."""
+IDLE_SHARE = 0.05
+"""Of a core, below which a server does nothing but watch."""
 TAIL_S = 1.5
 SPREAD_CONNECTIONS = 16
 """Connections where workers share a port: gRPC spreads these among them, not calls."""
@@ -118,6 +123,28 @@ def store_profiles(target: str) -> None:
         append(table.SerializeToString())
 
 
+def store_tables(target: str) -> None:
+    """Jobs of a batch, each with other runs."""
+    with grpc.insecure_channel(target) as channel:
+        append = channel.unary_unary("/nodewise.v1.ProfileService/AppendProfile")
+        for number in range(SMALL_JOBS):
+            content = ran()
+            content.observations.steps_per_second[0] += 1e-3 * number
+            request = profile_service_pb2.AppendProfileRequest(
+                profile_id=f"table-{number}", request_id="bench", content=content
+            )
+            append(request.SerializeToString())
+
+
+def settle(server: Server) -> None:
+    """Wait until what follows commits off the request path is done: for a second with next to nothing to do."""
+    for _ in range(120):
+        before_s = server.cpu_s()
+        time.sleep(1.0)
+        if server.cpu_s() - before_s < IDLE_SHARE:
+            return
+
+
 def cpu_us(server: Server, load: Coroutine[Any, Any, None], count: int) -> float:
     before_s = server.cpu_s()
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
@@ -153,7 +180,8 @@ def run() -> Iterator[Result]:
         with Server(str(HERE / "bare_server.py"), reply.hex()) as bare:
             yield from _costs(ours, bare, questions)
             yield _tail(ours, bare, questions)
-    yield _two_workers(questions)
+            yield from _batches(ours, bare, questions)
+    yield from _two_workers(questions, reply)
     yield from _threads(questions)
 
 
@@ -190,10 +218,28 @@ def _table_batches(count: int) -> list[bytes]:
     return found
 
 
+def _small_batches(count: int) -> list[bytes]:
+    """Batches about many jobs by the same estimator, of each the same few rows, that nobody asked about before."""
+    draw = random.Random(13)
+    jobs = [
+        pb.BatchJob(profile=profile_pb2.ProfileSource(profile_id=f"table-{number}")) for number in range(SMALL_JOBS)
+    ]
+    found = []
+    for _ in range(count):
+        batch = pb.BatchPredictRequest(
+            jobs=jobs,
+            configurations=configuration_pb2.Configurations(
+                workers=sorted(draw.sample(range(1, 4_096), CONFIGURATIONS))
+            ),
+            options=options_pb2.PredictOptions(model=options_pb2.ModelOptions(estimator="last-known")),
+        )
+        found.append(batch.SerializeToString())
+    return found
+
+
 def _costs(ours: Server, bare: Server, questions: list[bytes]) -> Iterator[Result]:
     objectives, unknown = reconsidered(CALLS * (ROUNDS + 1)), unasked(CALLS * (ROUNDS + 1))
-    messages, batch = streamed(questions), [_batch(questions[0])]
-    tables = _table_batches(TABLES * (ROUNDS + 1))
+    messages = streamed(questions)
 
     def window(server: Server, asked: list[bytes]) -> Callable[[int], float]:
         return lambda _: cpu_us(server, loader.unary(server.target, PREDICT, asked, CALLS), CALLS)
@@ -201,16 +247,8 @@ def _costs(ours: Server, bare: Server, questions: list[bytes]) -> Iterator[Resul
     def new(asked: list[bytes]) -> Callable[[int], float]:
         return lambda at: window(ours, asked[at * CALLS : (at + 1) * CALLS])(at)
 
-    def stream(_: int) -> float:
-        return cpu_us(ours, loader.streams(ours.target, STREAM, messages, CALLS), CALLS)
-
-    def batches(_: int) -> float:
-        calls = CALLS // BATCH_JOBS
-        return cpu_us(ours, loader.unary(ours.target, BATCH, batch, calls), calls * BATCH_JOBS)
-
-    def table(at: int) -> float:
-        asked = tables[at * TABLES : (at + 1) * TABLES]
-        return cpu_us(ours, loader.unary(ours.target, BATCH, asked, TABLES), TABLES * TABLE_ROWS)
+    def stream(server: Server) -> Callable[[int], float]:
+        return lambda _: cpu_us(server, loader.streams(server.target, STREAM, messages, CALLS), CALLS)
 
     found = measured(
         {
@@ -218,9 +256,8 @@ def _costs(ours: Server, bare: Server, questions: list[bytes]) -> Iterator[Resul
             "cached": window(ours, questions),
             "objective": new(objectives),
             "unasked": new(unknown),
-            "stream": stream,
-            "batch": batches,
-            "table": table,
+            "stream": stream(ours),
+            "bare_stream": stream(bare),
         },
         "bare",
     )
@@ -231,9 +268,39 @@ def _costs(ours: Server, bare: Server, questions: list[bytes]) -> Iterator[Resul
     yield Result(name, found["unasked"][0], "us", *found["unasked"][1:])
     name = "predict_stream_server_cpu_16_configurations_beside_bare_unary"
     yield Result(name, found["stream"][0], "us", *found["stream"][1:])
+    yield Result("bare_stream_server_cpu_beside_bare_unary", found["bare_stream"][0], "us", *found["bare_stream"][1:])
+
+
+def _batches(ours: Server, bare: Server, questions: list[bytes]) -> Iterator[Result]:
+    """Batches, a job or a row of them beside a bare call."""
+    store_tables(ours.target)
+    settle(ours)
+    batch, tables = [_batch(questions[0])], _table_batches(TABLES * (ROUNDS + 1))
+    small = _small_batches(ROUNDS + 1)
+
+    def batches(_: int) -> float:
+        calls = CALLS // BATCH_JOBS
+        return cpu_us(ours, loader.unary(ours.target, BATCH, batch, calls), calls * BATCH_JOBS)
+
+    def table(at: int) -> float:
+        asked = tables[at * TABLES : (at + 1) * TABLES]
+        return cpu_us(ours, loader.unary(ours.target, BATCH, asked, TABLES), TABLES * TABLE_ROWS)
+
+    def jobs(at: int) -> float:
+        return cpu_us(ours, loader.unary(ours.target, BATCH, small[at : at + 1], 1), SMALL_JOBS)
+
+    windows: dict[str, Callable[[int], float]] = {
+        "bare": lambda _: cpu_us(bare, loader.unary(bare.target, PREDICT, questions, CALLS), CALLS),
+        "batch": batches,
+        "jobs": jobs,
+        "table": table,
+    }
+    found = measured(windows, "bare")
     name = "predict_batch_of_100_server_cpu_per_job_16_configurations"
     yield Result(name, found["batch"][0], "us", *found["batch"][1:])
     yield Result("batch_predictions_per_core_by_a_table", 1e6 / found["table"][0], "predictions/s", TABLE_TARGET_PER_S)
+    name = "batch_of_256_jobs_by_a_table_server_cpu_per_job_16_new_rows"
+    yield Result(name, found["jobs"][0], "us", *found["jobs"][1:])
 
 
 def _tail(ours: Server, bare: Server, questions: list[bytes]) -> Result:
@@ -254,22 +321,26 @@ def _tail(ours: Server, bare: Server, questions: list[bytes]) -> Result:
     return Result("predict_cached_p99_over_median_under_half_load", found[0], "x", *found[1:])
 
 
-def _two_workers(questions: list[bytes]) -> Result:
-    """CPU of a call where two workers share a port, beside one worker."""
+def _two_workers(questions: list[bytes], reply: bytes) -> Iterator[Result]:
+    """CPU of a call where two workers share a port, beside one worker; the same of bare servers."""
     with ExitStack() as stack:
         servers = {}
-        for workers in (1, 2):
+        for workers in ("1", "2"):
             folder = stack.enter_context(tempfile.TemporaryDirectory())
-            command = served(f"sqlite:{folder}/bench.db", "--workers", str(workers))
+            command = served(f"sqlite:{folder}/bench.db", "--workers", workers)
             servers[workers] = stack.enter_context(Server(*command, pinned=False))
             store_profiles(servers[workers].target)
+            command = (str(HERE / "bare_server.py"), reply.hex(), "", workers)
+            servers[f"bare {workers}"] = stack.enter_context(Server(*command, pinned=False))
 
         def window(server: Server) -> Callable[[int], float]:
             load = partial(loader.unary, server.target, PREDICT, questions, CALLS, SPREAD_CONNECTIONS)
             return lambda _: cpu_us(server, load(), CALLS)
 
-        found = measured({str(workers): window(server) for workers, server in servers.items()}, "1")["2"]
-    return Result("predict_unary_server_cpu_two_workers_beside_one", found[0], "us", *found[1:])
+        windows = {name: window(server) for name, server in servers.items()}
+        ours, bare = measured(windows, "1")["2"], measured(windows, "bare 1")["bare 2"]
+    yield Result("predict_unary_server_cpu_two_workers_beside_one", ours[0], "us", *ours[1:])
+    yield Result("bare_unary_server_cpu_two_processes_beside_one", bare[0], "us", *bare[1:])
 
 
 def _threads(questions: list[bytes]) -> Iterator[Result]:

@@ -22,8 +22,9 @@ from nodewise.plugin import (
     Refusal,
     RowRefusal,
 )
-from nodewise_simple.evidence import KEPT, MOST_KEPT_ROWS, Points, Rows, Setting, asked_of, near, points_of
+from nodewise_simple.evidence import KEPT_JOBS, MOST_KEPT_ROWS, Points, Rows, asked_of, near, points_of
 from nodewise_simple.rules import Curve, Rule
+from nodewise_simple.settings import Setting
 from nodewise_simple.spread import DEVIATION_TO_MEAN, Spread, deviations_of
 
 __all__ = ["NOT_WHOLE", "RuleEstimator", "RuleModel", "answered"]
@@ -89,7 +90,7 @@ class RuleEstimator:
                 refusal = lacking(str(curve), setting)
                 continue
             evidence.append(f"{len(points)} measured configurations on {setting.device or 'a device not stated'}")
-            expected.append(deviations_of(points, own, self.spread))
+            expected.append(deviations_of(points, own, near(points, own), self.spread))
         if not expected:
             return Assessment(refusal=refusal, of_profile=not known)
         claim = DEVIATION_TO_MEAN * float(np.concatenate(expected).mean())
@@ -112,7 +113,7 @@ def drawn(rule: Rule, points: Points) -> Curve | str:
     return _drawn(rule, points) if len(points) <= MOST_KEPT_ROWS else rule(points)
 
 
-@lru_cache(KEPT)
+@lru_cache(KEPT_JOBS)
 def _drawn(rule: Rule, points: Points) -> Curve | str:
     return rule(points)
 
@@ -122,7 +123,7 @@ def answered(step_s: Floats, points: Points, rows: Rows, spread: Spread) -> Pred
     there = near(points, rows)
     return Predictions.of(
         np.where(there.measured, points.step_s[there.point], step_s),
-        log_spread=deviations_of(points, rows, spread),
+        log_spread=deviations_of(points, rows, there, spread),
         extrapolation=np.exp(np.maximum(there.reach, 0.0)),
     )
 

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import Configurations, Floats, Network, Profile, SyncMode, as_floats, as_ints
+from nodewise_simple.settings import Setting, by_setting
 
 __all__ = [
     "KEPT",
+    "KEPT_JOBS",
     "MOST_KEPT_ROWS",
-    "PARTITION",
     "Asked",
     "Near",
     "Points",
     "Rows",
-    "Setting",
     "asked_of",
     "near",
     "points_of",
@@ -30,44 +30,16 @@ __all__ = [
 
 Mask = NDArray[np.bool_]
 
-PARTITION: Final = (
-    "tensor_parallel",
-    "pipeline_parallel",
-    "context_parallel",
-    "expert_parallel",
-    "sequence_parallel",
-    "interleave",
-    "zero_stage",
-    "recomputation",
-)
-"""Columns that say how a replica is made: as long as they stay as they were measured, a replica may be opaque."""
-
 KEPT: Final = 32
-"""Profiles, questions, and pairs of their settings that are kept as read: several rules are asked about each, one after
+"""Questions, and pairs of their settings and runs that are kept as read: several rules are asked about each, one after
 the other, first to assess it and then to answer."""
+
+KEPT_JOBS: Final = 512
+"""Jobs whose runs are kept as read, and the curves through them: a scheduler asks about as many round after round,
+and each takes some 2 kB, at most 60 kB, beside its profile."""
 
 MOST_KEPT_ROWS: Final = 512
 """Rows of what is kept: with more of them reading is a small part of an answer."""
-
-
-class Setting(NamedTuple):
-    """What no rule has a term for: rows are answered from runs that are alike in all of it.
-
-    Attributes
-    ----------
-    device : str
-    link_bytes_per_s : float
-        Link of a node; 0 = not stated.
-    precision : str
-        "" = the job's own.
-    partition : tuple of int
-        Columns of PARTITION.
-    """
-
-    device: str
-    link_bytes_per_s: float
-    precision: str
-    partition: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,9 +67,9 @@ class Rows:
         return self.samples / self.workers
 
     @property
-    def keys(self) -> Floats:
-        """(rows, 4) what tells configurations of one setting apart."""
-        return np.stack([self.workers, self.nodes, self.samples, self.accumulation], axis=1)
+    def columns(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """What tells configurations of one setting apart."""
+        return self.workers, self.nodes, self.samples, self.accumulation
 
     def take(self, rows: NDArray[np.int64] | Mask) -> Rows:
         """Some of them."""
@@ -186,32 +158,17 @@ def _asked(configurations: Configurations, network: Network, precision: str) -> 
     if not usable.any():
         return Asked(usable, {})
     rows = rows_of(configurations)
-    places: dict[Setting, list[int]] = {}
-    for row, setting in enumerate(_settings(configurations, network, precision)):
-        if usable[row]:
-            places.setdefault(setting, []).append(row)
-    return Asked(usable, {setting: (as_ints(at), rows.take(np.array(at))) for setting, at in places.items()})
-
-
-def _settings(configurations: Configurations, network: Network, precision: str) -> list[Setting]:
-    """The setting of each row; what is not stated is the job's own."""
-    links = np.where(
-        configurations.link_bytes_per_s > 0, configurations.link_bytes_per_s, network.link_bytes_per_s or 0
-    )
-    named = [name or precision for name in configurations.precisions]
-    formats = [named[index] for index in configurations.precision_index.tolist()]
-    degrees = np.stack([getattr(configurations, name) for name in PARTITION], axis=1)
-    columns = zip(configurations.device_names(), links.tolist(), formats, degrees.tolist(), strict=True)
-    return [Setting(device, link, number, tuple(partition)) for device, link, number, partition in columns]
+    places = by_setting(configurations, network, precision, np.flatnonzero(usable))
+    return Asked(usable, {setting: (as_ints(at), rows.take(at)) for setting, at in places.items()})
 
 
 def points_of(profile: Profile) -> Mapping[Setting, Points]:
     """A job's runs by setting; runs that no rule has variables for are left out."""
-    read = _points if len(profile.observations) <= MOST_KEPT_ROWS else _points.__wrapped__
-    return read(profile)
+    rows = len(profile.observations) + len(profile.phase_timings)  # of all that is kept with a profile
+    return (_points if rows <= MOST_KEPT_ROWS else _points.__wrapped__)(profile)
 
 
-@lru_cache(KEPT)
+@lru_cache(KEPT_JOBS)
 def _points(profile: Profile) -> Mapping[Setting, Points]:
     observations = profile.observations
     usable = np.flatnonzero(whole(observations.configurations) & (observations.steps_per_s > 0.0))
@@ -219,10 +176,8 @@ def _points(profile: Profile) -> Mapping[Setting, Points]:
         return {}
     ran = observations.configurations.take(usable)
     rows, step_s = rows_of(ran), 1.0 / observations.steps_per_s[usable]
-    places: dict[Setting, list[int]] = {}
-    for row, setting in enumerate(_settings(ran, profile.network, profile.workload.precision or "")):
-        places.setdefault(setting, []).append(row)
-    return {setting: _averaged(rows.take(np.array(at)), step_s[at]) for setting, at in places.items()}
+    places = by_setting(ran, profile.network, profile.workload.precision or "", np.arange(len(ran)))
+    return {setting: _averaged(rows.take(at), step_s[at]) for setting, at in places.items()}
 
 
 def near(points: Points, rows: Rows) -> Near:
@@ -233,10 +188,7 @@ def near(points: Points, rows: Rows) -> Near:
 
 @lru_cache(KEPT)
 def _near(points: Points, rows: Rows) -> Near:
-    together, inverse = np.unique(np.concatenate([points.rows.keys, rows.keys]), axis=0, return_inverse=True)
-    place = np.full(len(together), -1)
-    place[inverse.ravel()[: len(points)]] = np.arange(len(points))
-    point = place[inverse.ravel()[len(points) :]]
+    point = _run_of(points, rows)
     samples, asked = points.rows.samples_per_worker, rows.samples_per_worker
     outside = np.maximum(samples.min() / asked, asked / samples.max())
     workers = points.rows.workers
@@ -246,8 +198,41 @@ def _near(points: Points, rows: Rows) -> Near:
     return Near(measured, point, np.where(measured, -1.0, reach))
 
 
+def _run_of(points: Points, rows: Rows) -> NDArray[np.int64]:
+    """Which point each row is; -1 = it did not run."""
+    ran = np.ones(len(rows), dtype=bool)
+    places = np.zeros(len(rows), dtype=np.int64)
+    levels, numbers = _levels(points) if len(points) <= MOST_KEPT_ROWS else _levels.__wrapped__(points)
+    for asked, (values, known) in zip(rows.columns, levels, strict=True):
+        at = _place(values, asked, ran)
+        places = _place(known, places * len(values) + at, ran)
+    return np.where(ran, numbers[places], -1)
+
+
+@lru_cache(KEPT_JOBS)
+def _levels(points: Points) -> tuple[Sequence[tuple[Floats, NDArray[np.int64]]], NDArray[np.int64]]:
+    """By column: its values, and the pairs that there are of what stands before with them. Then the points of the last.
+
+    Pairs are numbered again after each column: their codes stay below the square of how many points there are.
+    """
+    found = []
+    own = np.zeros(len(points), dtype=np.int64)
+    for column in points.rows.columns:
+        values, codes = np.unique(column, return_inverse=True)
+        known, own = np.unique(own * len(values) + codes, return_inverse=True)
+        found.append((values, known))
+    return found, np.unique(own, return_index=True)[1]
+
+
+def _place(values: NDArray[Any], asked: NDArray[Any], known: Mask) -> NDArray[np.int64]:
+    """Where each number stands among sorted values; ``known`` no longer holds where it does not."""
+    places = np.minimum(values.searchsorted(asked), len(values) - 1)
+    known &= values[places] == asked
+    return places
+
+
 def _averaged(rows: Rows, step_s: Floats) -> Points:
-    keys, inverse = np.unique(rows.keys, axis=0, return_inverse=True)
+    keys, inverse = np.unique(np.stack(rows.columns, axis=1), axis=0, return_inverse=True)
     # Sums are taken in one order, whatever order the runs came in.
     order = np.lexsort((step_s, inverse.ravel()))
     counts = np.bincount(inverse.ravel())

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Floats
-from nodewise_simple.evidence import Points, Rows, near
+from nodewise_simple.evidence import Near, Points, Rows
 
 __all__ = ["DEVIATION_TO_MEAN", "SPREADS", "Spread", "deviations_of"]
 
@@ -49,8 +49,8 @@ UNSEEN_EXCHANGE: Final = 0.9
 err by 0.3 to 1.1 on average, by cluster (docs/accuracy.md, one row a job)."""
 
 
-def deviations_of(points: Points, rows: Rows, spread: Spread) -> Floats:
-    """Standard deviation of ln(step time) of some rows, by the runs of their setting."""
-    found = spread.at(near(points, rows).reach)
+def deviations_of(points: Points, rows: Rows, there: Near, spread: Spread) -> Floats:
+    """Standard deviation of ln(step time) of some rows, by the runs of their setting and how they lie beside these."""
+    found = spread.at(there.reach)
     unseen = (rows.workers > 1.0) & (points.rows.workers.max() == 1.0)
     return np.where(unseen, np.hypot(found, UNSEEN_EXCHANGE), found)

@@ -30,7 +30,8 @@ from nodewise.plugin import (
     Workload,
 )
 from nodewise_simple.estimator import NOT_WHOLE, STRENGTH
-from nodewise_simple.evidence import PARTITION, Rows, asked_of, rows_of, whole
+from nodewise_simple.evidence import Rows, asked_of, rows_of, whole
+from nodewise_simple.settings import PARTITION
 from nodewise_simple.spread import DEVIATION_TO_MEAN
 
 __all__ = ["STATED_UTILISATION", "UtilisationEstimator", "UtilisationModel", "flops_per_sample"]

@@ -56,7 +56,8 @@ class Asked:
         architectures = ArchitectureBatches(self._answers, sources, kept, self._threads, compute)
         self.predictions = Predictions(answering, sources, kept, compute)
         self.batches = Batches(answering, architectures, sources, kept)
-        self.streams = Streams(self.predictions.predict, self.batches.batch_predict, kept.reply_bytes)
+        known = self.predictions.known.get
+        self.streams = Streams(self.predictions.predict, self.batches.batch_predict, kept.reply_bytes, known)
         self.lists = Listing(self._answers, self._scores)
 
     async def _scores(self) -> list[RunningScore]:

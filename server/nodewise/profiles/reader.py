@@ -83,7 +83,13 @@ class ProfileReader:
         kept = self._kept.get(profile.profile_id)
         return kept[0] if kept is not None and kept[1] is profile else None
 
-    def cached(self, profile_id: str) -> Profile | None:
-        """The profile if it can be had without reading it from the store, else None: never blocks on the disk."""
+    def cached(self, profile_id: str, generation: Hashable) -> Profile | None:
+        """The profile if it was the newest at a generation, and need not be read, else None: never blocks on the disk.
+
+        Parameters
+        ----------
+        generation : hashable
+            Of the store, read since the question came.
+        """
         kept = self._kept.get(profile_id)
-        return kept[1] if kept is not None and kept[0] == self._store.generation() else None
+        return kept[1] if kept is not None and kept[0] == generation else None

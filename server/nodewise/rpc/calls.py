@@ -122,8 +122,8 @@ class Method:
     reply_bytes : int
         Largest reply.
     known : callable or None
-        From the bytes of a small request to the reply, where that is known already: no behaviour is asked then. For
-        methods with one reply alone.
+        From the bytes of a small request to the reply, where that is known already. For methods with one reply, whose
+        behaviour is not asked then, or with one to each request, whose behaviour is handed the reply in its stead.
     """
 
     behaviour: Callable[..., Any]

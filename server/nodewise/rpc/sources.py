@@ -16,6 +16,7 @@ from nodewise.ports.limits import Limits
 from nodewise.profiles.reader import ProfileReader
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.reading import Reader
+from nodewise.rpc.rounds import OncePerRound
 from nodewise.rpc.wire_profiles import read_content
 from nodewise_protos.v1 import profile_pb2
 
@@ -49,11 +50,9 @@ class ProfileSources:
         self._reader = reader
         self._limits = limits
         self._executor = executor
-        self._remembered: Callable[[bytes, str], Profile] = lru_cache(maxsize=1024)(self._read)
-
-    def generation(self) -> Hashable:
+        self.generation = OncePerRound(reader.generation)
         """The store's generation now."""
-        return self._reader.generation()
+        self._remembered: Callable[[bytes, str], Profile] = lru_cache(maxsize=1024)(self._read)
 
     def newest_at(self, profile: Profile) -> Hashable | None:
         """A generation of the store in which this object was its profile's newest revision; None = not known."""
@@ -116,7 +115,7 @@ class ProfileSources:
         return profile
 
     async def _newest(self, profile_id: str, path: str) -> Profile:
-        known = self._reader.cached(profile_id)
+        known = self._reader.cached(profile_id, self.generation())
         if known is not None:
             return known
         _check_name(profile_id, path)

@@ -19,9 +19,10 @@ __all__ = ["Streams"]
 
 _log = structlog.get_logger("nodewise.rpc")
 
+_ID_TAG: Final = bytes([pb.StreamPredictRequest.QUESTION_ID_FIELD_NUMBER << 3 | 2])
 _PREDICT_TAG: Final = bytes([pb.StreamPredictResponse.PREDICT_FIELD_NUMBER << 3 | 2])
 _BATCH_TAG: Final = bytes([pb.StreamPredictResponse.BATCH_FIELD_NUMBER << 3 | 2])
-"""Tags of fields of stated length, as they stand before a reply."""
+"""Tags of fields of stated length; the id, and a question and its answer, have the same ones both ways."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,17 +35,23 @@ class Streams:
         Answer a question, and a batch, by a reply as it goes over the wire.
     reply_bytes : int
         Largest reply.
+    known_one : callable
+        The reply to a PredictRequest of these bytes, where it is known.
     """
 
     answer_one: Callable[[pb.PredictRequest, Call], Awaitable[bytes]]
     answer_batch: Callable[[pb.BatchPredictRequest, Call], Awaitable[bytes]]
     reply_bytes: int
+    known_one: Callable[[bytes], bytes | None]
 
     async def stream_predict(
-        self, requests: AsyncIterator[pb.StreamPredictRequest], call: Call
+        self, requests: AsyncIterator[pb.StreamPredictRequest | bytes], call: Call
     ) -> AsyncIterator[bytes]:
         """Answers in the order of the requests; an error ends its request only."""
         async for request in requests:
+            if isinstance(request, bytes):  # the reply: it was known
+                yield request
+                continue
             try:
                 reply = await self._reply(request, call)
                 if len(reply) > self.reply_bytes:
@@ -55,6 +62,26 @@ class Streams:
                 _log.error("call_failed", method="StreamPredict", request_id=call.request_id, exc_info=error)
                 reply = _error(request.question_id, internal_error())
             yield reply
+
+    def known(self, message: bytes) -> bytes | None:
+        """The reply to a question of a stream, as it goes over the wire, where that to its PredictRequest is known.
+
+        Of messages as gRPC's libraries write them: the question's id, of up to 127 ASCII characters, and the question.
+        """
+        start = 0
+        if message[:1] == _ID_TAG:
+            start = 2 + message[1] if b"" < message[1:2] < b"\x80" else len(message)
+        begins = start + 2
+        while message[begins - 1 : begins] >= b"\x80":
+            begins += 1
+        head, question = message[:start], message[begins:]
+        if message[start:begins] != _PREDICT_TAG + encode_varint(len(question)) or not head.isascii():
+            return None
+        reply = self.known_one(question)
+        if reply is None:
+            return None
+        framed = _framed(head, reply, _PREDICT_TAG)
+        return framed if len(framed) <= self.reply_bytes else None
 
     async def _reply(self, request: pb.StreamPredictRequest, call: Call) -> bytes:
         question = request.WhichOneof("question")
@@ -71,5 +98,8 @@ def _error(question_id: str, error: NodewiseError) -> bytes:
 
 def _on_stream(question_id: str, reply: bytes, tag: bytes) -> bytes:
     """A StreamPredictResponse around an answer that is serialised already: its field, by its length."""
-    head = pb.StreamPredictResponse(question_id=question_id).SerializeToString()
+    return _framed(pb.StreamPredictResponse(question_id=question_id).SerializeToString(), reply, tag)
+
+
+def _framed(head: bytes, reply: bytes, tag: bytes) -> bytes:
     return b"".join((head, tag, encode_varint(len(reply)), reply))

@@ -257,10 +257,11 @@ class Application:
     def _handlers(self) -> list[Door]:
         switched = self._switchboard.methods
         # Every question of a stream enters on its own: its stream changes rooms between answers.
-        streams = Streams(switched["predict"], switched["batch_predict"], self._limits.reply_bytes)
+        known_one = self._switchboard.known_prediction
+        streams = Streams(switched["predict"], switched["batch_predict"], self._limits.reply_bytes, known_one)
         behaviours = {**refused_admin(), **switched, **behaviours_by_name((self._profiles, streams, *self._offered))}
         gate = Gate(self._settings.queue_wait_s, self._settings.threads, self._hands)
-        known = {"predict": self._switchboard.known_prediction}
+        known = {"predict": known_one, "stream_predict": streams.known}
         return handlers(behaviours, self._settings.default_deadline_s, self._limits, gate, known)
 
     def _committed(self, profile_id: str) -> None:

@@ -99,13 +99,17 @@ def test_threads_share_a_reader(store: CountingStore) -> None:
 
 def test_tells_what_it_has_without_reading(store: CountingStore) -> None:
     reader = ProfileReader(store, two_of(store))
-    assert reader.cached("a") is None
+
+    def cached(name: str) -> Profile | None:
+        return reader.cached(name, store.generation())
+
+    assert cached("a") is None
     a = reader.get("a")
     reader.get("b")
-    assert reader.cached("a") is a
+    assert cached("a") is a
     reader.get("c")
-    assert reader.cached("a") is a
-    assert reader.cached("b") is None
+    assert cached("a") is a
+    assert cached("b") is None
     store.append("c", "s", [batch(2, 3.0, commit=True)])
-    assert reader.cached("a") is None
+    assert cached("a") is None
     assert store.loaded == ["a", "b", "c"]
