@@ -22,6 +22,10 @@ _REMEMBERED_ROWS: Final = 4096
 costs little per row."""
 
 
+_PLAIN_MODES: Final = {int(mode): mode for mode in (SyncMode.ASYNC, SyncMode.SYNC)}
+"""Modes that are one curve each."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Setting:
     """Everything but the number of workers that a curve depends on.
@@ -126,6 +130,44 @@ def _remembered_large(configurations: Configurations) -> Plan:
 
 
 def _planned(configurations: Configurations) -> Plan:
+    return _alike(configurations) or _sorted(configurations)
+
+
+def _alike(configurations: Configurations) -> Plan | None:
+    """The plan of a few rows that differ in workers alone, and that the laws reach; None = they are not like that.
+
+    The usual question: lists tell it in a tenth of the time that sorting takes.
+    """
+    rows = len(configurations)
+    if not 0 < rows <= _SMALL_ROWS or configurations.has_groups:
+        return None
+    shared = []
+    for column in (
+        configurations.tensor_parallel,
+        configurations.pipeline_parallel,
+        configurations.backup_workers,
+        configurations.sync_mode,
+        configurations.device_index,
+        configurations.parameter_servers,
+        configurations.link_bytes_per_s,
+        configurations.batch_per_worker,
+        configurations.accumulation,
+    ):
+        values = column.tolist()
+        if values.count(values[0]) < rows:
+            return None
+        shared.append(values[0])
+    tensor, pipeline, backup, mode, device, servers, link, batch, accumulation = shared
+    workers = configurations.workers.tolist()
+    largest = max(workers)
+    if tensor > 1 or pipeline > 1 or backup or mode not in _PLAIN_MODES or min(workers) < 1 or largest > MAX_WORKERS:
+        return None
+    setting = Setting(max(servers, 1), link, batch, max(accumulation, 1))
+    key = CurveKey(configurations.devices[device], _PLAIN_MODES[mode], setting)
+    return Plan((Group(key, None, configurations.workers, largest),), ())
+
+
+def _sorted(configurations: Configurations) -> Plan:
     rows = len(configurations)
     compositions, composed = _compositions(configurations)
     # Integers below 2**53 keep their value as floats, and so do the links.

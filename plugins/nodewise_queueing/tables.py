@@ -80,10 +80,13 @@ class Columns:
 
     def take(self, rows: Ints) -> Columns:
         """Some rows, in the given order."""
-        return replace(
-            self,
+        return Columns(
             values=freeze(self.values[:, rows]),
             bottleneck=freeze(self.bottleneck[rows]),
+            parts=self.parts,
+            stations=self.stations,
+            extra=self.extra,
+            notices=self.notices,
             once_s=None if self.once_s is None else freeze(self.once_s[rows]),
         )
 

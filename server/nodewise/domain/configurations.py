@@ -20,6 +20,7 @@ from nodewise.domain.columns import (
     constant_floats,
     constant_ints,
     freeze,
+    only_value,
     taken,
 )
 from nodewise.domain.facts import CONFIGURATION_DEFAULTS, UNSTATED
@@ -210,6 +211,11 @@ class Configurations(_Remembering):
             link_bytes_per_s=constant_floats(rows, link_bytes_per_s),
         )
 
+    @staticmethod
+    def unstated(rows: int) -> Configurations:
+        """Rows of which nothing is stated; ``replaced`` sets what is."""
+        return _defaults(rows)
+
     def replaced(self, **columns: object) -> Configurations:
         """The same rows with some columns replaced."""
         values = {name: getattr(self, name) for name in _NAMES}
@@ -281,6 +287,8 @@ class Configurations(_Remembering):
 
     def cycles_per_step(self) -> Floats:
         """Steps in a step time: ASYNC and HYBRID, one of each worker (of each replica that workers share); else one."""
+        if self.is_whole() and only_value(self.sync_mode) == _ASYNC:
+            return np.maximum(self.workers, 1).astype(np.float64)
         replicas = np.maximum(np.floor(self.workers / np.maximum(self.degree(), 1.0)), 1.0)
         return self.steps_by_worker() * (replicas - 1.0) + 1.0
 
@@ -314,14 +322,14 @@ class Configurations(_Remembering):
         The stated degree of data parallelism, else workers over the degrees that split the model; less the backup
         workers, whose results a synchronous step does not wait for. Needs resolved workers.
         """
-        if self._is_whole():
+        if self.is_whole():
             return np.maximum(self.workers, 1)
         derived = np.floor(self.workers / np.maximum(self.degree(), 1.0))
         replicas = np.where(self.data_parallel > 0, self.data_parallel, derived).astype(np.int64)
         backup = np.where(self.sync_mode == _ASYNC, 0, self.backup_workers)
         return np.maximum(replicas - backup, 1)
 
-    def _is_whole(self) -> bool:
+    def is_whole(self) -> bool:
         """Whether surely every worker is a replica that is waited for: nothing else is stated of any row."""
         one, none = constant_ints(len(self), 1), constant_ints(len(self), 0)
         return (

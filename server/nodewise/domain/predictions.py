@@ -171,7 +171,9 @@ class Predictions:
     @property
     def all_answered(self) -> bool:
         """Whether every row is answered."""
-        return bool(np.logical_and.reduce(np.equal(self.status, _ANSWERED)))
+        status = self.status
+        shared = constant_ints(len(status), _ANSWERED)
+        return status is shared or bool(np.logical_and.reduce(np.equal(status, _ANSWERED)))
 
     @staticmethod
     def assembled(

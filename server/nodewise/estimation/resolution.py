@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import Ints, constant_floats, constant_ints, freeze
+from nodewise.domain.columns import Ints, constant_floats, constant_ints, freeze, holds, only_value
 from nodewise.domain.configurations import UNSTATED, Configurations, Recomputation, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Violation, invalid_field
 from nodewise.domain.profile import Profile
@@ -21,6 +21,10 @@ __all__ = ["MAX_WORKERS", "Defaults", "Resolution", "defaults_of", "resolved"]
 MAX_WORKERS: Final = 131_072
 """Largest number of workers that is asked of a model unless whoever answers says otherwise: exact models cost in
 proportion to it, and a number of nodes alone does not show it."""
+
+# Plain numbers: columns are compared with these quicker.
+_UNSPECIFIED: Final = int(SyncMode.UNSPECIFIED)
+_ALLREDUCE: Final = int(SyncMode.ALLREDUCE)
 
 _SPLITTING: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel", "data_parallel")
 """Degrees whose product is the number of workers, or less where some stand by."""
@@ -129,18 +133,19 @@ def resolved(configurations: Configurations, defaults: Defaults, max_workers: in
     changes: dict[str, object] = {}
 
     sync_mode = configurations.sync_mode
-    if (sync_mode == SyncMode.UNSPECIFIED).any():
+    if holds(sync_mode, _UNSPECIFIED):
         seen = [SyncMode(value).name for value in defaults.sync_modes]
         mode = _only(seen, "configurations.sync_modes", SyncMode.ALLREDUCE.name)
-        column, where = sync_mode, sync_mode == SyncMode.UNSPECIFIED
-        known = int(SyncMode[mode])
-        sync_mode = constant_ints(len(column), known) if where.all() else freeze(np.where(where, known, column))
+        column, known = sync_mode, int(SyncMode[mode])
+        alike = only_value(column) is not None
+        filled = None if alike else freeze(np.where(column == _UNSPECIFIED, known, column))
+        sync_mode = constant_ints(len(column), known) if filled is None else filled
         changes["sync_mode"] = sync_mode
 
     if "" in configurations.devices and defaults.devices:
         index = configurations.devices.index("")
         groups = configurations.worker_groups
-        if (configurations.device_index == index).any() or (groups and (groups.device_index == index).any()):
+        if holds(configurations.device_index, index) or (groups and (groups.device_index == index).any()):
             device = _only(defaults.devices, "configurations.device_names", "")
             changes["devices"] = tuple(device if name == "" else name for name in configurations.devices)
 
@@ -149,19 +154,22 @@ def resolved(configurations: Configurations, defaults: Defaults, max_workers: in
         changes |= {"nodes": nodes, "workers": workers}
 
     servers = configurations.parameter_servers
-    if (servers == UNSTATED).any():
+    if holds(servers, UNSTATED):
         changes["parameter_servers"] = _servers(servers, sync_mode, defaults)
 
-    if len(defaults.recomputations) == 1 and (configurations.recomputation == Recomputation.UNSPECIFIED).any():
+    if len(defaults.recomputations) == 1 and holds(configurations.recomputation, Recomputation.UNSPECIFIED):
         how = configurations.recomputation
         changes["recomputation"] = freeze(np.where(how == Recomputation.UNSPECIFIED, defaults.recomputations[0], how))
 
-    if defaults.link_bytes_per_s and (configurations.link_bytes_per_s == 0.0).any():
+    if defaults.link_bytes_per_s and holds(configurations.link_bytes_per_s, 0.0):
         link = configurations.link_bytes_per_s
         changes["link_bytes_per_s"] = freeze(np.where(link == 0.0, defaults.link_bytes_per_s, link))
+    batch, none = configurations.batch_per_worker, constant_ints(len(configurations), 0)
+    if batch is none and configurations.global_batch is none:
+        changes["batch_per_worker"] = constant_ints(len(batch), _batch_seen(defaults))
     found = configurations.replaced(**changes) if changes else configurations
     _agree(found)
-    if (found.batch_per_worker == 0).any():
+    if "batch_per_worker" not in changes and holds(batch, 0):
         found = found.replaced(batch_per_worker=_batch(found, defaults))
     return found
 
@@ -177,16 +185,18 @@ def _scale(configurations: Configurations, defaults: Defaults, max_workers: int)
         workers = _followed("workers", workers, configurations.worker_groups.row_workers(), "groups")
     per_node = defaults.workers_per_node
     # As floats: the product of two large integers may leave the integers.
-    most = np.where(workers == 0, nodes * float(per_node), workers)
-    if most.max(initial=0.0) > max_workers:
+    open_workers = holds(workers, 0)
+    most = np.where(workers == 0, nodes * float(per_node), workers) if open_workers else workers
+    if np.maximum.reduce(most, initial=0) > max_workers:
         row = int(most.argmax())
         how = f" ({nodes[row]} nodes with {per_node} each)" if workers[row] == 0 else ""
         text = f"must be at most {max_workers}, found {most[row]:.0f}{how} in row {row}"
         raise invalid_field("configurations.workers", text)
-    if (workers == 0).any():
+    if open_workers:
         workers = freeze(np.where(workers == 0, nodes * per_node, workers))
-    if (nodes == 0).any():
-        nodes = freeze(np.where(nodes == 0, -(-workers // per_node), nodes))
+    if holds(nodes, 0):
+        full = -(-workers // per_node)
+        nodes = freeze(full if only_value(nodes) is not None else np.where(nodes == 0, full, nodes))
     return nodes, workers
 
 
@@ -203,12 +213,19 @@ def _followed(name: str, stated: Ints, follows: Ints, what: str) -> Ints:
 
 def _servers(servers: Ints, sync_mode: Ints, defaults: Defaults) -> Ints:
     """Parameter servers: none where all-reduce, else stated, else the only number in evidence, 1 without any."""
+    mode = only_value(sync_mode)
+    if mode is not None and mode != _ALLREDUCE and only_value(servers) is not None:
+        return constant_ints(len(servers), int(_servers_seen(defaults)))
     open_rows = (servers == UNSTATED) & (sync_mode != SyncMode.ALLREDUCE)
     seen = "1"
     if open_rows.any():
-        seen = _only([str(count) for count in defaults.parameter_servers], "configurations.parameter_servers", "1")
+        seen = _servers_seen(defaults)
     wanted = np.where(sync_mode == SyncMode.ALLREDUCE, 0, int(seen))
     return freeze(np.where(servers == UNSTATED, wanted, servers))
+
+
+def _servers_seen(defaults: Defaults) -> str:
+    return _only([str(count) for count in defaults.parameter_servers], "configurations.parameter_servers", "1")
 
 
 def _agree(found: Configurations) -> None:
@@ -220,6 +237,8 @@ def _agree(found: Configurations) -> None:
         if stated is not constant_floats(len(stated), 0.0):
             wrong = (stated > 0.0) & (found.sync_mode != SyncMode.HYBRID)
             _refuse(wrong, lambda row: f"must be 0 where sync_modes is {SyncMode(found.sync_mode[row]).name}", field)
+    if found.is_whole():
+        return
     workers = found.workers
     if all(getattr(found, name).max(initial=0) <= 1 for name in _SPLITTING) and not found.backup_workers.any():
         return
@@ -247,10 +266,15 @@ def _batch(configurations: Configurations, defaults: Defaults) -> Ints:
     """Batch per worker: stated, else the share of a stated global batch (rounded up), else the only one in evidence."""
     whole = configurations.replicas() * configurations.accumulation.astype(np.float64)
     shares = np.ceil(configurations.global_batch / whole)
-    seen = defaults.batches_per_worker[0] if len(defaults.batches_per_worker) == 1 else 0
+    seen = _batch_seen(defaults)
     derived = np.where(configurations.global_batch > 0, shares, seen)
     known = configurations.batch_per_worker
     return freeze(np.where(known == 0, derived, known).astype(np.int64))
+
+
+def _batch_seen(defaults: Defaults) -> int:
+    """The only batch in evidence; 0 = there are none, or several."""
+    return defaults.batches_per_worker[0] if len(defaults.batches_per_worker) == 1 else 0
 
 
 def _only(seen: list[str] | tuple[str, ...], path: str, otherwise: str) -> str:

@@ -190,8 +190,8 @@ class Reader(Findings):
         """A column of whole numbers: empty (default; None = must not be empty), one entry, or one per row."""
         if not self._has_rows(values, path, rows, default):
             return constant_ints(rows, default or 0)
-        array = np.array(values, dtype=np.int64)
-        if array.min() < least or array.max() > most:
+        array = np.array(values[:], dtype=np.int64)  # a list of a message's numbers is quicker than the numbers
+        if np.minimum.reduce(array) < least or np.maximum.reduce(array) > most:
             row = int(((array < least) | (array > most)).argmax())
             self.wrong(f"{path}[{row}]", f"must be a whole number from {least} to {most}, found {array[row]}")
         return constant_ints(rows, int(array[0])) if len(array) == 1 and rows != 1 else freeze(array)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from nodewise.domain.columns import as_ints, constant_floats, constant_ints, freeze
+from nodewise.domain.columns import as_ints, constant_floats, constant_ints, freeze, holds
 from nodewise.domain.configurations import (
     UNSTATED,
     Configurations,
@@ -41,14 +41,8 @@ __all__ = [
 KEPT_BYTES: Final = 16 << 20
 """Configurations of questions that are remembered as they were read, with the bytes that they were read from."""
 
-_COLUMNS: Final = (
-    "placement_offsets",
-    "device_indexes",
-    "precisions",
-    "group_offsets",
-    "offer_indexes",
-    *(fact.field for fact in NUMBER_COLUMNS),
-)
+_NUMBERS: Final = frozenset(fact.field for fact in NUMBER_COLUMNS)
+_COLUMNS: Final = _NUMBERS | {"placement_offsets", "device_indexes", "precisions", "group_offsets", "offer_indexes"}
 _SCALE: Final = frozenset({"nodes", "workers"})
 """Columns whose greatest values are the server's limits."""
 _OFFSETS: Final = frozenset({"placement_offsets", "group_offsets"})
@@ -133,24 +127,28 @@ def _remembered(
 def _explicit(data: bytes, path: str, limits: Limits) -> Configurations:
     reader = Reader()
     found = read_configurations(pb.Configurations.FromString(data), path, reader, limits)
+    if reader.clean and holds(found.workers, 0):
+        _check_scale(found, path, reader)
+    reader.finish()
+    return found
+
+
+def _check_scale(found: Configurations, path: str, reader: Reader) -> None:
+    """Every row says in one way or another how large it is."""
     stated = found.nodes + found.workers > 0
     if found.placement is not None:
         stated |= np.diff(found.placement.offsets) > 0
     if found.worker_groups is not None:
         stated |= found.worker_groups.counts() > 0
-    if reader.clean and not stated.all():
+    if not stated.all():
         reader.wrong(f"{path}.workers[{int(stated.argmin())}]", "must be given unless nodes, a placement or groups are")
-    reader.finish()
-    return found
 
 
 def read_configurations(message: pb.Configurations, path: str, reader: Reader, limits: Limits) -> Configurations:
     """Configurations as columns; what is wrong goes to the reader (the result is then of no use)."""
-    rows = 0
-    for name in _COLUMNS:
-        values = getattr(message, name)
-        if values:
-            rows = max(rows, len(values) - (name in _OFFSETS))
+    # Most of some forty columns are empty: only those that are not are looked at.
+    given: dict[str, Any] = {field.name: values for field, values in message.ListFields()}
+    rows = max((len(given[name]) - (name in _OFFSETS) for name in given.keys() & _COLUMNS), default=0)
     if rows > limits.rows_per_call and rows > limits.rows_per_batch and rows > limits.backtest_rows:
         text = f"{path}: {rows} rows, more than any call takes"
         raise too_much(text, "rows_per_call", limits.rows_per_call, rows)
@@ -159,11 +157,11 @@ def read_configurations(message: pb.Configurations, path: str, reader: Reader, l
         "workers": reader.ints(message.workers, f"{path}.workers", rows, default=0, most=limits.max_workers),
     }
     for fact in NUMBER_COLUMNS:
-        values = getattr(message, fact.field)
-        if values and fact.row not in _SCALE:
-            columns[fact.row] = reader.column(values, f"{path}.{fact.field}", rows, fact)
-    columns.update(_dictionaries(message, path, rows, reader))
-    found = Configurations.of(rows).replaced(**columns)
+        if fact.field in given and fact.row not in _SCALE:
+            columns[fact.row] = reader.column(given[fact.field], f"{path}.{fact.field}", rows, fact)
+    if given.keys() - _NUMBERS:
+        columns.update(_dictionaries(message, path, rows, reader))
+    found = Configurations.unstated(rows).replaced(**columns)
     if reader.clean:
         _consistent(found, path, reader)
     return found
@@ -228,6 +226,10 @@ def _consistent(found: Configurations, path: str, reader: Reader) -> None:
     everyone = found.workers
     if found.worker_groups is not None:
         everyone = grouped_workers(everyone, found.worker_groups, path, reader)
+    none = constant_ints(len(found), 0)
+    laid_out = found.nodes is not none or found.placement is not None or found.worker_groups is not None
+    if not laid_out and (found.global_batch is none or found.batch_per_worker is none):
+        return
     both = (found.nodes > 0) & (everyone > 0)
     short = both & (everyone < found.nodes)
     if short.any():

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
+
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Fidelity
@@ -353,5 +355,5 @@ class Answers:
 
 def _is_small(configurations: Configurations) -> bool:
     """Whether rows may be answered in the caller's thread."""
-    scale = max(configurations.nodes.max(initial=0), configurations.workers.max(initial=0))
+    scale = max(np.maximum.reduce(column, initial=0) for column in (configurations.nodes, configurations.workers))
     return len(configurations) <= INLINE_ROWS and bool(scale <= INLINE_SCALE)
