@@ -25,9 +25,10 @@ def refuse(_: Encoder, value: Any) -> Any:
 
 
 def crossed(value: Any) -> Any:
-    message = Encoder(refuse).message(value)
-    tree, arrays = HEADER.unpack_from(message)
+    message = Encoder(refuse).message(7, value)
+    tree, arrays, exchange = HEADER.unpack_from(message)
     view = memoryview(message)
+    assert exchange == 7
     assert len(view) == HEADER.size + tree + arrays
     begin = HEADER.size + tree
     (found,) = Decoder(view[HEADER.size : begin], view[begin:], {}).values()
@@ -149,7 +150,7 @@ def test_a_refusal_keeps_its_fields() -> None:
 @pytest.mark.parametrize("value", [object(), print, lambda: None, np.array(["text"]), np.array([None]), 1j])
 def test_nothing_else_crosses(value: Any) -> None:
     with pytest.raises(UndecodableError):
-        Encoder(refuse).message(value)
+        Encoder(refuse).message(0, value)
 
 
 @pytest.mark.parametrize(

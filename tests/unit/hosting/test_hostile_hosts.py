@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import socket
 import sys
 import time
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
 from patience import PATIENCE_S
 
 from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Question, Terms
 from nodewise.hosting.calls import PluginError
 from nodewise.hosting.processes.codec import HEADER, UndecodableError
 from nodewise.hosting.processes.frames import MOST_PARTS, MOST_TREE_BYTES, Pipe
+from nodewise.hosting.processes.given import PROFILES_AT_ONCE
 from nodewise.hosting.processes.limits import HostLimits
+from nodewise.hosting.processes.sending import MOST_READ_BYTES, MOST_ROWS, asked_of_given
 from nodewise.hosting.registry import Hosting, Registry, load_registry
 from nodewise.plugin import ENTRY_POINT_GROUP
 
@@ -30,13 +35,14 @@ import orjson
 from nodewise.hosting.processes.codec import HEADER
 from nodewise.plugin import *
 
-def send(*values):
+def send(*values, number=None):
     tree = orjson.dumps([*values])
     tree += b" " * (-len(tree) % 8)
     frame = sys._getframe()
     while "pipe" not in frame.f_locals:
-        frame = frame.f_back
-    frame.f_locals["pipe"].socket.sendall(HEADER.pack(len(tree), 8) + tree + bytes(8))
+        hosted, frame = frame.f_locals.get("self"), frame.f_back
+    number = hosted._exchange if number is None else number
+    frame.f_locals["pipe"].socket.sendall(HEADER.pack(len(tree), 8, number) + tree + bytes(8))
 
 class Model:
     def predict(self, configurations, options):
@@ -69,6 +75,17 @@ class Asks(Good):
         send(10)
         time.sleep(1000)
 
+class Other(Good):
+    def fit(self, profile, context):
+        send(6, 1, number=1)
+        time.sleep(1000)
+
+class Early(Good):
+    def assess(self, profile, query):
+        send(6, [])
+        send(6, [])
+        return super().assess(profile, query)
+
 class Signalled(Good):
     def fit(self, profile, context):
         os.kill(os.getpid(), 40)
@@ -79,7 +96,7 @@ def record(name, estimator):
 
 @hookimpl
 def nodewise_estimators():
-    return [record(each.__name__.lower(), each()) for each in (Good, Unrolled, Numbers, Asks, Signalled)]
+    return [record(each.__name__.lower(), each()) for each in (Good, Unrolled, Numbers, Asks, Other, Early, Signalled)]
 """
 PROFILE = Profile(digest="a job")
 
@@ -117,6 +134,7 @@ def asked(registry: Registry, name: str) -> Answer:
         ("unrolled", "an array that is too long"),
         ("numbers", "no object"),
         ("asks", "a question that is none"),
+        ("other", "an answer to another call"),
         ("signalled", "ended by signal 40 "),
     ],
 )
@@ -126,14 +144,24 @@ def test_what_makes_no_sense_ends_the_host_that_sent_it(registry: Registry, name
     assert asked(registry, "good").predictions.step_s[0] == 1.0
 
 
+def test_what_answers_twice_spoils_no_other_call(registry: Registry) -> None:
+    (host,) = registry.hosts
+    for _ in range(2):
+        pid = host.pid
+        with pytest.raises(PluginError):
+            asked(registry, "early")
+        assert asked(registry, "good").predictions.step_s[0] == 1.0
+        assert host.pid != pid
+
+
 def framed(tree: bytes) -> bytes:
-    return HEADER.pack(len(tree), 0) + tree
+    return HEADER.pack(len(tree), 0, 0) + tree
 
 
 @pytest.mark.parametrize(
     ("message", "found"),
     [
-        (HEADER.pack(MOST_TREE_BYTES + 1, 0), "too large"),
+        (HEADER.pack(MOST_TREE_BYTES + 1, 0, 0), "too large"),
         (framed(b"[" + b"[]," * MOST_PARTS + b"1]"), "too many parts"),
     ],
 )
@@ -156,3 +184,23 @@ def test_what_comes_in_pieces_has_no_more_time_than_what_comes_whole() -> None:
             with pytest.raises(TimeoutError):
                 pipe.receive(time.monotonic())
         assert ours.gettimeout() == PATIENCE_S
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "arguments"),
+    [
+        ("corpus", "some", [0, PROFILES_AT_ONCE + 1]),
+        ("corpus", "some", [4, 0]),
+        ("stream", "read", [-1]),
+        ("model", "predict", [Configurations.of(MOST_ROWS + 1, nodes=1, workers=1), None]),
+    ],
+)
+def test_what_a_host_asks_for_is_bounded(kind: str, method: str, arguments: list[Any]) -> None:
+    with pytest.raises(NodewiseError) as refused:
+        asked_of_given(kind, None, method, arguments, MOST_ROWS)
+    assert refused.value.reason is Reason.LIMIT_EXCEEDED
+
+
+def test_a_host_is_given_no_more_of_a_file_at_a_time_than_its_buffer_holds() -> None:
+    content = io.BytesIO(bytes(MOST_READ_BYTES + 1))
+    assert len(asked_of_given("stream", content, "read", [1 << 40], MOST_ROWS)) == MOST_READ_BYTES

@@ -32,8 +32,8 @@ from nodewise.plugin import Catalogue, Prior
 
 __all__ = ["HEADER", "INTERNED", "Decoder", "Encoder", "Opaque", "UndecodableError"]
 
-HEADER: Final = struct.Struct("<II")
-"""Bytes of the tree and of the arrays, in front of both."""
+HEADER: Final = struct.Struct("<IIQ")
+"""Bytes of the tree and of the arrays, and the number of the exchange that both belong to, in front of them."""
 ALIGNED: Final = 8
 """Bytes to which arrays are aligned: the widest number's."""
 DTYPES: Final = frozenset("?bBhHiIlLqQefd")
@@ -83,15 +83,15 @@ class Encoder:
         self._seen: dict[int, tuple[Any, list[Any]]] = {}
         self._size = 0
 
-    def message(self, *values: Any) -> bytes:
-        """The values as one message."""
+    def message(self, exchange: int, *values: Any) -> bytes:
+        """The values as one message of an exchange."""
         one = self.one
         try:
             tree = orjson.dumps([one(value) for value in values])
         except (TypeError, ValueError, RecursionError) as error:
             raise UndecodableError(f"a value that cannot be sent ({type(error).__name__})") from None
         tree += b" " * (-len(tree) % ALIGNED)
-        return b"".join((HEADER.pack(len(tree), self._size), tree, *self._arrays))
+        return b"".join((HEADER.pack(len(tree), self._size, exchange), tree, *self._arrays))
 
     def one(self, value: Any) -> Any:
         """A value as part of the tree."""

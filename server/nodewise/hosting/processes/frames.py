@@ -42,12 +42,17 @@ class Pipe:
         self._most_parts = MOST_PARTS if wary else MOST_BYTES
         self._rest = b""
 
+    @property
+    def pending(self) -> bool:
+        """Whether more has been read than the messages that were received."""
+        return bool(self._rest)
+
     def send(self, message: bytes) -> None:
         """Send a message. Raises OSError, TimeoutError among them where the socket has a time-out."""
         self.socket.sendall(message)
 
-    def receive(self, end_s: float = math.inf) -> tuple[memoryview, memoryview]:
-        """The tree and the arrays of the next message, as the header measures them.
+    def receive(self, end_s: float = math.inf) -> tuple[int, memoryview, memoryview]:
+        """The exchange, the tree and the arrays of the next message, as the header has them.
 
         Parameters
         ----------
@@ -66,7 +71,7 @@ class Pipe:
         rest = self._rest
         if len(rest) < size:
             rest = self._more(rest, size, end_s)
-        tree, arrays = HEADER.unpack_from(rest)
+        tree, arrays, exchange = HEADER.unpack_from(rest)
         end = size + tree + arrays
         if end > MOST_BYTES or tree > self._most_tree_bytes:
             raise UndecodableError("a message that is too large")
@@ -76,7 +81,7 @@ class Pipe:
         view = memoryview(rest)
         if tree > self._most_parts:
             self._count(bytes(view[size : size + tree]))
-        return view[size : size + tree], view[size + tree : end]
+        return exchange, view[size : size + tree], view[size + tree : end]
 
     def _count(self, tree: bytes) -> None:
         """Refuse a tree of too many parts; brackets in texts count as well, which hold few."""

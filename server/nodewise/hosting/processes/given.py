@@ -11,7 +11,7 @@ from typing import Any, Final
 from nodewise.hosting.processes.words import ATTRIBUTES
 from nodewise.plugin import Catalogue, Model, Prior, Profile, Trace
 
-__all__ = ["GivenContext", "GivenCorpus", "GivenModel", "GivenRun", "GivenStream"]
+__all__ = ["PROFILES_AT_ONCE", "GivenContext", "GivenCorpus", "GivenModel", "GivenRun", "GivenStream"]
 
 TOLD_EVERY_S: Final = 0.05
 """Seconds between words of progress that are passed on: people read them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections import OrderedDict, deque
@@ -20,7 +21,7 @@ from nodewise.hosting.processes.limits import HostLimits
 from nodewise.hosting.processes.lives import Life, started
 from nodewise.hosting.processes.remote import Following, GoneError, Remote, foreign
 from nodewise.hosting.processes.sending import Sending
-from nodewise.hosting.processes.words import ANSWERS_WITH_OBJECTS, ATTRIBUTES, METHODS, Op
+from nodewise.hosting.processes.words import ANSWERS_WITH_OBJECTS, ATTRIBUTES, LONG, METHODS, Op
 
 __all__ = ["Host", "Listing", "impatient"]
 
@@ -35,6 +36,10 @@ Listing = tuple[list[Any], list[Any]]
 
 impatient: ContextVar[bool] = ContextVar("impatient", default=False)
 """Whether who asks can do without this plugin, and rather does than wait for one that is stuck."""
+
+
+class _StaleError(Exception):
+    """The host has answered the call before once more."""
 
 
 class Host:
@@ -139,8 +144,13 @@ class Host:
     def _living(self) -> Life:
         """The process, started and loaded anew where there is none."""
         life = self._life
-        if life is not None and self._loaded and not life.ended:
-            return life
+        if life is not None and self._loaded:
+            # Within a call of the same host it may speak; between calls it has nothing to say.
+            if life.at_rest or (self._depth > 1 and not life.ended):
+                return life
+            if not life.ended:
+                _log.warning("host_spoke_unasked", distribution=self.distribution, pid=life.pid)
+                life.kill()  # what it said would be taken for the answer to this call
         if self._closed:
             raise HostBusyError("the server stops", 1.0)
         if life is None or life.ended:
@@ -152,9 +162,10 @@ class Host:
         self._sending.begin()
         limits = self._limits
         points = [list(point) for point in self._entry_points]
-        message = self._sending.told(Op.LOAD, life.paths, points, self.distribution, limits.memory_bytes)
+        exchange = _new_number()
+        message = self._sending.told(exchange, Op.LOAD, life.paths, points, self.distribution, limits.memory_bytes)
         try:
-            records, problems = self._exchanged(life, message, limits.load_budget_s, "loading")
+            records, problems = self._exchanged(life, exchange, message, limits.load_budget_s, "loading")
         except (HostFaultError, ValueError):
             life.kill()
             raise
@@ -199,6 +210,19 @@ class Host:
             if early is not None:
                 op, *rest = early[1]
                 return _outcome(op, rest)[0]
+        op = Op.READ if reading else Op.CALL
+        try:
+            return self._asked(op, remote, name, arguments, following)
+        except _StaleError:
+            if name in LONG:  # what it was given to read may be read already
+                raise HostBusyError("its host was ended for what another call had left", WAIT_S) from None
+        # Another process knows nothing of what was left: who asks now does not pay for who asked before.
+        return self._asked(op, remote, name, arguments, following)
+
+    def _asked(
+        self, op: int, remote: Remote, name: str, arguments: tuple[Any, ...], following: Following | None
+    ) -> Any:
+        """As :meth:`asked`, in an exchange."""
         with self._taken():
             life = self._living()
             if remote.generation and remote.generation != self._generation:
@@ -206,12 +230,14 @@ class Host:
             budget_s = self._limits.budget_s(name, arguments)
             generation = self._generation
             with self._sending.call():
-                op = Op.READ if reading else Op.CALL
                 if following is not None and following[0].generation != generation:
                     following = None
-                message = self._sending.asking(op, remote.target, name, arguments, self._forgotten(), following)
+                exchange = _new_number()
+                message = self._sending.asking(
+                    exchange, op, remote.target, name, arguments, self._forgotten(), following
+                )
                 try:
-                    answer, *more = self._exchanged(life, message, budget_s, name)
+                    answer, *more = self._exchanged(life, exchange, message, budget_s, name)
                 except HostFaultError as fault:
                     if following is not None and fault.what:
                         fault.method = following[1]  # both were on: the one that does the work is told of
@@ -272,11 +298,15 @@ class Host:
             self._depth -= 1
             turn.release()
 
-    def _exchanged(self, life: Life, message: bytes, budget_s: float, name: str) -> list[Any]:
+    def _exchanged(self, life: Life, exchange: int, message: bytes, budget_s: float, name: str) -> list[Any]:
         """Send a call and do what it asks for until it is answered."""
         try:
-            op, *rest = self._answered(life, message, budget_s)
+            op, *rest = self._answered(life, exchange, message, budget_s)
         except HostBusyError:
+            raise
+        except _StaleError:
+            _log.warning("host_spoke_unasked", distribution=self.distribution, pid=life.pid)
+            life.kill()
             raise
         except TimeoutError:
             raise self._overrun(life, budget_s) from None
@@ -294,7 +324,7 @@ class Host:
             life.kill()
             raise HostFaultError(f"its host sent {error}") from None
 
-    def _answered(self, life: Life, message: bytes, budget_s: float) -> list[Any]:
+    def _answered(self, life: Life, exchange: int, message: bytes, budget_s: float) -> list[Any]:
         """The reply to a call."""
         end_s = time.monotonic() + budget_s
         others_s = 0.0
@@ -302,13 +332,19 @@ class Host:
         while True:
             if not life.wait(end_s):
                 raise TimeoutError
-            found = self._read(*life.pipe.receive(end_s))
+            of, tree, arrays = life.pipe.receive(end_s)
+            if of != exchange:
+                if of == life.last_exchange:
+                    raise _StaleError
+                raise UndecodableError("an answer to another call")
+            found = self._read(tree, arrays)
             if found[0] != Op.ASK:
+                life.last_exchange = exchange
                 return found
             if len(found) != 4:
                 raise UndecodableError("a question that is none")
             asked_s = time.monotonic()
-            reply = self._sending.answer(*found[1:])
+            reply = self._sending.answer(exchange, *found[1:])
             if life.ended:
                 raise HostBusyError("its host was ended by another call", WAIT_S)
             if others_s < budget_s:  # the plugin does not pay for what others take, unless it asks without an end
@@ -336,6 +372,11 @@ class Host:
         how = life.how_it_ended()
         _log.warning("host_died", distribution=self.distribution, pid=life.pid, method=name, how=how, error=str(error))
         return HostFaultError(f"its process {how}")
+
+
+def _new_number() -> int:
+    """Of an exchange: one that no plugin can know before, so that nothing is answered before it is asked."""
+    return secrets.randbits(64)
 
 
 def _identity(remote: Remote, name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:

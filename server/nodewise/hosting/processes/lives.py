@@ -42,6 +42,11 @@ class Life:
         Where it looks for modules before all else; "" = where this process looks.
     end_output : callable
         Ends the reading of what it prints.
+
+    Attributes
+    ----------
+    last_exchange : int
+        Number of the exchange that ended last; -1 = none has.
     """
 
     def __init__(
@@ -60,6 +65,7 @@ class Life:
         self._events.register(self._gone, select.POLLIN)
         self._ending = threading.Lock()
         self._over = False
+        self.last_exchange = -1
 
     def wait(self, end_s: float) -> bool:
         """Wait until something has come, or the process is gone; False = neither until then.
@@ -75,6 +81,11 @@ class Life:
         if all(fd != self._socket for fd, _ in ready):
             raise ConnectionResetError("the process is gone")
         return True
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether it runs, and has sent nothing that nobody asked for."""
+        return not self._over and not self.pipe.pending and not self._events.poll(0)
 
     @property
     def ended(self) -> bool:

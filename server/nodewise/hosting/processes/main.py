@@ -58,6 +58,7 @@ class Hosted:
         self._interned: dict[int, Any] = {}
         self._asking = threading.RLock()
         self._depth = 0
+        self._exchange = 0
         self._others: dict[str, Callable[[Decoder, list[Any]], Any]] = {
             "p": lambda decoder, entry: pickle.loads(decoder.content(entry[1], entry[2])),  # noqa: S301  # our own
             "n": self._read_new,
@@ -69,19 +70,21 @@ class Hosted:
     def serve(self) -> None:
         """Do what comes, until nothing comes any more."""
         while True:
-            self._handle(self._received())
+            self._handle(*self._received())
 
-    def _received(self) -> list[Any]:
-        tree, arrays = self._pipe.receive()
-        return Decoder(tree, arrays, self._others).values()
+    def _received(self) -> tuple[int, list[Any]]:
+        exchange, tree, arrays = self._pipe.receive()
+        return exchange, Decoder(tree, arrays, self._others).values()
 
-    def _handle(self, message: list[Any]) -> None:
+    def _handle(self, exchange: int, message: list[Any]) -> None:
         op, *rest = message
+        around, self._exchange = self._exchange, exchange
         self._depth += 1
         try:
             reply = self._load(*rest) if op == Op.LOAD else self._done(op, *rest)
         finally:
             self._depth -= 1
+            self._exchange = around
         self._pipe.send(reply)
 
     def _done(
@@ -136,7 +139,7 @@ class Hosted:
             return self._message(_failed(outcome[1]) if refused else [Op.ANSWER, _Unsendable()])
 
     def _message(self, values: list[Any]) -> bytes:
-        return Encoder(_foreign).message(*values)
+        return Encoder(_foreign).message(self._exchange, *values)
 
     def _kept(self, answer: Any) -> list[Any]:
         """An answer that stays here; marked for the worker."""
@@ -192,12 +195,13 @@ class Hosted:
                 raise RuntimeError("the call that this belongs to has ended")
             self._pipe.send(self._message([Op.ASK, number, method, list(arguments)]))
             while True:
-                op, *rest = message = self._received()
+                exchange, message = self._received()
+                op, *rest = message
                 if op == Op.RESULT:
                     return rest[0]
                 if op == Op.RAISED:
                     raise rest[0]
-                self._handle(message)
+                self._handle(exchange, message)
 
 
 def _failed(error: BaseException) -> list[Any]:

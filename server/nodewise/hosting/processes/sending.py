@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
+from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.hosting.processes.codec import Encoder, UndecodableError
+from nodewise.hosting.processes.given import PROFILES_AT_ONCE
 from nodewise.hosting.processes.remote import Following, Remote
 from nodewise.hosting.processes.words import ATTRIBUTES, GIVEN, GIVEN_METHODS, METHODS, Op
 
 if TYPE_CHECKING:
     from nodewise.hosting.processes.host import Host
 
-__all__ = ["Sending"]
+__all__ = ["MOST_READ_BYTES", "MOST_ROWS", "Sending", "asked_of_given"]
 
 _log = structlog.get_logger(__name__)
 
 MOST_INTERNED: Final = 64
 """Large values that a host keeps between calls: profiles, catalogues, configurations of the call before."""
+MOST_ROWS: Final = 65_536
+"""Of a question to another's model, or as many as the host itself is asked about, where that is more: as many as a
+caller's question has unless it is set otherwise."""
+MOST_READ_BYTES: Final = 1 << 20
+"""Of a file at a time, as much as a host's buffer has: who asks for more is given less, and asks again."""
 MOST_GIVEN: Final = 1_024
 """Models of others that a host may ask, those it was given first dropped first."""
 
@@ -40,6 +47,7 @@ class Sending:
         self._interned: OrderedDict[int, tuple[Any, int]] = OrderedDict()
         self._given: OrderedDict[int, tuple[str, Any]] = OrderedDict()
         self._numbers = itertools.count(1)
+        self._most_rows = MOST_ROWS
 
     def begin(self) -> None:
         """The host is a new process, which knows nothing."""
@@ -49,10 +57,11 @@ class Sending:
     @contextmanager
     def call(self) -> Iterator[None]:
         """What is given within ends with it, but for models: another model may be built on them."""
-        before = next(self._numbers)
+        before, most_rows = next(self._numbers), self._most_rows
         try:
             yield
         finally:
+            self._most_rows = most_rows
             ended = [number for number, (kind, _) in self._given.items() if number > before and kind != "model"]
             for number in ended:
                 del self._given[number]
@@ -61,6 +70,7 @@ class Sending:
 
     def asking(
         self,
+        exchange: int,
         op: int,
         target: str | int,
         name: str,
@@ -70,6 +80,7 @@ class Sending:
     ) -> bytes:
         """A call, with the numbers of objects that nobody holds any more, and the call that follows."""
         given = GIVEN.get(name, {})
+        self._most_rows = max(self._most_rows, rows_of(arguments))
         encoder = Encoder(self._other, self._intern)
         try:
             sent = [
@@ -82,33 +93,34 @@ class Sending:
                 more = [_Written(["l", model.target, method, ["l", *map(encoder.one, asked)]])]
             while len(self._interned) > MOST_INTERNED:
                 forgotten.append(self._interned.popitem(last=False)[1][1])
-            return encoder.message(op, target, name, _Written(["l", *sent]), forgotten, *more)
+            return encoder.message(exchange, op, target, name, _Written(["l", *sent]), forgotten, *more)
         except BaseException:
             self._interned.clear()  # some of it may never have been sent
             raise
 
-    def told(self, *values: Any) -> bytes:
+    def told(self, exchange: int, *values: Any) -> bytes:
         """Any values."""
-        return Encoder(self._other, self._intern).message(*values)
+        return Encoder(self._other, self._intern).message(exchange, *values)
 
-    def answer(self, number: Any, method: Any, arguments: Any) -> bytes:
+    def answer(self, exchange: int, number: Any, method: Any, arguments: Any) -> bytes:
         """What something that a call was given answers; only what it is given for can be asked of it."""
         try:
             kind, value = self._given[number]
-            found = _asked(kind, value, method, arguments)
+            found = asked_of_given(kind, value, method, arguments, self._most_rows)
             if kind == "context" and method == "model":
                 found = _Model(found)
-            return self._told_anew(found)
+            return self._told_anew(exchange, found)
         except NodewiseError as error:
-            return self.told(Op.RAISED, error)
+            return self.told(exchange, Op.RAISED, error)
         except Exception as error:  # noqa: BLE001  # whatever it is, the plugin is told that it has no answer
             about = {"distribution": self._host.distribution, "method": str(method)[:100]}
             _log.warning("given_failed", **about, exc_info=error)
-            return self.told(Op.RAISED, NodewiseError(Reason.ESTIMATOR_FAILED, "what was asked for failed"))
+            failed = NodewiseError(Reason.ESTIMATOR_FAILED, "what was asked for failed")
+            return self.told(exchange, Op.RAISED, failed)
 
-    def _told_anew(self, found: Any) -> bytes:
+    def _told_anew(self, exchange: int, found: Any) -> bytes:
         try:
-            return self.told(Op.RESULT, found)
+            return self.told(exchange, Op.RESULT, found)
         except BaseException:
             self._interned.clear()  # some of it may never have been sent
             raise
@@ -171,13 +183,33 @@ class _Model:
         self.model = model
 
 
-def _asked(kind: str, value: Any, method: str, arguments: list[Any]) -> Any:
-    """Ask what a call was given."""
+def _too_much(what: str, found: int, most: int) -> NodewiseError:
+    """Why a host is not given what it asks for; the plugin may tell its caller so."""
+    return NodewiseError(Reason.LIMIT_EXCEEDED, f"a plugin asked for {found} {what}, where 0 to {most} can be")
+
+
+def rows_of(arguments: Iterable[Any]) -> int:
+    """Of all configurations among the arguments of a call."""
+    return sum(len(each) for each in arguments if isinstance(each, Configurations))
+
+
+def asked_of_given(kind: str, value: Any, method: str, arguments: list[Any], most_rows: int) -> Any:
+    """Ask what a call was given; of a model, about so many rows at most."""
     if method not in GIVEN_METHODS[kind]:
         raise NodewiseError(Reason.NOT_IMPLEMENTED, f"a {kind} has no such method")
     if kind == "corpus":
-        begin, end = arguments
-        return value[int(begin) : int(end)]
+        begin, end = map(int, arguments)
+        if not 0 <= end - begin <= PROFILES_AT_ONCE:
+            raise _too_much("profiles", end - begin, PROFILES_AT_ONCE)
+        return value[begin:end]
+    if kind == "stream":
+        (size,) = map(int, arguments)
+        if size < 0:
+            raise _too_much("bytes", size, MOST_READ_BYTES)
+        return value.read(min(size, MOST_READ_BYTES))
+    rows = rows_of(arguments)
+    if rows > most_rows:
+        raise _too_much("rows", rows, most_rows)
     if method in ATTRIBUTES:
         return getattr(value, method)
     return getattr(value, method)(*arguments)
