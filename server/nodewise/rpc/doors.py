@@ -63,6 +63,7 @@ class Door(grpc.GenericRpcHandler):
         found = self._handlers.get(handler_call_details.method)
         if found is None:
             return None
+        found.gate.arrivals += 1
         return found.waiting if found.lane is not None and found.lane.pressed else found.usual
 
     def refused(self, path: str, context: Context) -> Told | None:
@@ -71,7 +72,10 @@ class Door(grpc.GenericRpcHandler):
         if doorway.lane is None or not doorway.lane.overloaded:
             return None
         error = doorway.lane.refusal(context.peer(), remaining_s(context))
-        return None if error is None else doorway.gate.refusals.told(path, request_id(context), error)
+        if error is None:
+            return None
+        doorway.gate.arrivals += 1
+        return doorway.gate.refusals.told(path, request_id(context), error)
 
 
 @dataclass(frozen=True, slots=True)

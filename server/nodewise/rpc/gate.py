@@ -7,7 +7,9 @@ stays in gRPC's own queue is refused there by a bare CANCELLED, which says neith
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import time
 from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -33,6 +35,9 @@ COMPUTING_WAITS: Final = 10.0
 answer takes one."""
 BREATH_TURNS: Final = 6
 """Turns of the loop in which what gRPC has handed over reaches the gate, and what is refused there is answered."""
+LONGEST_BREATH_S: Final = 0.01
+"""Of taking in what arrives faster than it is refused, before the next turn. What is not taken in grows old in gRPC's
+queue, where nobody refuses it; what is, costs turns."""
 LONG_WAITS: Final = 40.0
 """How much longer a long call may wait for the pool: it takes seconds itself, and who asks for it knows."""
 LONG_WAITING: Final = 64
@@ -139,6 +144,8 @@ class Gate:
     """
 
     def __init__(self, wait_s: float, threads: int, hands: int) -> None:
+        self.arrivals = 0
+        """Calls that gRPC handed over so far."""
         self.refusals = Refusals()
         self.questions = Lane("questions", TURNS, wait_s, self.breathe)
         self.ingest = Lane("ingest", INGEST_TURNS, wait_s, self.breathe)
@@ -151,9 +158,13 @@ class Gate:
         return None if name is None else getattr(self, name)
 
     async def breathe(self) -> None:
-        """Let the loop take in what has arrived."""
-        for _ in range(BREATH_TURNS):
-            await asyncio.sleep(0)
+        """Let the loop take in what has arrived, and what arrives meanwhile, but not for ever."""
+        end_s, seen = time.monotonic() + LONGEST_BREATH_S, -1
+        while self.arrivals != seen and time.monotonic() < end_s:
+            seen = self.arrivals
+            for _ in range(BREATH_TURNS):
+                os.sched_yield()  # the thread that reads sockets may have no other core
+                await asyncio.sleep(0)
 
     async def refuse(self, context: Any, method: str, request_id: str, error: OverloadedError) -> NoReturn:
         """End a call that is not taken."""

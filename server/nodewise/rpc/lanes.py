@@ -8,7 +8,7 @@ most makes it.
 Waits are counted in work: what each call ahead is expected to cost, times what the lane takes for such work lately. A
 short burst may wait long. Where that was not enough and calls were refused, a long queue would only make everybody
 late: the lane then keeps no more calls than it takes to be never idle, until nobody was refused for as long as callers
-are told to stay away.
+are told to stay away, or it was idle.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ __all__ = ["CALLER_WAIT_S", "LONGEST_DELAY_S", "Lane", "OverloadedError", "Turn"
 
 LONGEST_DELAY_S: Final = 10.0
 """Longest delay that who is refused is told. Until it has passed some of them are still to come back, and a lane that
-ran empty meanwhile is overloaded as it was."""
+ran empty for a moment is overloaded as it was."""
+_IDLE_SHARE: Final = 0.1
+"""Of the last two seconds in which nobody was at work, that shows that a lane is not overloaded any more. At twice its
+capacity one with a short queue is idle for less than a fiftieth."""
 CALLER_WAIT_S: Final = 2.0
 """Longest wait that is expected of a caller's only waiting call while nobody is refused."""
 BREATH_AFTER_S: Final = 0.002
@@ -38,15 +41,26 @@ _LEAST_WAITING: Final = 4
 """Calls that may wait whatever they take: with fewer a lane would run dry between two of them."""
 _STANDING_TURNS: Final = 4.0
 """Usual turns that may wait while a lane is overloaded: as many as are at work, which lets it never run dry."""
-_MODEST_TURNS: Final = 8.0
-"""Usual turns by which a caller was given less than another lately, and so pays for nobody's haste: about twice what
-lies between callers that ask alike, who are charged for turns at work side by side."""
+_MODEST_SHARE: Final = 0.5
+"""Of what who was given most lately was given: a caller with less pays for nobody's haste. Callers that ask alike are
+given that little by chance once in hundreds of times: some ten turns each in the time that is looked at."""
+_LATELY_S: Final = 2.0
+"""Time in which what a caller was given is half forgotten and more (to 1/e)."""
+_RESCALED_AFTER_S: Final = 400.0 * _LATELY_S
+"""Weights of later turns grow instead of those of earlier ones shrinking; a double holds e^400 with room to spare."""
+_OWED_TURNS: Final = 16.0
+"""Usual turns that a caller who asked nothing meanwhile may have before others: as many as four callers' only calls."""
+_ONLY_TURNS: Final = 8.0
+"""Usual turns that a caller's only waiting call may wait for while a lane is overloaded: so many callers share it
+before some of them find no place."""
 _STANDING_S: Final = 0.05
 """So long a queue may always be: with less a lane of quick calls runs dry while the loop does something else."""
 
 
 _FORGET_ABOVE: Final = 4
 """Callers known for each that waits, above which those who owe nothing are forgotten: rarely, as it looks at all."""
+_KNOWN: Final = 64
+"""Callers that are known in any case: who asks little has nothing waiting most of the time, and is still owed turns."""
 
 
 class OverloadedError(Exception):
@@ -69,10 +83,11 @@ class OverloadedError(Exception):
 class _Caller:
     """What a lane knows of a caller that waits, or was given turns lately."""
 
-    __slots__ = ("cost_s", "given_s", "patient", "waiting")
+    __slots__ = ("cost_s", "given_s", "lately", "patient", "waiting")
 
-    def __init__(self, given_s: float, *, patient: bool) -> None:
+    def __init__(self, given_s: float, lately: float, *, patient: bool) -> None:
         self.given_s = given_s
+        self.lately = lately
         self.patient = patient
         self.cost_s = 0.0
         self.waiting: deque[_Waiting] = deque()
@@ -145,6 +160,9 @@ class Lane:
         self.pace = Pace()
         self._last_over_s = 0.0
         self._given_s = 0.0
+        self._weighed_from_s = self._idle_from_s = self._idle_told_s = time.monotonic()
+        self._idle_s = 0.0
+        self._most_lately = 0.0
         self._worked_s = 0.0
         self._dispatching: asyncio.Task[None] | None = None
         self._freed = asyncio.Event()
@@ -171,8 +189,18 @@ class Lane:
 
     def taken(self) -> Turn:
         """A turn at once; there must be one free."""
+        now_s = time.monotonic()
+        if self.free == self._turns and self._short_until_s > now_s:
+            self._was_idle(now_s)
         self.free -= 1
-        return Turn(self, _NOBODY, time.monotonic())
+        return Turn(self, _NOBODY, now_s)
+
+    def _was_idle(self, now_s: float) -> None:
+        """Until now, since its last turn was over."""
+        self._idle_s = self._idle_s * math.exp((self._idle_told_s - now_s) / _LATELY_S) + now_s - self._idle_from_s
+        self._idle_told_s = self._idle_from_s = now_s
+        if self._idle_s > _IDLE_SHARE * _LATELY_S:
+            self._short_until_s = -math.inf
 
     async def turn(
         self, caller: str, remaining_s: float = math.inf, cost_s: float | None = None, *, patient: bool = False
@@ -197,7 +225,7 @@ class Lane:
         if not self.pressed:
             return self.taken()
         key = (caller, patient)
-        asking = self._callers.get(key) or _Caller(self._given_s, patient=patient)
+        asking = self._known(key)
         waiting = _Waiting(
             asyncio.get_running_loop().create_future(), self.pace.usual_cost_s if cost_s is None else cost_s
         )
@@ -245,18 +273,37 @@ class Lane:
         """
         if not self.pressed:
             return None
-        who = self._callers.get((caller, False)) or _Caller(self._given_s, patient=False)
+        who = self._known((caller, False))
         wait_s = self._too_long_s(who, self.pace.usual_cost_s, remaining_s, *self._bearable(who))
         return None if wait_s is None else self._refused(wait_s)
+
+    def _known(self, key: tuple[str, bool]) -> _Caller:
+        """A caller as it is known, or a new one; who asked nothing for long is owed no more than who asked little."""
+        found = self._callers.get(key)
+        if found is None:
+            return _Caller(self._given_s, _MODEST_SHARE * self._most_lately, patient=key[1])
+        if not found.waiting:
+            most_s = max(each.given_s for each in self._callers.values())
+            found.given_s = max(found.given_s, most_s - _OWED_TURNS * self.pace.turn_s)
+        return found
+
+    def _charge_lately(self, who: _Caller, held_s: float, now_s: float) -> None:
+        """Add a turn to what a caller was given lately."""
+        if now_s - self._weighed_from_s > _RESCALED_AFTER_S:
+            scale = math.exp((self._weighed_from_s - now_s) / _LATELY_S)
+            for each in self._callers.values():
+                each.lately *= scale
+            self._most_lately *= scale
+            self._weighed_from_s = now_s
+        who.lately += held_s * math.exp((now_s - self._weighed_from_s) / _LATELY_S)
+        self._most_lately = max(self._most_lately, who.lately)
 
     def _bearable(self, who: _Caller) -> tuple[float, bool]:
         """Longest wait of the lane as it is, and whether a caller was given so little that it is not bound by it."""
         bound_s = self._wait_s
         if self.overloaded:
             bound_s = min(bound_s, max(_STANDING_S, _STANDING_TURNS * self.pace.turn_s))
-        most_given_s = max((each.given_s for each in self._callers.values()), default=0.0)
-        behind_s = most_given_s - who.given_s
-        return bound_s, len(who.waiting) < _LEAST_WAITING and behind_s > _MODEST_TURNS * self.pace.turn_s
+        return bound_s, len(who.waiting) < _LEAST_WAITING and who.lately < _MODEST_SHARE * self._most_lately
 
     def _too_long_s(
         self,
@@ -275,8 +322,8 @@ class Lane:
             ahead_s = min(ahead_s, self._waiting_cost_s)
         wait_s = self.pace.wait_s(ahead_s + cost_s)
         own_s = self._wait_s if modest else bound_s
-        if not (who.waiting or self.overloaded):
-            own_s = max(own_s, CALLER_WAIT_S)
+        if not who.waiting:
+            own_s = max(own_s, min(CALLER_WAIT_S, _ONLY_TURNS * self.pace.turn_s) if self.overloaded else CALLER_WAIT_S)
         return wait_s if wait_s > min(own_s, remaining_s) or self._waiting >= self._most_waiting else None
 
     def _admit(self, who: _Caller, cost_s: float, remaining_s: float) -> None:
@@ -287,15 +334,25 @@ class Lane:
             raise self._refused(wait_s)
         if self._waiting < _LEAST_WAITING or self.expected_wait_s + self.pace.turn_s <= bound_s:
             return
-        impatient = (each for each in self._callers.values() if not each.patient)
-        most = max(impatient, key=lambda each: each.cost_s, default=None)
-        if most is not None and len(most.waiting) > len(who.waiting) + 1:
-            newest = most.waiting.pop()
-            self._left(most, newest)
+        victim = self._victim(who, modest=modest)
+        if victim is not None:
+            newest = victim.waiting.pop()
+            self._left(victim, newest)
             if not newest.ready.done():
                 newest.ready.set_exception(self._refused(self.expected_wait_s))
         elif who.waiting and not modest:
             raise self._refused(self.expected_wait_s)
+
+    def _victim(self, who: _Caller, *, modest: bool) -> _Caller | None:
+        """Whose newest call makes room: for the modest, of whom was given most; else of whom has more waiting."""
+        others = [each for each in self._callers.values() if each.waiting and not each.patient]
+        if not others:
+            return None
+        if modest:
+            most = max(others, key=lambda each: each.lately)
+            return most if who.lately < _MODEST_SHARE * most.lately else None
+        most = max(others, key=lambda each: each.cost_s)
+        return most if len(most.waiting) > len(who.waiting) + 1 else None
 
     def _refused(self, wait_s: float) -> OverloadedError:
         self.refused += 1
@@ -319,7 +376,8 @@ class Lane:
                 continue
             self._give()
         self._dispatching = None
-        self._callers.clear()
+        if not self.overloaded:  # else who was given much is still remembered
+            self._callers.clear()
 
     def _give(self) -> None:
         """A turn to whom was given least."""
@@ -335,7 +393,7 @@ class Lane:
         least.given_s += waiting.charged_s
         # Who comes anew begins here: nobody saves up turns by asking nothing, nor comes before those who wait.
         self._given_s = max(self._given_s, least.given_s)
-        if len(self._callers) > _FORGET_ABOVE * len(asking):
+        if len(self._callers) > max(_KNOWN, _FORGET_ABOVE * len(asking)):
             self._forget()
         self.free -= 1
         waiting.ready.set_result(None)
@@ -350,6 +408,8 @@ class Lane:
         self.free += 1
         now_s = time.monotonic()
         held_s = now_s - turn.began_s
+        if self.free == self._turns:
+            self._idle_from_s = now_s
         if held_s > SHORT_TURN_S and self._breathe is not None:
             self._worked_s += held_s
         if self._dispatching is not None:
@@ -360,6 +420,7 @@ class Lane:
             asking = self._callers.get(turn.caller)
             if asking is not None:
                 asking.given_s += held_s - turn.charged_s
+                self._charge_lately(asking, held_s, now_s)
 
 
 _NOBODY: Final = ("", False)

@@ -170,6 +170,46 @@ async def test_after_a_refusal_the_queue_stays_short_until_who_was_refused_had_t
     held.over()
 
 
+async def test_a_lane_that_is_idle_is_not_overloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = time.monotonic()
+    monkeypatch.setattr("nodewise.rpc.lanes.time", SimpleNamespace(monotonic=lambda: now_s))
+    asked = paced(lane(wait_s=0.2), 0.1)
+    held = await asked.turn("x")
+    calls = await waiting(asked, "a", 10)
+    assert asked.overloaded
+    for each in calls:
+        each.cancel()
+    await settle()
+    held.over()
+    for _ in range(10):
+        now_s += 0.05
+        asked.taken().over()
+    assert not asked.overloaded
+
+
+async def test_who_was_given_little_lately_is_let_in_by_who_was_given_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 1_000.0
+    monkeypatch.setattr("nodewise.rpc.lanes.time", SimpleNamespace(monotonic=lambda: now_s))
+    asked = paced(lane(wait_s=2.0), 0.1)
+    held = await asked.turn("x")
+    modest, greedy = await waiting(asked, "modest", 1), await waiting(asked, "greedy", 40)
+    assert asked.overloaded
+    for number in range(12):
+        now_s += 0.1
+        held.over()
+        await settle()
+        given = next(each for each in (*modest, *greedy) if each.done() and each.exception() is None)
+        (modest if given in modest else greedy).remove(given)
+        held = given.result()
+        greedy += await waiting(asked, "greedy", 3)
+        if number == 0:
+            assert not modest
+    modest = await waiting(asked, "modest", 3)
+    assert not any(each.done() for each in modest), "none is refused"
+    for each in (*modest, *greedy):
+        each.cancel()
+
+
 async def test_who_would_be_refused_is_told_so_before_asking_for_a_turn() -> None:
     asked = paced(lane(wait_s=2.0), 0.1)
     held = await asked.turn("x")
