@@ -50,7 +50,7 @@ class Load:
         return Load(0.0, LOG_LOSS_SPREAD, 0.0, ORDER_SPREAD)
 
 
-def fitted_load(runs: Runs, log_rates: Callable[[float, Floats], Floats], log_doubt: Floats, *, ordered: bool) -> Load:
+def fitted_load(runs: Runs, log_rates: Callable[[float, Floats], Floats], *, ordered: bool) -> Load:
     """The most likely factor, at least 1, and order, given runs; nothing but runs of two or more workers tells.
 
     Half-normal prior of deviation LOG_LOSS_SPREAD for the factor's logarithm, normal prior of deviation ORDER_SPREAD
@@ -59,11 +59,9 @@ def fitted_load(runs: Runs, log_rates: Callable[[float, Floats], Floats], log_do
     Parameters
     ----------
     runs : Runs
-        Measured.
+        Measured; their noise holds what predictions may err by from causes other than these.
     log_rates : callable
         Predicted ln(rate), (shifts, runs), for a given ln(factor) and (shifts,) shifts of the order.
-    log_doubt : (runs,) float
-        Deviation of each prediction from causes other than these.
     ordered : bool
         Whether the mode has an order; a barrier leaves none.
     """
@@ -72,10 +70,9 @@ def fitted_load(runs: Runs, log_rates: Callable[[float, Floats], Floats], log_do
         return Load.unmeasured()
     factors = np.linspace(0.0, LARGEST_LOG_LOAD, _LOADS)
     shifts = np.linspace(-1.0, 1.0, _SHIFTS) if ordered else np.zeros(1)
-    noise = np.hypot(runs.log_noise, log_doubt)
     cost = np.empty((len(factors), len(shifts)))
     for row, factor in enumerate(factors.tolist()):
-        misfit = ((log_rates(factor, shifts) - runs.log_rate) / noise)[:, several]
+        misfit = ((log_rates(factor, shifts) - runs.log_rate) / runs.log_noise)[:, several]
         cost[row] = 0.5 * (misfit**2).sum(axis=1) + 0.5 * (factor / LOG_LOSS_SPREAD) ** 2
     cost += 0.5 * (shifts / ORDER_SPREAD) ** 2
     weight = np.exp(cost.min() - cost)

@@ -50,11 +50,15 @@ class PhaseModel:
         loads = {}
         for mode, measured in runs.items():
             if measured.worker_counts[-1] >= 2:
-                groups = [(model.situation(SyncMode(mode), each), rows) for each, rows in measured.by_setting()]
-                doubt = _doubt(SyncMode(mode), measured, groups)
-                rates = _rates_by_load(SyncMode(mode), measured, groups)
-                loads[mode] = fitted_load(measured, rates, doubt, ordered=mode == SyncMode.ASYNC)
+                groups = model._groups(SyncMode(mode), measured)
+                noise = np.hypot(measured.log_noise, _doubt(SyncMode(mode), measured, groups))
+                pooled = replace(measured, log_noise=noise).pooled()
+                rates = _rates_by_load(SyncMode(mode), pooled, model._groups(SyncMode(mode), pooled))
+                loads[mode] = fitted_load(pooled, rates, ordered=mode == SyncMode.ASYNC)
         return replace(model, loads=loads)
+
+    def _groups(self, mode: SyncMode, runs: Runs) -> _Groups:
+        return [(self.situation(mode, setting), rows) for setting, rows in runs.by_setting()]
 
     def situation(self, mode: SyncMode, setting: Setting) -> Situation:
         """What a curve of one setting is computed from."""

@@ -66,6 +66,11 @@ class Terms:
         """The same, in so much time."""
         return replace(self, options=replace(self.options, budget=budget))
 
+    def look_up(self) -> None:
+        """End work that nobody waits for any more: DEADLINE_EXCEEDED."""
+        if self.options.budget is not None:
+            self.options.budget.look_up()
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Question:

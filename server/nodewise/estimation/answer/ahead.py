@@ -39,7 +39,9 @@ class Ahead:
             if key in self._begun:
                 return
             self._begun.add(key)
-        waiting = replace(question, terms=replace(question.terms, freshness=Freshness.WAIT))
+        # It goes on when the call that it was begun for is over.
+        options = replace(question.terms.options, budget=None)
+        waiting = replace(question, terms=replace(question.terms, freshness=Freshness.WAIT, options=options))
 
         def fit() -> None:
             try:

@@ -283,6 +283,7 @@ class Answers:
         configurations = self._completing.rows(question)
         if question.terms.options.fidelity == Fidelity.SIMULATE and self._most_cycles is not None:
             check_simulated(configurations, question.terms.options, self._most_cycles)
+        question.terms.look_up()
         lessons = self._lessons
         # A process of its own assesses and predicts in one exchange.
         model = self._models.kept(question, lessons) if self.home(question) else None

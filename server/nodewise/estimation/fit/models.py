@@ -93,11 +93,13 @@ class Models:
         Raises
         ------
         NodewiseError
-            MODEL_NOT_CACHED where the question does not wait for a fit; why the heaviest part failed where all do.
+            MODEL_NOT_CACHED where the question does not wait for a fit; why the heaviest part failed where all do;
+            DEADLINE_EXCEEDED before a part once nobody waits for the answer any more.
         """
         parts = []
         failures = []
         for share in choice.shares:
+            question.terms.look_up()
             try:
                 parts.append(MixturePart(share, self._part(question, share.estimator, choice, lessons)))
             except NodewiseError as error:
