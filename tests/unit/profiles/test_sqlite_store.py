@@ -262,7 +262,7 @@ def test_a_fault_inside_a_transaction_takes_it_back(store: SqliteProfileStore, m
         raise RuntimeError("fault")
 
     with monkeypatch.context() as patched:
-        patched.setattr("nodewise.profiles.sqlite_writes.plan_append", fault)
+        patched.setattr("nodewise.profiles.sql_writes.plan_append", fault)
         with pytest.raises(RuntimeError):
             store.append("job", "s", [batch(1, 1.0)])
     assert store.append("job", "s", [batch(1, 2.0, commit=True)]).revision == 1
