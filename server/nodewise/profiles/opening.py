@@ -16,7 +16,8 @@ from nodewise.profiles.traces import TraceStore
 __all__ = ["open_store"]
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
-_KNOWN: Final = "memory:, sqlite:PATH or a path"
+_KNOWN: Final = "memory:, sqlite:PATH, a path or postgresql://HOST/DATABASE"
+_POSTGRES: Final = frozenset({"postgresql", "postgres"})
 
 
 def open_store(
@@ -28,14 +29,16 @@ def open_store(
     artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
     deleted_kept_s: float = DEFAULT_DELETED_KEPT_S,
 ) -> ProfileStore:
-    """The store that a URL names: ``memory:``, ``sqlite:PATH`` (also ``sqlite:///absolute/path``) or a plain path.
+    """The store that a URL names.
+
+    ``memory:``, ``sqlite:PATH`` (also ``sqlite:///absolute/path``), a plain path, or ``postgresql://HOST/DATABASE``.
 
     Parameters
     ----------
     durability : "process" or "power"
         What acknowledged batches survive; see :class:`SqliteProfileStore`.
     traces : TraceStore or None
-        Where traces go; None = beside the rows, or in a temporary directory.
+        Where traces go; None = beside the rows, or in a temporary directory. PostgreSQL needs one.
     scored : bool
         Whether commits are put down to be scored.
     artefact_bytes : int
@@ -52,9 +55,23 @@ def open_store(
     """
     if durability not in {"process", "power"}:
         raise invalid_field("durability", "must be 'process' or 'power'")
+    scheme = _SCHEME.fullmatch(url)
+    if scheme is not None and scheme[1].lower() in _POSTGRES:
+        return _postgres(url, traces, scored=scored, deleted_kept_s=deleted_kept_s)
     return SqliteProfileStore(
         _path(url), durability, traces, scored=scored, artefact_bytes=artefact_bytes, deleted_kept_s=deleted_kept_s
     )
+
+
+def _postgres(url: str, traces: TraceStore | None, *, scored: bool, deleted_kept_s: float) -> ProfileStore:
+    try:
+        from nodewise.profiles.postgres_store import PostgresProfileStore  # noqa: PLC0415  # its driver is an extra
+    except ImportError:
+        needed = "needs the driver of PostgreSQL: pip install 'nodewise[postgresql]'"
+        raise invalid_field("store", needed) from None
+    if traces is None:
+        raise invalid_field("traces", "must name a directory that all replicas share, where the store is PostgreSQL")
+    return PostgresProfileStore(url, traces, scored=scored, deleted_kept_s=deleted_kept_s)
 
 
 def _path(url: str) -> Path | None:
@@ -63,8 +80,6 @@ def _path(url: str) -> Path | None:
     scheme, path = ("sqlite", url) if match is None else (match[1].lower(), match[2])
     if scheme == "memory" and not path:
         return None
-    if scheme in {"postgresql", "postgres"}:
-        raise invalid_field("store", f"must be {_KNOWN}; PostgreSQL comes with a later release")
     if scheme != "sqlite":
         raise invalid_field("store", f"must be {_KNOWN}; {scheme}: is not known")
     if path.startswith("//"):

@@ -56,8 +56,6 @@ def test_memory_is_gone_with_the_store() -> None:
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("postgresql://host/db", "later release"),
-        ("postgres://host/db", "later release"),
         ("mysql://host/db", "mysql: is not known"),
         ("memory:x", "sqlite:PATH"),
         ("sqlite:", "sqlite:PATH"),
