@@ -15,7 +15,7 @@ from nodewise.profiles.postgres_schema import CHANNEL
 __all__ = ["MOST_BEHIND_S", "GenerationFollower"]
 
 _ASKED_S: Final = 1.0
-"""Between two looks at the counter, told or not: some poolers of connections pass no notifications on."""
+"""Between two looks at the counter, told or not: a connection may be lost without a word."""
 MOST_BEHIND_S: Final = 3.0
 """A number that was confirmed longer ago is not believed."""
 
