@@ -6,22 +6,23 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from nodewise.domain.errors import invalid_field
+import structlog
+
+from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.sql_rows import Connection, transaction
 from nodewise.profiles.sql_store import SqlProfileStore
 from nodewise.profiles.sqlite_schema import Durability, SqliteConnection, connect, create, translated
-from nodewise.profiles.store import (
-    DEFAULT_DELETED_KEPT_S,
-    store_unavailable,
-)
+from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S, Outcome, WriteRequest, store_unavailable
 from nodewise.profiles.traces import TraceStore
 
 __all__ = ["SqliteProfileStore"]
+
+_log = structlog.get_logger(__name__)
 
 
 class SqliteProfileStore(SqlProfileStore):
@@ -72,7 +73,7 @@ class SqliteProfileStore(SqlProfileStore):
         traces = traces or TraceStore(beside, sync_chunks=durability == "power", artefact_bytes=artefact_bytes)
         super().__init__(traces, now, scored=scored, deleted_kept_s=deleted_kept_s)
         self._durability = durability
-        self._file = None if path is None else str(path)
+        self._file = None if path is None else str(path.absolute())
         self._watching = threading.Lock()
         self._watched = (-1, -1)
         self._changes = 0
@@ -83,7 +84,18 @@ class SqliteProfileStore(SqlProfileStore):
         with translated("open"):
             self._writer: SqliteConnection = create(self._file or ":memory:", durability)
             self._watcher = connect(self._file, durability) if self._file else self._writer
+            self._place = self._found()
+        self._said = False
         self._idle: deque[SqliteConnection] = deque()
+
+    def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
+        """As the protocol says; nothing is acknowledged that went to a file which is no longer at its path."""
+        outcomes = super().apply(requests)
+        try:
+            self._check_place()
+        except NodewiseError as error:
+            return [error] * len(requests)
+        return outcomes
 
     def generation(self) -> int:
         """As the protocol says. Staged batches do not move it."""
@@ -116,6 +128,31 @@ class SqliteProfileStore(SqlProfileStore):
 
     # --- connections
 
+    def _found(self) -> tuple[int, int] | None:
+        """Which file is at the path; None = none is, or the store is in memory."""
+        try:
+            found = Path(self._file).stat() if self._file else None
+        except FileNotFoundError:
+            return None
+        return None if found is None else (found.st_dev, found.st_ino)
+
+    def _check_place(self) -> None:
+        """Refuse to go on with a file that was moved, deleted or replaced: others would open another, or none.
+
+        Put back where it was, it is the store again.
+        """
+        found = self._found()
+        if found == self._place:
+            self._said = False
+            return
+        what = "gone" if found is None else "another"
+        if not self._said:
+            self._said = True
+            _log.error("store_file_lost", path=self._file, found=what, mend="put the file back, or restart the server")
+        raise NodewiseError(
+            Reason.STORE_UNAVAILABLE, f"the file of the store is {what}: put it back, or restart the server"
+        )
+
     def _counted(self, generation: int) -> None:
         self._changes = generation
 
@@ -123,6 +160,7 @@ class SqliteProfileStore(SqlProfileStore):
     def _adding(self, doing: str) -> Iterator[Connection]:
         """The writer's connection inside a transaction of its own, which profiles do not change in."""
         with self._writing, translated(doing), transaction(self._writer, self._writer.writing) as connection:
+            self._check_place()
             yield connection
 
     @contextmanager
@@ -133,6 +171,7 @@ class SqliteProfileStore(SqlProfileStore):
                 with self._writing, transaction(self._writer, self._writer.reading) as connection:
                     yield connection
                 return
+            self._check_place()
             try:
                 connection = self._idle.pop()
             except IndexError:
