@@ -1,12 +1,15 @@
 """For all tests: what holds for our processes holds for those of the tests, however they were started."""
 
 import signal
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
+from postgres_clusters import PostgresCluster, running_cluster
 from structlog.testing import capture_logs
 
 from nodewise.runtime.blas import one_thread_each
@@ -37,3 +40,18 @@ def logs() -> Iterator[list[Any]]:
     finally:
         if before is not None:
             structlog.configure(**before)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[PostgresCluster]:
+    # Not pytest's own folder: another user starts the server, and the path of a socket has 107 bytes at most.
+    with tempfile.TemporaryDirectory(prefix="nodewise-") as folder:
+        Path(folder).chmod(0o711)
+        with running_cluster(lambda: Path(folder)) as running:
+            yield running
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest) -> Callable[[], str]:
+    """An empty database in PostgreSQL; the server is started for those who ask."""
+    return lambda: str(request.getfixturevalue("cluster").emptied())

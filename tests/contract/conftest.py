@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,12 +12,12 @@ from nodewise.profiles.store import ProfileStore
 
 
 @pytest.fixture(params=KINDS)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ProfileStore]:
-    opened = opener(request.param, tmp_path)()
+def store(request: pytest.FixtureRequest, tmp_path: Path, database: Callable[[], str]) -> Iterator[ProfileStore]:
+    opened = opener(request.param, tmp_path, database)()
     yield opened
     opened.close()
 
 
 @pytest.fixture(params=SHARED_KINDS)
-def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
-    return opener(request.param, tmp_path)
+def shared(request: pytest.FixtureRequest, tmp_path: Path, database: Callable[[], str]) -> Opener:
+    return opener(request.param, tmp_path, database)

@@ -10,18 +10,23 @@ import pytest
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.profiles.opening import open_store
 from nodewise.profiles.store import ProfileStore
+from nodewise.profiles.traces import TraceStore
 
 __all__ = ["KINDS", "SHARED_KINDS", "Opener", "opener", "refused"]
 
 Opener = Callable[[], ProfileStore]
-KINDS = ("memory", "sqlite", "sqlite-power")
-SHARED_KINDS = ("sqlite",)
+KINDS = ("memory", "sqlite", "sqlite-power", "postgresql")
+SHARED_KINDS = ("sqlite", "postgresql")
 """Stores that several processes can open at once."""
 
 
-def opener(kind: str, directory: Path) -> Opener:
+def opener(kind: str, directory: Path, database: Callable[[], str]) -> Opener:
+    """Opens stores of a kind in a directory, or in an empty database, whose URL is asked for where it is needed."""
     if kind == "memory":
         return lambda: open_store("memory:")
+    if kind == "postgresql":
+        url = database()
+        return lambda: open_store(url, traces=TraceStore(directory / "traces"))
     durability = "power" if kind == "sqlite-power" else "process"
     return lambda: open_store(f"sqlite:{directory / 'store.db'}", durability)
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
+
+import structlog
 
 from nodewise.domain.errors import invalid_field
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
@@ -13,10 +17,26 @@ from nodewise.profiles.sqlite_store import SqliteProfileStore
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S, ProfileStore
 from nodewise.profiles.traces import TraceStore
 
-__all__ = ["open_store"]
+__all__ = ["StoreOptions", "open_store"]
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
-_KNOWN: Final = "memory:, sqlite:PATH or a path"
+_KNOWN: Final = "memory:, sqlite:PATH, a path or postgresql://HOST/DATABASE"
+_POSTGRES: Final = frozenset({"postgresql", "postgres"})
+_GROUP: Final = "nodewise.stores"
+"""Of entry points, named like schemes: functions of the URL and :class:`StoreOptions` that return a ProfileStore."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOptions:
+    """How a store is to be opened, as :func:`open_store` says."""
+
+    durability: Durability
+    traces: TraceStore | None
+    scored: bool
+    artefact_bytes: int
+    deleted_kept_s: float
 
 
 def open_store(
@@ -28,14 +48,17 @@ def open_store(
     artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
     deleted_kept_s: float = DEFAULT_DELETED_KEPT_S,
 ) -> ProfileStore:
-    """The store that a URL names: ``memory:``, ``sqlite:PATH`` (also ``sqlite:///absolute/path``) or a plain path.
+    """The store that a URL names.
+
+    ``memory:``, ``sqlite:PATH`` (also ``sqlite:///absolute/path``), a plain path, ``postgresql://HOST/DATABASE``, or a
+    scheme for which an installed distribution has an entry point of the group ``nodewise.stores``.
 
     Parameters
     ----------
     durability : "process" or "power"
         What acknowledged batches survive; see :class:`SqliteProfileStore`.
     traces : TraceStore or None
-        Where traces go; None = beside the rows, or in a temporary directory.
+        Where traces go; None = beside the rows, or in a temporary directory. PostgreSQL needs one.
     scored : bool
         Whether commits are put down to be scored.
     artefact_bytes : int
@@ -52,21 +75,57 @@ def open_store(
     """
     if durability not in {"process", "power"}:
         raise invalid_field("durability", "must be 'process' or 'power'")
+    match = _SCHEME.fullmatch(url)
+    scheme = "" if match is None else match[1].lower()
+    if scheme in _POSTGRES:
+        return _postgres(url, traces, scored=scored, deleted_kept_s=deleted_kept_s)
+    if scheme and scheme not in {"memory", "sqlite"}:
+        options = StoreOptions(
+            durability=durability,
+            traces=traces,
+            scored=scored,
+            artefact_bytes=artefact_bytes,
+            deleted_kept_s=deleted_kept_s,
+        )
+        return _installed(scheme, url, options)
     return SqliteProfileStore(
         _path(url), durability, traces, scored=scored, artefact_bytes=artefact_bytes, deleted_kept_s=deleted_kept_s
     )
+
+
+def _installed(scheme: str, url: str, options: StoreOptions) -> ProfileStore:
+    found = [entry for entry in entry_points(group=_GROUP) if entry.name.lower() == scheme]
+    if len(found) != 1:
+        which = "is not known" if not found else "is what several distributions open"
+        raise invalid_field("store", f"must be {_KNOWN}; {scheme}: {which}")
+    try:
+        opening = found[0].load()
+    except Exception as error:  # noqa: BLE001 - whatever its import raises stops the start with a text
+        _log.exception("store_not_loaded", scheme=scheme, error=type(error).__name__)
+        raise invalid_field("store", f"{scheme}: is opened by what cannot be loaded; the log says why") from None
+    opened: ProfileStore = opening(url, options)
+    return opened
+
+
+def _postgres(url: str, traces: TraceStore | None, *, scored: bool, deleted_kept_s: float) -> ProfileStore:
+    try:
+        from nodewise.profiles.postgres_store import PostgresProfileStore  # noqa: PLC0415  # its driver is an extra
+    except ImportError:
+        needed = "needs the driver of PostgreSQL: pip install 'nodewise[postgresql]'"
+        raise invalid_field("store", needed) from None
+    if traces is None:
+        raise invalid_field("traces", "must name a directory that all replicas share, where the store is PostgreSQL")
+    return PostgresProfileStore(url, traces, scored=scored, deleted_kept_s=deleted_kept_s)
 
 
 def _path(url: str) -> Path | None:
     """The file of a store; None = it is in memory."""
     match = _SCHEME.fullmatch(url)
     scheme, path = ("sqlite", url) if match is None else (match[1].lower(), match[2])
-    if scheme == "memory" and not path:
+    if scheme == "memory":
+        if path:
+            raise invalid_field("store", f"must be {_KNOWN}; a store in memory has no path")
         return None
-    if scheme in {"postgresql", "postgres"}:
-        raise invalid_field("store", f"must be {_KNOWN}; PostgreSQL comes with a later release")
-    if scheme != "sqlite":
-        raise invalid_field("store", f"must be {_KNOWN}; {scheme}: is not known")
     if path.startswith("//"):
         path = path[2:]
         if not path.startswith("/"):

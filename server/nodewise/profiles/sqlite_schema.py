@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Final, Literal
 
-import structlog
+from nodewise.profiles import sql_rows
+from nodewise.profiles.sql_rows import transaction
+from nodewise.profiles.store import StoreFormatError
 
-from nodewise.profiles.codec import PayloadError
-from nodewise.profiles.sqlite_rows import transaction
-from nodewise.profiles.store import StoreFormatError, store_unavailable
-
-__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "Durability", "connect", "create", "translated"]
+__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "Durability", "SqliteConnection", "connect", "create", "translated"]
 
 Durability = Literal["process", "power"]
 """What acknowledged batches survive: the death of the process, or also the loss of power."""
@@ -192,23 +189,31 @@ DROP TABLE profiles;
 ALTER TABLE profiles_3 RENAME TO profiles;
 """
 
-_log = structlog.get_logger(__name__)
+
+translated = partial(sql_rows.translated, faults=(sqlite3.Error,))
+"""Turn what SQLite, the disk or damaged content raise into STORE_UNAVAILABLE."""
 
 
-@contextmanager
-def translated(doing: str) -> Iterator[None]:
-    """Turn what the database, the disk or damaged content raise into STORE_UNAVAILABLE; only the log gets the text."""
-    try:
-        yield
-    except (sqlite3.Error, OSError, PayloadError) as error:
-        _log.error("store failed", doing=doing, error=type(error).__name__, text=str(error))
-        raise store_unavailable() from None
+class SqliteConnection(sqlite3.Connection):
+    """A connection to a file, with what SQLite reads in its own way."""
+
+    reading = "BEGIN"
+    writing = "BEGIN IMMEDIATE"
+    labelled = "EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ?)"
+    labelled_as = "EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ? AND value = ?)"
+    counting = "UPDATE meta SET value = value + 1 WHERE name = 'generation' RETURNING value"
+    faults: tuple[type[Exception], ...] = (sqlite3.Error,)
 
 
-def connect(path: str, durability: Durability) -> sqlite3.Connection:
+def connect(path: str, durability: Durability) -> SqliteConnection:
     """A connection in autocommit mode with our settings; any thread may use it, one at a time."""
     connection = sqlite3.connect(
-        path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, cached_statements=256
+        path,
+        timeout=_BUSY_TIMEOUT_S,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+        factory=SqliteConnection,
     )
     for setting in (
         f"synchronous = {_SYNCHRONOUS[durability]}",
@@ -221,7 +226,7 @@ def connect(path: str, durability: Durability) -> sqlite3.Connection:
     return connection
 
 
-def create(path: str, durability: Durability) -> sqlite3.Connection:
+def create(path: str, durability: Durability) -> SqliteConnection:
     """A connection to a file that holds our tables: they are created if it is empty.
 
     Raises
@@ -243,11 +248,11 @@ def create(path: str, durability: Durability) -> sqlite3.Connection:
     return connection
 
 
-def _check_or_create(connection: sqlite3.Connection) -> None:
-    with transaction(connection, "BEGIN"):
+def _check_or_create(connection: SqliteConnection) -> None:
+    with transaction(connection, connection.reading):
         ours = _is_ours(connection)
     if not ours:
-        with transaction(connection):
+        with transaction(connection, connection.writing):
             if not _is_ours(connection):  # nobody else created it meanwhile
                 _execute(connection, _PROFILES.format(name="profiles"), _PROFILE_INDEXES)
                 _execute(connection, _TABLES, _SCORES, _RETRACTED_EVIDENCE)
@@ -263,13 +268,13 @@ def _check_or_create(connection: sqlite3.Connection) -> None:
         )
     if row[0] < SCHEMA_VERSION:
         connection.execute("PRAGMA foreign_keys = OFF")  # a table that is written anew takes no other with it
-        with transaction(connection):
+        with transaction(connection, connection.writing):
             _upgrade(connection)
         connection.execute("PRAGMA foreign_keys = ON")
     _log_ahead(connection)
 
 
-def _upgrade(connection: sqlite3.Connection) -> None:
+def _upgrade(connection: SqliteConnection) -> None:
     """Add what later versions brought, unless another process did meanwhile."""
     (version,) = connection.execute("SELECT value FROM meta WHERE name = 'schema_version'").fetchone()
     if version < 2:
@@ -280,14 +285,14 @@ def _upgrade(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE meta SET value = ? WHERE name = 'schema_version'", (SCHEMA_VERSION,))
 
 
-def _execute(connection: sqlite3.Connection, *scripts: str) -> None:
+def _execute(connection: SqliteConnection, *scripts: str) -> None:
     """Scripts without semicolons in their texts, inside the transaction that is open."""
     for script in scripts:
         for statement in script.split(";"):
             connection.execute(statement)
 
 
-def _log_ahead(connection: sqlite3.Connection) -> None:
+def _log_ahead(connection: SqliteConnection) -> None:
     """Turn the write-ahead log on. SQLite does not wait for others here by itself, so this does."""
     deadline_s = time.monotonic() + _BUSY_TIMEOUT_S
     while True:
@@ -300,7 +305,7 @@ def _log_ahead(connection: sqlite3.Connection) -> None:
             time.sleep(_PAUSE_S)
 
 
-def _is_ours(connection: sqlite3.Connection) -> bool:
+def _is_ours(connection: SqliteConnection) -> bool:
     """False = the file is empty. Asked in a transaction, because another process may be creating the tables."""
     found = connection.execute("PRAGMA application_id").fetchone()[0]
     if found == APPLICATION_ID:

@@ -289,7 +289,11 @@ class ProfileStore(Protocol):
         """Every profile at its newest revision, by name. Each is consistent in itself."""
 
     def generation(self) -> Hashable:
-        """A cheap token; differs from all earlier ones after any process changed a profile."""
+        """A cheap token; differs from all earlier ones after any process changed a profile.
+
+        What was written through this object shows at once, and so does all else where processes share a file. Across
+        machines it may show a few seconds later, which the store states.
+        """
 
     def close(self) -> None:
         """Release files and connections. Later calls raise STORE_UNAVAILABLE."""

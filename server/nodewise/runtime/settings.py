@@ -101,11 +101,14 @@ class Settings(BaseSettings):
 
     listen: str = Field(DEFAULT_LISTEN, description="HOST:PORT to serve on; port 0 picks one")
     workers: int = Field(1, ge=1, le=256, description="worker processes that share the port")
-    store: str = Field(DEFAULT_STORE, description="memory: or sqlite:PATH")
+    store: str = Field(DEFAULT_STORE, description="memory:, sqlite:PATH or postgresql://HOST/DATABASE")
     durability: Literal["process", "power"] = Field(
         "process", description="what an acknowledged batch survives: death of the process, or loss of power"
     )
-    traces: str = Field("", description="directory of traces; empty = beside the store")
+    traces: str = Field(
+        "",
+        description="directory of traces; empty = beside the store; needed with PostgreSQL, and shared there",
+    )
     trace_artefact_bytes: int = Field(
         DEFAULT_ARTEFACT_BYTES,
         ge=0,

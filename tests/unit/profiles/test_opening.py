@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,9 @@ from profile_batches import batch
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.profiles.digest import content_digest
-from nodewise.profiles.opening import open_store
+from nodewise.profiles.opening import StoreOptions, open_store
 from nodewise.profiles.sqlite_schema import APPLICATION_ID, SCHEMA_VERSION
-from nodewise.profiles.store import Evidence, StoreFormatError
+from nodewise.profiles.store import Evidence, ProfileStore, StoreFormatError
 from nodewise.profiles.traces import TraceStore
 
 FILE_OF_0_1 = Path(__file__).parents[2] / "fixtures" / "stores" / "store_of_0_1.sql"
@@ -56,10 +58,8 @@ def test_memory_is_gone_with_the_store() -> None:
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("postgresql://host/db", "later release"),
-        ("postgres://host/db", "later release"),
         ("mysql://host/db", "mysql: is not known"),
-        ("memory:x", "sqlite:PATH"),
+        ("memory:x", "has no path"),
         ("sqlite:", "sqlite:PATH"),
         ("sqlite::memory:", "memory:"),
         ("sqlite://host/path", "must not name a host"),
@@ -198,3 +198,38 @@ def test_many_may_create_the_same_file_at_once(tmp_path: Path) -> None:
     assert stores[0].load("job").revision == 8
     for store in stores:
         store.close()
+
+
+def entries(*values: str) -> Callable[..., EntryPoints]:
+    """Stands in for the distributions that are installed."""
+    found = EntryPoints(EntryPoint("Theirs", value, "nodewise.stores") for value in values)
+    return lambda group: found.select(group=group)
+
+
+def test_a_store_of_an_installed_distribution_is_opened_by_its_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, StoreOptions]] = []
+
+    def opening(url: str, options: StoreOptions) -> ProfileStore:
+        asked.append((url, options))
+        return open_store("memory:")
+
+    monkeypatch.setattr("nodewise.profiles.batches.opening", opening, raising=False)
+    monkeypatch.setattr("nodewise.profiles.opening.entry_points", entries("nodewise.profiles.batches:opening"))
+    open_store("theirs://somewhere", scored=False).close()
+    assert [(url, options.scored, options.durability) for url, options in asked] == [
+        ("theirs://somewhere", False, "process")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [(("a:x", "b:x"), "several distributions"), (("nodewise.no_module:x",), "cannot be loaded")],
+)
+def test_a_store_that_cannot_be_loaded_is_told(
+    values: tuple[str, ...], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodewise.profiles.opening.entry_points", entries(*values))
+    with pytest.raises(NodewiseError) as caught:
+        open_store("theirs://somewhere")
+    assert caught.value.violations[0].field == "store"
+    assert says in caught.value.violations[0].description

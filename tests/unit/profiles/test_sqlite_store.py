@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from profile_batches import batch, speeds
@@ -68,6 +68,27 @@ def test_a_lock_that_is_held_too_long_is_unavailable(store: SqliteProfileStore, 
     other.execute("ROLLBACK")
     other.close()
     assert store.append("job", "s", [batch(1, 1.0)]).durable_sequence_number == 1
+
+
+@pytest.mark.parametrize("by", ["nothing", "another store"])
+def test_a_file_that_is_lost_is_said_and_nothing_acknowledged(
+    store: SqliteProfileStore, tmp_path: Path, logs: list[Any], by: str
+) -> None:
+    store.append("job", "s", [batch(1, 1.0, commit=True)])
+    path, away = tmp_path / "store.db", tmp_path / "away.db"
+    path.rename(away)
+    if by == "another store":
+        SqliteProfileStore(tmp_path / "other.db").close()
+        (tmp_path / "other.db").rename(path)
+    for _ in range(2):
+        unavailable(store.append, "job", "s", [batch(2, 2.0, commit=True)])
+        unavailable(store.load, "job")
+        unavailable(store.scores.claim, 1.0)
+    said = [event["found"] for event in logs if event["event"] == "store_file_lost"]
+    assert said == ["gone" if by == "nothing" else "another"]
+    away.replace(path)
+    assert store.append("job", "s", [batch(2, 2.0, commit=True)]).durable_sequence_number == 2
+    assert speeds(store.load("job")) == {1: 1.0, 2: 2.0}
 
 
 def test_a_damaged_batch_spoils_its_profile_only(store: SqliteProfileStore, tmp_path: Path) -> None:
@@ -262,7 +283,7 @@ def test_a_fault_inside_a_transaction_takes_it_back(store: SqliteProfileStore, m
         raise RuntimeError("fault")
 
     with monkeypatch.context() as patched:
-        patched.setattr("nodewise.profiles.sqlite_writes.plan_append", fault)
+        patched.setattr("nodewise.profiles.sql_writes.plan_append", fault)
         with pytest.raises(RuntimeError):
             store.append("job", "s", [batch(1, 1.0)])
     assert store.append("job", "s", [batch(1, 2.0, commit=True)]).revision == 1

@@ -24,9 +24,10 @@ class _Options:
         str | None, Option(metavar="HOST:PORT", help="Where to serve; port 0 picks one. Default 127.0.0.1:50551.")
     ] = None
     workers: Annotated[int | None, Option(help="Processes that share the port. Default 1.")] = None
-    store: Annotated[str | None, Option(metavar="URL", help="memory: or sqlite:PATH. Default sqlite:nodewise.db.")] = (
-        None
-    )
+    store: Annotated[
+        str | None,
+        Option(metavar="URL", help="memory:, sqlite:PATH or postgresql://HOST/DATABASE. Default sqlite:nodewise.db."),
+    ] = None
     durability: Annotated[
         str | None,
         Option(help="What an acknowledged batch survives: process (death of the process, default) or power."),

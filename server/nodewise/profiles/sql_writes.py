@@ -1,8 +1,7 @@
-"""Writing to the SQLite file: one transaction of several requests, each in a savepoint of its own."""
+"""Writing to the store's tables: one transaction of several requests, each in a savepoint of its own."""
 
 from __future__ import annotations
 
-import sqlite3
 import uuid
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, field
@@ -10,11 +9,19 @@ from dataclasses import astuple, dataclass, field
 from nodewise.domain.errors import NodewiseError
 from nodewise.profiles.batches import EncodedBatch, encode_batch
 from nodewise.profiles.ingest import AppendPlan, ChunkStep, ProfileState, SessionState, TraceState, plan_append
-from nodewise.profiles.sqlite_reads import ProfileRow, memo, profile_row, stated_columns, stated_in, stated_out
-from nodewise.profiles.sqlite_removals import delete, purge, retract, undelete
-from nodewise.profiles.sqlite_rows import change_profile, columns_of, insert, transaction, update
-from nodewise.profiles.sqlite_schema import translated
-from nodewise.profiles.sqlite_scores import put_unscored
+from nodewise.profiles.sql_reads import ProfileRow, memo, profile_row, stated_columns, stated_in, stated_out
+from nodewise.profiles.sql_removals import delete, purge, retract, undelete
+from nodewise.profiles.sql_rows import (
+    Connection,
+    change_profile,
+    columns_of,
+    insert,
+    insert_keyed,
+    transaction,
+    translated,
+    update,
+)
+from nodewise.profiles.sql_scores import put_unscored
 from nodewise.profiles.store import (
     DEFAULT_DELETED_KEPT_S,
     AppendRequest,
@@ -38,7 +45,7 @@ class _Session:
     state: SessionState
 
 
-def _session(connection: sqlite3.Connection, profile_id: str, session_id: str) -> _Session:
+def _session(connection: Connection, profile_id: str, session_id: str) -> _Session:
     profile = profile_row(connection, profile_id)
     if profile is None:
         return _Session(None, None, SessionState())
@@ -71,7 +78,7 @@ def _session(connection: sqlite3.Connection, profile_id: str, session_id: str) -
     return _Session(profile, key, state)
 
 
-def session_status(connection: sqlite3.Connection, profile_id: str, session_id: str) -> SessionStatus:
+def session_status(connection: Connection, profile_id: str, session_id: str) -> SessionStatus:
     """Where a session stands."""
     found = _session(connection, profile_id, session_id)
     return _status(_profile_state(found.profile), found.state)
@@ -107,6 +114,8 @@ class Writing:
     ----------
     changed : bool
         Whether profiles changed, as opposed to staged batches only.
+    generation : int
+        Of the store once this is done, where profiles changed.
     discards : list of str
         Stages of traces that are no longer needed.
     orphaned : bool
@@ -119,10 +128,11 @@ class Writing:
         How long deleted profiles can be brought back.
     """
 
-    connection: sqlite3.Connection
+    connection: Connection
     traces: TraceStore
     now: Callable[[], float]
     changed: bool = False
+    generation: int = 0
     orphaned: bool = False
     discards: list[str] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
@@ -132,7 +142,7 @@ class Writing:
     def run(self, requests: list[WriteRequest], digests: dict[tuple[int, int], str]) -> list[Outcome]:
         """Do all requests in one transaction; ``digests`` of (profile key, revision) are put down on the way."""
         encoded = [_encoded(request) for request in requests]
-        self.connection.execute("BEGIN IMMEDIATE")
+        self.connection.execute(self.connection.writing)
         self.connection.executemany(
             "UPDATE profiles SET digest = ? WHERE key = ? AND revision = ?",
             [(memo(digest), key, revision) for (key, revision), digest in digests.items()],
@@ -141,7 +151,7 @@ class Writing:
         self.discards += discards
         outcomes = [self._one(request, batches) for request, batches in zip(requests, encoded)]
         if self.changed:
-            self.connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'generation'")
+            self.generation = self.connection.execute(self.connection.counting).fetchall()[0][0]
         self.connection.execute("COMMIT")
         return outcomes
 
@@ -158,7 +168,7 @@ class Writing:
             self.traces.discard(stage)
         if self.orphaned:
             # Traces are finished in write transactions only: nobody refers to one of these anew while this one is open.
-            with transaction(self.connection):
+            with transaction(self.connection, self.connection.writing):
                 orphans = self.connection.execute(
                     "SELECT content_sha256 FROM unreferenced u WHERE NOT EXISTS"
                     " (SELECT 1 FROM traces t WHERE t.content_sha256 = u.content_sha256)"
@@ -174,10 +184,10 @@ class Writing:
         written, discards = len(self.written), len(self.discards)
         outcome: Outcome
         try:
-            with translated("write"):
+            with translated("write", self.connection.faults):
                 outcome = self._done(request, batches)
         except NodewiseError as error:
-            if not self.connection.in_transaction:  # SQLite gave all of it up, e.g. because the disk is full
+            if not self.connection.in_transaction:  # the database gave all of it up, e.g. because its disk is full
                 raise
             self.connection.execute("ROLLBACK TO request")
             for stage in self.written[written:]:
@@ -241,7 +251,7 @@ class Writing:
             "staged_timing_rows": state.timing_rows,
         }
         if key is None:
-            key = insert(self.connection, "sessions", profile_key=profile_key, session_id=session_id, **columns)
+            key = insert_keyed(self.connection, "sessions", profile_key=profile_key, session_id=session_id, **columns)
         else:
             update(self.connection, "sessions", key, **columns)
         self.connection.executemany(

@@ -1,18 +1,17 @@
-"""Taking out of the SQLite file: evidence, profiles, and for good what was deleted long enough ago."""
+"""Taking out of the store's tables: evidence, profiles, and for good what was deleted long enough ago."""
 
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
-from nodewise.profiles import sqlite_reads as reads
+from nodewise.profiles import sql_reads as reads
 from nodewise.profiles.codec import PayloadError
-from nodewise.profiles.sqlite_reads import ProfileRow
-from nodewise.profiles.sqlite_rows import change_profile, insert
+from nodewise.profiles.sql_reads import ProfileRow
+from nodewise.profiles.sql_rows import Connection, change_profile, insert
 from nodewise.profiles.store import (
     DeleteRequest,
     Evidence,
@@ -29,7 +28,7 @@ _NAMED = 20
 """Pieces of evidence that an error names at most."""
 
 
-def retract(connection: sqlite3.Connection, request: RetractRequest, now_s: float) -> tuple[ProfileSummary, bool]:
+def retract(connection: Connection, request: RetractRequest, now_s: float) -> tuple[ProfileSummary, bool]:
     """The profile afterwards, and whether it changed."""
     row = _committed_row(connection, request.profile_id)
     if not request.evidence:
@@ -61,7 +60,7 @@ def _hash_of(evidence: Evidence) -> bytes:
 
 
 def _put_retraction(
-    connection: sqlite3.Connection, row: ProfileRow, request: RetractRequest, content_hash: bytes, now_s: float
+    connection: Connection, row: ProfileRow, request: RetractRequest, content_hash: bytes, now_s: float
 ) -> None:
     evidence, revision = request.evidence, row.revision + 1
     _check(connection, row, evidence)
@@ -102,7 +101,7 @@ def _put_retraction(
     )
 
 
-def _check(connection: sqlite3.Connection, row: ProfileRow, evidence: Evidence) -> None:
+def _check(connection: Connection, row: ProfileRow, evidence: Evidence) -> None:
     """Refuse evidence that the profile does not hold, or no longer holds."""
     missing: dict[str, list[Any]] = {}
     if evidence.observations:
@@ -113,7 +112,7 @@ def _check(connection: sqlite3.Connection, row: ProfileRow, evidence: Evidence) 
         known = connection.execute(
             "SELECT name FROM retracted_evidence WHERE profile_key = ? AND kind = 'phase_timing'", (row.key,)
         )
-        gone = {number for (number,) in known}
+        gone = {int(number) for (number,) in known}
         missing["phase_timing_numbers"] = _absent(evidence.phase_timings, row.last_timing_number, gone)
     if evidence.facts:
         stated = reads.stated_in(row.facts)
@@ -141,9 +140,7 @@ def _absent(numbers: tuple[int, ...], last: int, gone: set[int]) -> list[int]:
     return [number for number in numbers if not 1 <= number <= last or number in gone]
 
 
-def delete(
-    connection: sqlite3.Connection, request: DeleteRequest, now_s: float, kept_s: float
-) -> tuple[ProfileSummary, bool]:
+def delete(connection: Connection, request: DeleteRequest, now_s: float, kept_s: float) -> tuple[ProfileSummary, bool]:
     """The profile with the times of its deletion, and whether it is this that deleted it."""
     row = reads.profile_row(connection, request.profile_id)
     if row is None or not row.revision or request.etag not in (None, _etag(row)):
@@ -164,7 +161,7 @@ def delete(
     return replace(reads.summary(row, digest), **times), True
 
 
-def undelete(connection: sqlite3.Connection, request: UndeleteRequest, now_s: float) -> tuple[ProfileSummary, bool]:
+def undelete(connection: Connection, request: UndeleteRequest, now_s: float) -> tuple[ProfileSummary, bool]:
     """The profile that is back, and whether it was away."""
     row = reads.profile_row(connection, request.profile_id)
     if row is not None and row.revision:
@@ -177,7 +174,7 @@ def undelete(connection: sqlite3.Connection, request: UndeleteRequest, now_s: fl
     return reads.summary(back, _last_digest(connection, back)), True
 
 
-def purge(connection: sqlite3.Connection, now_s: float) -> tuple[list[str], bool]:
+def purge(connection: Connection, now_s: float) -> tuple[list[str], bool]:
     """Remove what was deleted long enough ago: stages of traces to discard, and whether traces may be orphaned."""
     discards: list[str] = []
     orphaned = False
@@ -191,13 +188,13 @@ def purge(connection: sqlite3.Connection, now_s: float) -> tuple[list[str], bool
         ).fetchall():
             discards.append(stage_name(uid, session_id, trace_id))
             if sha256 is not None:
-                connection.execute("INSERT OR IGNORE INTO unreferenced VALUES (?)", (sha256,))
+                connection.execute("INSERT INTO unreferenced VALUES (?) ON CONFLICT DO NOTHING", (sha256,))
                 orphaned = True
         connection.execute("DELETE FROM profiles WHERE key = ?", (key,))
     return discards, orphaned
 
 
-def _last_digest(connection: sqlite3.Connection, row: ProfileRow) -> str:
+def _last_digest(connection: Connection, row: ProfileRow) -> str:
     """The digest, empty for a damaged profile: it can be deleted."""
     try:
         return reads.digest_of(connection, row)
@@ -209,7 +206,7 @@ def _etag(row: ProfileRow) -> str:
     return f"{row.uid}-{row.revision}"
 
 
-def _committed_row(connection: sqlite3.Connection, profile_id: str) -> ProfileRow:
+def _committed_row(connection: Connection, profile_id: str) -> ProfileRow:
     row = reads.profile_row(connection, profile_id)
     if row is None or not row.revision:
         raise profile_not_found(profile_id)

@@ -1,8 +1,7 @@
-"""Reading profiles from the SQLite file: replay of commits and retractions by revision."""
+"""Reading profiles from the store's tables: replay of commits and retractions by revision."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
@@ -25,6 +24,7 @@ from nodewise.profiles.codec import (
 from nodewise.profiles.digest import DIGEST_VERSION, content_digest
 from nodewise.profiles.ingest import ProfileState
 from nodewise.profiles.naming import UNNAMED, Naming
+from nodewise.profiles.sql_rows import Connection
 from nodewise.profiles.stated import NOTHING, Stated
 from nodewise.profiles.store import Label, ProfileSummary, profile_not_found, revision_not_found
 
@@ -86,8 +86,6 @@ _ROW: Final = f"{_SELECT} WHERE profile_id = ? AND {_LIVE}"
 _DELETED: Final = f"{_SELECT} WHERE profile_id = ? AND revision > 0 AND purge_time_s > ? ORDER BY key DESC"
 _ROWS: Final = f"{_SELECT} WHERE profile_id > ? AND profile_id >= ? AND profile_id < ? AND revision > 0"
 _CHANGED: Final = f"{_SELECT} WHERE changed > ? AND profile_id >= ? AND profile_id < ? AND revision > 0"
-_LABEL: Final = "EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ?)"
-_LABEL_VALUE: Final = "EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ? AND value = ?)"
 _PAYLOADS: Final = """
 SELECT b.payload, c.revision FROM commits c JOIN batches b
     ON b.session_key = c.session_key AND b.sequence_number BETWEEN c.first_sequence_number AND c.last_sequence_number
@@ -156,14 +154,14 @@ def memorised(stored: str | None) -> str | None:
     return digest if version == str(DIGEST_VERSION) else None
 
 
-def profile_row(connection: sqlite3.Connection, profile_id: str) -> ProfileRow | None:
+def profile_row(connection: Connection, profile_id: str) -> ProfileRow | None:
     """The row of a name, also if nothing was committed yet (revision 0); a deleted profile has none."""
     row = connection.execute(_ROW, (profile_id,)).fetchone()
     return None if row is None else ProfileRow(*row)
 
 
 def profile_rows(
-    connection: sqlite3.Connection,
+    connection: Connection,
     prefix: str,
     after: str,
     limit: int,
@@ -175,31 +173,31 @@ def profile_rows(
     wanted = [_LIVE] if deleted_at_s is None else [f"({_LIVE} OR purge_time_s > ? AND {_NEWEST})"]
     values += [] if deleted_at_s is None else [deleted_at_s]
     for key, value in labels:
-        wanted.append(_LABEL if value is None else _LABEL_VALUE)
+        wanted.append(connection.labelled if value is None else connection.labelled_as)
         values += [key] if value is None else [key, value]
     conditions = "".join(f" AND {condition}" for condition in wanted)
     rows = connection.execute(f"{_ROWS}{conditions} ORDER BY profile_id LIMIT ?", (*values, limit))
     return [ProfileRow(*row) for row in rows]
 
 
-def deleted_rows(connection: sqlite3.Connection, profile_id: str, now_s: float) -> list[ProfileRow]:
+def deleted_rows(connection: Connection, profile_id: str, now_s: float) -> list[ProfileRow]:
     """Deleted profiles of a name that are not purged yet, the newest first."""
     return [ProfileRow(*row) for row in connection.execute(_DELETED, (profile_id, now_s))]
 
 
-def changed_rows(connection: sqlite3.Connection, since: int, prefix: str) -> list[ProfileRow]:
+def changed_rows(connection: Connection, since: int, prefix: str) -> list[ProfileRow]:
     """Committed profiles that changed after a generation, deleted ones too, in the order of their making."""
     rows = connection.execute(f"{_CHANGED} ORDER BY key", (since, prefix, prefix + chr(0x10FFFF)))
     return [ProfileRow(*row) for row in rows]
 
 
-def digest_of(connection: sqlite3.Connection, row: ProfileRow) -> str:
+def digest_of(connection: Connection, row: ProfileRow) -> str:
     """The digest of a row's content, remembered or computed."""
     known = memorised(row.digest)
     return replayed(connection, row, row.profile_id, None).digest if known is None else known
 
 
-def row_at(connection: sqlite3.Connection, row: ProfileRow, revision: int, known: Profile | None) -> ProfileRow:
+def row_at(connection: Connection, row: ProfileRow, revision: int, known: Profile | None) -> ProfileRow:
     """The row of a profile as it was at an earlier revision; ``known`` is the profile at some revision.
 
     Raises
@@ -243,7 +241,7 @@ def row_at(connection: sqlite3.Connection, row: ProfileRow, revision: int, known
     )
 
 
-def replayed(connection: sqlite3.Connection, row: ProfileRow | None, profile_id: str, known: Profile | None) -> Profile:
+def replayed(connection: Connection, row: ProfileRow | None, profile_id: str, known: Profile | None) -> Profile:
     """The profile of a row, read in the transaction that read the row.
 
     Raises
@@ -281,7 +279,7 @@ def replayed(connection: sqlite3.Connection, row: ProfileRow | None, profile_id:
     timing_numbers = np.arange(row.last_timing_number - len(timings) + 1, row.last_timing_number + 1, dtype=np.int64)
     timing_numbers = np.concatenate((known.phase_timing_numbers, timing_numbers))
     timings = PhaseTimings.concatenated((known.phase_timings, timings))
-    if gone := list(_retracted(connection, "phase_timing", since)):
+    if gone := [int(number) for number in _retracted(connection, "phase_timing", since)]:
         kept = np.flatnonzero(np.isin(timing_numbers, gone, invert=True)).astype(np.int64, copy=False)
         timings, timing_numbers = timings.take(freeze(kept)), timing_numbers[kept]
     gone_traces = _retracted(connection, "trace", since)
@@ -314,7 +312,7 @@ def replayed(connection: sqlite3.Connection, row: ProfileRow | None, profile_id:
     return replace(profile, digest=content_digest(profile))
 
 
-def _retracted(connection: sqlite3.Connection, kind: str, since: tuple[int, int, int]) -> dict[Any, int]:
+def _retracted(connection: Connection, kind: str, since: tuple[int, int, int]) -> dict[Any, int]:
     """Names of evidence of a kind that was taken out in a stretch of revisions, with the last that took it out."""
     key, above, last = since
     return dict(connection.execute(_EVIDENCE, (key, kind, above, last)).fetchall())

@@ -1,8 +1,7 @@
-"""Running scores in the SQLite file."""
+"""Running scores in the store's tables."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import astuple, fields
@@ -13,9 +12,9 @@ import structlog
 from nodewise.domain.scores import RunningScore, ScoreSums
 from nodewise.profiles.ingest import Commit
 from nodewise.profiles.ledger import MOST_ATTEMPTS, MOST_WAITING, UnscoredCommit
-from nodewise.profiles.sqlite_rows import insert
+from nodewise.profiles.sql_rows import Connection, insert_keyed
 
-__all__ = ["SqliteScoreLedger", "put_unscored"]
+__all__ = ["SqlScoreLedger", "put_unscored"]
 
 _SWEEP: Final = 256
 """Commits between looks at how many wait: a commit itself costs one row."""
@@ -26,31 +25,32 @@ _SUMS: Final = tuple(f.name for f in fields(ScoreSums))
 _ADD: Final = f"""
 INSERT INTO scores (estimator, version, update_time_s, {", ".join(_SUMS)})
 VALUES ({", ".join("?" * (3 + len(_SUMS)))}) ON CONFLICT (estimator, version) DO UPDATE SET
-    {", ".join(f"{name} = {name} + excluded.{name}" for name in _SUMS)},
-    update_time_s = max(update_time_s, excluded.update_time_s)"""  # noqa: S608  # names are the schema's
+    {", ".join(f"{name} = scores.{name} + excluded.{name}" for name in _SUMS)},
+    update_time_s = CASE WHEN scores.update_time_s > excluded.update_time_s THEN scores.update_time_s
+        ELSE excluded.update_time_s END"""  # noqa: S608  # names are the schema's
 _SCORES: Final = f"SELECT estimator, version, update_time_s, {', '.join(_SUMS)} FROM scores ORDER BY estimator, version"  # noqa: S608  # the same
 
 _log = structlog.get_logger(__name__)
 
-Connected = Callable[[str], AbstractContextManager[sqlite3.Connection]]
+Connected = Callable[[str], AbstractContextManager[Connection]]
 """A connection inside a transaction; the text says what for."""
 
 
-def put_unscored(connection: sqlite3.Connection, profile_key: int, commits: tuple[Commit, ...]) -> None:
+def put_unscored(connection: Connection, profile_key: int, commits: tuple[Commit, ...]) -> None:
     """Put down the commits that can be scored, in the transaction that stores them."""
     for commit in commits:
         if commit.revision == 1 or not commit.rows:
             continue
         first = commit.first_observation_number
         numbers = {"first_number": first, "last_number": first + commit.rows - 1}
-        key = insert(connection, "unscored", profile_key=profile_key, revision=commit.revision, **numbers)
+        key = insert_keyed(connection, "unscored", profile_key=profile_key, revision=commit.revision, **numbers)
         if key % _SWEEP == 0:
             dropped = connection.execute("DELETE FROM unscored WHERE key <= ?", (key - MOST_WAITING,)).rowcount
             if dropped:
                 _log.warning("scoring_behind", commits_dropped=dropped)
 
 
-class SqliteScoreLedger:
+class SqlScoreLedger:
     """Implements ScoreLedger on a store's connections.
 
     Parameters

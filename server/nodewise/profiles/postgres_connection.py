@@ -1,0 +1,140 @@
+"""A connection to PostgreSQL as statements of stores expect it, which is made anew after it was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any, Final
+
+import psycopg
+from psycopg import pq
+from psycopg.adapt import Dumper
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from nodewise.domain.errors import invalid_field
+from nodewise.profiles.postgres_schema import CHANNEL
+
+__all__ = ["PostgresConnection", "connect", "conninfo_of"]
+
+_CONNECT_S: Final = 5
+_IDLE_S: Final = 60
+_DEFAULTS: Final[dict[str, Any]] = {
+    "application_name": "nodewise",
+    "connect_timeout": _CONNECT_S,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+# A replica that hangs inside a transaction holds up every other: the database ends it. Whoever waits for another
+# gives up before its caller does, as with a SQLite file.
+_SETTINGS: Final = (
+    "SET lock_timeout = '10s'",
+    "SET statement_timeout = '30s'",
+    f"SET idle_in_transaction_session_timeout = '{_IDLE_S}s'",
+    "SET client_min_messages = warning",
+    # What is acknowledged survives the death of the database: one that is set to forget the last moments is not heard.
+    "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
+)
+
+
+class _Untyped(Dumper):
+    """Numbers whose type follows from where they stand, as strings' does."""
+
+    oid = 0
+
+    def dump(self, obj: Any) -> bytes:
+        return str(obj).encode()
+
+
+def conninfo_of(url: str) -> str:
+    """What libpq connects by, with our defaults where the URL says nothing.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD for a URL that libpq cannot read; the message does not repeat it.
+    """
+    try:
+        return make_conninfo("", **_DEFAULTS | conninfo_to_dict(url))
+    except psycopg.ProgrammingError:
+        raise invalid_field("store", "must be postgresql://[USER@]HOST[:PORT]/DATABASE as libpq reads it") from None
+
+
+def connect(conninfo: str) -> psycopg.Connection[Any]:
+    """A connection in autocommit mode with our settings; any thread may use it, one at a time."""
+    connection = psycopg.connect(conninfo, autocommit=True)
+    try:
+        connection.adapters.register_dumper(int, _Untyped)
+        for setting in _SETTINGS:
+            connection.execute(setting)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@cache
+def _placed(statement: str) -> str:
+    return statement.replace("%", "%%").replace("?", "%s")
+
+
+class PostgresConnection:
+    """Implements Connection. One that was lost is made anew when the next transaction begins, never within one."""
+
+    reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    # The row of the generation is every writer's lock: generations are seen in the order in which they count.
+    writing = "BEGIN; SELECT value FROM meta WHERE name = 'generation' FOR UPDATE"
+    labelled = "jsonb_exists(CAST(labels AS jsonb), ?)"
+    labelled_as = "CAST(labels AS jsonb) ->> CAST(? AS text) = ?"
+    counting = (
+        "UPDATE meta SET value = value + 1 WHERE name = 'generation'"  # noqa: S608  # the channel is a constant
+        f" RETURNING value, pg_notify('{CHANNEL}', CAST(value AS text))"
+    )
+    faults: tuple[type[Exception], ...] = (psycopg.Error,)
+
+    def __init__(self, connecting: Callable[[], psycopg.Connection[Any]]) -> None:
+        self._connecting = connecting
+        self._connection = connecting()
+        self._closed = False
+
+    @property
+    def in_transaction(self) -> bool:
+        """As the protocol says: a lost connection is in none."""
+        status = self._connection.info.transaction_status
+        return status in (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR)
+
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> psycopg.Cursor[Any]:
+        """As the protocol says."""
+        if statement in (self.reading, self.writing):
+            return self._begin(statement)
+        # Bytes come as they are rather than as hexadecimal digits.
+        return self._connection.execute(_placed(statement), tuple(values), binary=True)
+
+    def executemany(self, statement: str, values: Iterable[Sequence[Any]], /) -> psycopg.Cursor[Any]:
+        """As the protocol says: in one exchange."""
+        cursor = self._connection.cursor()
+        cursor.executemany(_placed(statement), list(values))
+        return cursor
+
+    def close(self) -> None:
+        """Let go of it, for good."""
+        self._closed = True
+        self._connection.close()
+
+    def _begin(self, statement: str) -> psycopg.Cursor[Any]:
+        try:
+            return self._begun(statement)
+        except psycopg.OperationalError:
+            if self._closed or not self._connection.broken:
+                raise
+        self._connection = self._connecting()
+        return self._begun(statement)
+
+    def _begun(self, statement: str) -> psycopg.Cursor[Any]:
+        try:
+            return self._connection.execute(statement)
+        except BaseException:
+            if self.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise

@@ -1,0 +1,78 @@
+"""How far behind another replica's writes this one may be: told at once, asked where nobody tells."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import psycopg
+import structlog
+
+from nodewise.profiles.postgres_schema import CHANNEL
+
+__all__ = ["MOST_BEHIND_S", "GenerationFollower"]
+
+_ASKED_S: Final = 1.0
+"""Between two looks at the counter, told or not: a connection may be lost without a word."""
+MOST_BEHIND_S: Final = 3.0
+"""A number that was confirmed longer ago is not believed."""
+
+_log = structlog.get_logger(__name__)
+
+
+class GenerationFollower:
+    """Knows the store's generation without asking for it: a thread listens to what writers tell.
+
+    Parameters
+    ----------
+    connecting : callable
+        Makes the connection that listens, again whenever it was lost.
+    """
+
+    def __init__(self, connecting: Callable[[], psycopg.Connection[Any]]) -> None:
+        self._connecting = connecting
+        self._lock = threading.Lock()
+        self._value = -1
+        self._confirmed_s = float("-inf")
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="nodewise-store-follower", daemon=True)
+        self._thread.start()
+
+    def value(self) -> int | None:
+        """The generation; None = it was not confirmed lately, ask the database."""
+        fresh = time.monotonic() - self._confirmed_s <= MOST_BEHIND_S
+        return self._value if fresh else None
+
+    def told(self, generation: int) -> None:
+        """Somebody wrote, or asked: it is at least this."""
+        with self._lock:
+            self._value = max(self._value, generation)
+
+    def close(self) -> None:
+        """End the thread; it notices within a second."""
+        self._closing.set()
+
+    def _follow(self) -> None:
+        lost_s = float("-inf")
+        while not self._closing.is_set():
+            try:
+                with self._connecting() as connection:
+                    connection.execute(f"LISTEN {CHANNEL}")
+                    self._listen(connection)
+            except psycopg.Error as error:
+                if not self._closing.is_set() and lost_s <= self._confirmed_s:  # said once, until it comes back
+                    lost_s = time.monotonic()
+                    _log.warning("store is not followed", error=type(error).__name__, text=str(error))
+            self._closing.wait(_ASKED_S)
+
+    def _listen(self, connection: psycopg.Connection[Any]) -> None:
+        while not self._closing.is_set():
+            asked_s = time.monotonic()
+            row = connection.execute("SELECT value FROM meta WHERE name = 'generation'").fetchone()
+            assert row is not None
+            self.told(row[0])
+            self._confirmed_s = asked_s
+            for notification in connection.notifies(timeout=_ASKED_S):
+                self.told(int(notification.payload))

@@ -1,0 +1,121 @@
+"""The profile store in a PostgreSQL database, which several replicas of the service share."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import psycopg
+
+from nodewise.profiles.postgres_connection import PostgresConnection, connect, conninfo_of
+from nodewise.profiles.postgres_following import GenerationFollower
+from nodewise.profiles.postgres_schema import prepare
+from nodewise.profiles.sql_rows import Connection, transaction, translated
+from nodewise.profiles.sql_store import SqlProfileStore
+from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S, store_unavailable
+from nodewise.profiles.traces import TraceStore
+
+__all__ = ["PostgresProfileStore"]
+
+_FAULTS = PostgresConnection.faults
+
+
+class PostgresProfileStore(SqlProfileStore):
+    """Profiles in one database.
+
+    Writers of all replicas take turns; reads take a connection each from a pool and wait for nobody. What another
+    replica writes is known as soon as the database tells, and after three seconds at the latest.
+
+    Parameters
+    ----------
+    url : str
+        As libpq reads it; passwords are better left to a password file.
+    traces : TraceStore
+        Where traces go, closed with this: a directory that all replicas share.
+    scored : bool
+        Whether commits are put down to be scored.
+    deleted_kept_s : float
+        How long deleted profiles can be brought back.
+    now : callable
+        Seconds since 1970.
+
+    Raises
+    ------
+    StoreFormatError
+        If the database holds something else, or a schema that this release does not know.
+    NodewiseError
+        INVALID_FIELD for the URL; STORE_UNAVAILABLE if the database does not answer.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        traces: TraceStore,
+        now: Callable[[], float] = time.time,
+        *,
+        scored: bool = True,
+        deleted_kept_s: float = DEFAULT_DELETED_KEPT_S,
+    ) -> None:
+        super().__init__(traces, now, scored=scored, deleted_kept_s=deleted_kept_s)
+        self._connecting: Callable[[], psycopg.Connection[Any]] = partial(connect, conninfo_of(url))
+        self._closed = False
+        self._idle: deque[PostgresConnection] = deque()
+        with translated("open", _FAULTS):
+            with self._connecting() as connection:
+                prepare(connection)
+            self._writer: PostgresConnection = PostgresConnection(self._connecting)
+        self._follower = GenerationFollower(self._connecting)
+        self._asking = threading.Lock()
+
+    def generation(self) -> int:
+        """As the protocol says, but that another replica's change may show a little later."""
+        if self._closed:
+            raise store_unavailable()
+        known = self._follower.value()
+        if known is not None:
+            return known
+        with self._asking, self._reading("read the generation") as connection:
+            ((value,),) = connection.execute("SELECT value FROM meta WHERE name = 'generation'").fetchall()
+            self._follower.told(value)
+            return int(value)
+
+    def close(self) -> None:
+        """As the protocol says."""
+        self._follower.close()
+        with self._writing:
+            self._closed = True
+            while self._idle:
+                self._idle.pop().close()
+            self._writer.close()
+        self.traces.close()
+
+    def _counted(self, generation: int) -> None:
+        self._follower.told(generation)
+
+    @contextmanager
+    def _adding(self, doing: str) -> Iterator[Connection]:
+        with self._writing, translated(doing, _FAULTS), transaction(self._writer, self._writer.writing) as connection:
+            yield connection
+
+    @contextmanager
+    def _reading(self, doing: str) -> Iterator[Connection]:
+        with translated(doing, _FAULTS):
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                if self._closed:
+                    raise store_unavailable() from None
+                connection = PostgresConnection(self._connecting)
+            try:
+                with transaction(connection, connection.reading):
+                    yield connection
+            finally:
+                if self._closed:
+                    connection.close()
+                else:
+                    self._idle.append(connection)

@@ -1,0 +1,173 @@
+"""What the stores in SQL databases have in common: all but how they connect."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Final
+
+from nodewise.domain.errors import NodewiseError
+from nodewise.domain.profile import Profile
+from nodewise.profiles import sql_reads as reads
+from nodewise.profiles.sql_reads import ProfileRow
+from nodewise.profiles.sql_rows import Connection, translated
+from nodewise.profiles.sql_scores import SqlScoreLedger
+from nodewise.profiles.sql_writes import Writing, session_status
+from nodewise.profiles.store import (
+    Label,
+    Outcome,
+    ProfileStore,
+    ProfileSummary,
+    SessionStatus,
+    WriteRequest,
+)
+from nodewise.profiles.traces import TraceStore
+
+__all__ = ["SqlProfileStore"]
+
+_PAGE: Final = 256
+_MOST_MEMOS: Final = 4096
+
+
+class SqlProfileStore(ProfileStore):
+    """Profiles in the tables of an SQL database. Writes go through one connection under a lock.
+
+    Parameters
+    ----------
+    traces : TraceStore
+        Where traces go, closed with this.
+    now : callable
+        Seconds since 1970.
+    scored : bool
+        Whether commits are put down to be scored.
+    deleted_kept_s : float
+        How long deleted profiles can be brought back.
+    """
+
+    _writer: Connection
+
+    def __init__(self, traces: TraceStore, now: Callable[[], float], *, scored: bool, deleted_kept_s: float) -> None:
+        self.traces = traces
+        self._now = now
+        self._scored = scored
+        self._deleted_kept_s = deleted_kept_s
+        self._writing = threading.RLock()
+        self._digests: dict[tuple[int, int], str] = {}
+        self.scores = SqlScoreLedger(self._reading, self._adding, now)
+
+    def _reading(self, doing: str) -> AbstractContextManager[Connection]:
+        """A connection inside a read transaction: everything read in it is of one moment."""
+        raise NotImplementedError
+
+    def _adding(self, doing: str) -> AbstractContextManager[Connection]:
+        """The writer's connection inside a transaction of its own, which profiles do not change in."""
+        raise NotImplementedError
+
+    def _counted(self, generation: int) -> None:
+        """What was written through this object moved the store's generation to here."""
+        raise NotImplementedError
+
+    # --- reads
+
+    def open_session(self, profile_id: str, session_id: str) -> SessionStatus:
+        """As the protocol says."""
+        with self._reading("open a session") as connection:
+            return session_status(connection, profile_id, session_id)
+
+    def load(self, profile_id: str, known: Profile | None = None, revision: int | None = None) -> Profile:
+        """As the protocol says."""
+        with self._reading("load a profile") as connection:
+            row = reads.profile_row(connection, profile_id)
+            if row is not None and revision is not None and revision != row.revision:
+                return reads.replayed(connection, reads.row_at(connection, row, revision, known), profile_id, known)
+            profile = reads.replayed(connection, row, profile_id, known)
+            if row is not None and reads.memorised(row.digest) is None:
+                self._remember(row.key, row.revision, profile.digest)
+            return profile
+
+    def list(
+        self,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 100,
+        labels: Sequence[Label] = (),
+        *,
+        deleted: bool = False,
+    ) -> tuple[ProfileSummary, ...]:
+        """As the protocol says."""
+        with self._reading("list profiles") as connection:
+            rows = reads.profile_rows(connection, prefix, after, limit, labels, self._now() if deleted else None)
+            return tuple(self._summary(connection, row) for row in rows)
+
+    def changes(self, since: int, prefix: str = "") -> tuple[int, tuple[ProfileSummary, ...]]:
+        """As the protocol says."""
+        with self._reading("list changes") as connection:
+            (generation,) = connection.execute("SELECT value FROM meta WHERE name = 'generation'").fetchone()
+            rows = reads.changed_rows(connection, since, prefix)
+            return generation, tuple(self._summary(connection, row) for row in rows)
+
+    def profiles(self) -> Iterator[Profile]:
+        """As the protocol says."""
+        after = ""
+        while True:
+            with self._reading("list profiles") as connection:
+                names = [row.profile_id for row in reads.profile_rows(connection, "", after, _PAGE)]
+            for name in names:
+                try:
+                    yield self.load(name)
+                except NodewiseError as error:
+                    if error.reason != "PROFILE_NOT_FOUND":  # deleted since it was listed
+                        raise
+            if len(names) < _PAGE:
+                return
+            after = names[-1]
+
+    # --- writes
+
+    def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
+        """As the protocol says: one transaction, a savepoint for each request."""
+        with self._writing:
+            digests, self._digests = self._digests, {}
+            writing = Writing(
+                self._writer, self.traces, self._now, scored=self._scored, deleted_kept_s=self._deleted_kept_s
+            )
+            try:
+                with translated("write", self._writer.faults):
+                    outcomes = writing.run(list(requests), digests)
+            except NodewiseError as error:
+                self._take_back(writing)
+                return [error] * len(requests)
+            except BaseException:
+                self._take_back(writing)
+                raise
+            if writing.changed:
+                self._counted(writing.generation)
+            try:
+                with translated("tidy up", self._writer.faults):
+                    writing.after()
+            except NodewiseError:  # logged; what is stored is stored, and the next deletion tidies up again
+                self._take_back(writing)
+            return outcomes
+
+    # --- what both need
+
+    def _summary(self, connection: Connection, row: ProfileRow) -> ProfileSummary:
+        digest = reads.memorised(row.digest)
+        if digest is None:
+            digest = self._digests.get((row.key, row.revision))
+        if digest is None:
+            digest = reads.replayed(connection, row, row.profile_id, None).digest
+            self._remember(row.key, row.revision, digest)
+        return reads.summary(row, digest)
+
+    def _take_back(self, writing: Writing) -> None:
+        try:
+            with translated("take back", self._writer.faults):
+                writing.failed()
+        except NodewiseError:
+            return  # logged; the database takes an open transaction back when the connection closes
+
+    def _remember(self, key: int, revision: int, digest: str) -> None:
+        if len(self._digests) < _MOST_MEMOS:
+            self._digests[key, revision] = digest
