@@ -16,11 +16,11 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
+from nodewise.rpc.callers import LATELY_S, Caller, CallerKey, Callers, Waiting
 from nodewise.rpc.pace import Pace
 
 __all__ = ["CALLER_WAIT_S", "LONGEST_DELAY_S", "Lane", "OverloadedError", "Turn"]
@@ -41,26 +41,11 @@ _LEAST_WAITING: Final = 4
 """Calls that may wait whatever they take: with fewer a lane would run dry between two of them."""
 _STANDING_TURNS: Final = 4.0
 """Usual turns that may wait while a lane is overloaded: as many as are at work, which lets it never run dry."""
-_MODEST_SHARE: Final = 0.5
-"""Of what who was given most lately was given: a caller with less pays for nobody's haste. Callers that ask alike are
-given that little by chance once in hundreds of times: some ten turns each in the time that is looked at."""
-_LATELY_S: Final = 2.0
-"""Time in which what a caller was given is half forgotten and more (to 1/e)."""
-_RESCALED_AFTER_S: Final = 400.0 * _LATELY_S
-"""Weights of later turns grow instead of those of earlier ones shrinking; a double holds e^400 with room to spare."""
-_OWED_TURNS: Final = 16.0
-"""Usual turns that a caller who asked nothing meanwhile may have before others: as many as four callers' only calls."""
 _ONLY_TURNS: Final = 8.0
 """Usual turns that a caller's only waiting call may wait for while a lane is overloaded: so many callers share it
 before some of them find no place."""
 _STANDING_S: Final = 0.05
 """So long a queue may always be: with less a lane of quick calls runs dry while the loop does something else."""
-
-
-_FORGET_ABOVE: Final = 4
-"""Callers known for each that waits, above which those who owe nothing are forgotten: rarely, as it looks at all."""
-_KNOWN: Final = 64
-"""Callers that are known in any case: who asks little has nothing waiting most of the time, and is still owed turns."""
 
 
 class OverloadedError(Exception):
@@ -80,34 +65,12 @@ class OverloadedError(Exception):
         self.waiting = waiting
 
 
-class _Caller:
-    """What a lane knows of a caller that waits, or was given turns lately."""
-
-    __slots__ = ("cost_s", "given_s", "lately", "patient", "waiting")
-
-    def __init__(self, given_s: float, lately: float, *, patient: bool) -> None:
-        self.given_s = given_s
-        self.lately = lately
-        self.patient = patient
-        self.cost_s = 0.0
-        self.waiting: deque[_Waiting] = deque()
-
-
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    """A call that waits, what it will cost, and what its caller was charged when it was given its turn."""
-
-    ready: asyncio.Future[None]
-    cost_s: float
-    charged_s: float = 0.0
-
-
 @dataclass(slots=True, eq=False)
 class Turn:
     """A call's turn, from its beginning until it is given up; more than once does no harm."""
 
     lane: Lane
-    caller: tuple[str, bool]
+    caller: CallerKey
     began_s: float
     cost_s: float | None = None
     charged_s: float = 0.0
@@ -152,17 +115,15 @@ class Lane:
         self._wait_s = wait_s
         self._most_waiting = most_waiting
         self._breathe = breathe
-        self._callers: dict[tuple[str, bool], _Caller] = {}
         self._waiting = 0
         self._waiting_cost_s = 0.0
         self._short_until_s = -math.inf
         self._breathe_first = False
         self.pace = Pace()
         self._last_over_s = 0.0
-        self._given_s = 0.0
-        self._weighed_from_s = self._idle_from_s = self._idle_told_s = time.monotonic()
+        self._idle_from_s = self._idle_told_s = time.monotonic()
+        self._callers = Callers(self._idle_from_s)
         self._idle_s = 0.0
-        self._most_lately = 0.0
         self._worked_s = 0.0
         self._dispatching: asyncio.Task[None] | None = None
         self._freed = asyncio.Event()
@@ -197,9 +158,9 @@ class Lane:
 
     def _was_idle(self, now_s: float) -> None:
         """Until now, since its last turn was over."""
-        self._idle_s = self._idle_s * math.exp((self._idle_told_s - now_s) / _LATELY_S) + now_s - self._idle_from_s
+        self._idle_s = self._idle_s * math.exp((self._idle_told_s - now_s) / LATELY_S) + now_s - self._idle_from_s
         self._idle_told_s = self._idle_from_s = now_s
-        if self._idle_s > _IDLE_SHARE * _LATELY_S:
+        if self._idle_s > _IDLE_SHARE * LATELY_S:
             self._short_until_s = -math.inf
 
     async def turn(
@@ -225,13 +186,13 @@ class Lane:
         if not self.pressed:
             return self.taken()
         key = (caller, patient)
-        asking = self._known(key)
-        waiting = _Waiting(
+        asking = self._callers.known(key, self.pace.turn_s)
+        waiting = Waiting(
             asyncio.get_running_loop().create_future(), self.pace.usual_cost_s if cost_s is None else cost_s
         )
         if not patient:
             self._admit(asking, waiting.cost_s, remaining_s)
-        self._callers[key] = asking
+        self._callers.keep(key, asking)
         self._enter(asking, waiting)
         if self._dispatching is None:
             self._last_over_s = time.monotonic()
@@ -244,19 +205,19 @@ class Lane:
             raise
         return Turn(self, key, time.monotonic(), waiting.cost_s, waiting.charged_s)
 
-    def _enter(self, asking: _Caller, waiting: _Waiting) -> None:
+    def _enter(self, asking: Caller, waiting: Waiting) -> None:
         asking.waiting.append(waiting)
         asking.cost_s += waiting.cost_s
         self._waiting += 1
         self._waiting_cost_s += waiting.cost_s
 
-    def _left(self, asking: _Caller, waiting: _Waiting) -> None:
+    def _left(self, asking: Caller, waiting: Waiting) -> None:
         """It was taken out of what waits."""
         asking.cost_s -= waiting.cost_s
         self._waiting -= 1
         self._waiting_cost_s = self._waiting_cost_s - waiting.cost_s if self._waiting else 0.0
 
-    def _gone(self, asking: _Caller, waiting: _Waiting) -> None:
+    def _gone(self, asking: Caller, waiting: Waiting) -> None:
         """Who waited goes: with a turn that it was just given, or without."""
         ready = waiting.ready
         if waiting in asking.waiting:
@@ -273,41 +234,20 @@ class Lane:
         """
         if not self.pressed:
             return None
-        who = self._known((caller, False))
+        who = self._callers.known((caller, False), self.pace.turn_s)
         wait_s = self._too_long_s(who, self.pace.usual_cost_s, remaining_s, *self._bearable(who))
         return None if wait_s is None else self._refused(wait_s)
 
-    def _known(self, key: tuple[str, bool]) -> _Caller:
-        """A caller as it is known, or a new one; who asked nothing for long is owed no more than who asked little."""
-        found = self._callers.get(key)
-        if found is None:
-            return _Caller(self._given_s, _MODEST_SHARE * self._most_lately, patient=key[1])
-        if not found.waiting:
-            most_s = max(each.given_s for each in self._callers.values())
-            found.given_s = max(found.given_s, most_s - _OWED_TURNS * self.pace.turn_s)
-        return found
-
-    def _charge_lately(self, who: _Caller, held_s: float, now_s: float) -> None:
-        """Add a turn to what a caller was given lately."""
-        if now_s - self._weighed_from_s > _RESCALED_AFTER_S:
-            scale = math.exp((self._weighed_from_s - now_s) / _LATELY_S)
-            for each in self._callers.values():
-                each.lately *= scale
-            self._most_lately *= scale
-            self._weighed_from_s = now_s
-        who.lately += held_s * math.exp((now_s - self._weighed_from_s) / _LATELY_S)
-        self._most_lately = max(self._most_lately, who.lately)
-
-    def _bearable(self, who: _Caller) -> tuple[float, bool]:
+    def _bearable(self, who: Caller) -> tuple[float, bool]:
         """Longest wait of the lane as it is, and whether a caller was given so little that it is not bound by it."""
         bound_s = self._wait_s
         if self.overloaded:
             bound_s = min(bound_s, max(_STANDING_S, _STANDING_TURNS * self.pace.turn_s))
-        return bound_s, len(who.waiting) < _LEAST_WAITING and who.lately < _MODEST_SHARE * self._most_lately
+        return bound_s, len(who.waiting) < _LEAST_WAITING and self._callers.is_modest(who)
 
     def _too_long_s(
         self,
-        who: _Caller,
+        who: Caller,
         cost_s: float,
         remaining_s: float,
         bound_s: float,
@@ -316,7 +256,7 @@ class Lane:
         """The wait that is to be expected, if it is longer than bearable."""
         if self._waiting < _LEAST_WAITING:
             return None
-        asking = sum(1 for each in self._callers.values() if each.waiting) + (not who.waiting)
+        asking = len(self._callers.waiting()) + (not who.waiting)
         ahead_s = who.cost_s * asking + (asking - 1) * self.pace.usual_cost_s
         if modest or not self.overloaded:  # else others will come meanwhile, and have their turns before
             ahead_s = min(ahead_s, self._waiting_cost_s)
@@ -326,7 +266,7 @@ class Lane:
             own_s = max(own_s, min(CALLER_WAIT_S, _ONLY_TURNS * self.pace.turn_s) if self.overloaded else CALLER_WAIT_S)
         return wait_s if wait_s > min(own_s, remaining_s) or self._waiting >= self._most_waiting else None
 
-    def _admit(self, who: _Caller, cost_s: float, remaining_s: float) -> None:
+    def _admit(self, who: Caller, cost_s: float, remaining_s: float) -> None:
         """Refuse a call that would wait too long; or another one in its stead, of who has more waiting."""
         bound_s, modest = self._bearable(who)
         wait_s = self._too_long_s(who, cost_s, remaining_s, bound_s, modest)
@@ -334,7 +274,7 @@ class Lane:
             raise self._refused(wait_s)
         if self._waiting < _LEAST_WAITING or self.expected_wait_s + self.pace.turn_s <= bound_s:
             return
-        victim = self._victim(who, modest=modest)
+        victim = self._callers.victim(who, modest=modest)
         if victim is not None:
             newest = victim.waiting.pop()
             self._left(victim, newest)
@@ -342,17 +282,6 @@ class Lane:
                 newest.ready.set_exception(self._refused(self.expected_wait_s))
         elif who.waiting and not modest:
             raise self._refused(self.expected_wait_s)
-
-    def _victim(self, who: _Caller, *, modest: bool) -> _Caller | None:
-        """Whose newest call makes room: for the modest, of whom was given most; else of whom has more waiting."""
-        others = [each for each in self._callers.values() if each.waiting and not each.patient]
-        if not others:
-            return None
-        if modest:
-            most = max(others, key=lambda each: each.lately)
-            return most if who.lately < _MODEST_SHARE * most.lately else None
-        most = max(others, key=lambda each: each.cost_s)
-        return most if len(most.waiting) > len(who.waiting) + 1 else None
 
     def _refused(self, wait_s: float) -> OverloadedError:
         self.refused += 1
@@ -381,7 +310,7 @@ class Lane:
 
     def _give(self) -> None:
         """A turn to whom was given least."""
-        asking = [each for each in self._callers.values() if each.waiting]
+        asking = self._callers.waiting()
         if not asking:
             return
         least = min(asking, key=lambda each: each.given_s)
@@ -390,19 +319,9 @@ class Lane:
         if waiting.ready.done():  # its caller has gone
             return
         waiting.charged_s = self.pace.turn_s  # until it is known what it took
-        least.given_s += waiting.charged_s
-        # Who comes anew begins here: nobody saves up turns by asking nothing, nor comes before those who wait.
-        self._given_s = max(self._given_s, least.given_s)
-        if len(self._callers) > max(_KNOWN, _FORGET_ABOVE * len(asking)):
-            self._forget()
+        self._callers.given(least, waiting.charged_s, len(asking))
         self.free -= 1
         waiting.ready.set_result(None)
-
-    def _forget(self) -> None:
-        """Drop callers who have nothing waiting and would begin no later anew."""
-        self._callers = {
-            key: each for key, each in self._callers.items() if each.waiting or each.given_s > self._given_s
-        }
 
     def _over(self, turn: Turn) -> None:
         self.free += 1
@@ -419,8 +338,7 @@ class Lane:
             self._freed.set()
             asking = self._callers.get(turn.caller)
             if asking is not None:
-                asking.given_s += held_s - turn.charged_s
-                self._charge_lately(asking, held_s, now_s)
+                self._callers.charge(asking, held_s, turn.charged_s, now_s)
 
 
 _NOBODY: Final = ("", False)
