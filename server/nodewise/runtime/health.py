@@ -36,8 +36,10 @@ class Health:
         """Tell of these from now on: the services, and the estimators, but those that are left alone."""
         for end in self._ends:
             end()
-        registry = tracks.stable.plugged.registry
-        breakers = {name: each.breaker for name, each in registry.estimators.items() if each.breaker is not None}
+        records = {
+            name: each for rooms in reversed(tracks.rooms) for name, each in rooms.plugged.registry.estimators.items()
+        }  # of the stable track where both have one
+        breakers = {name: each.breaker for name, each in records.items() if each.breaker is not None}
         self._ends = self._listened(breakers)
         for name in ("", *SERVICES):
             await self._servicer.set(name, SERVING)
