@@ -37,8 +37,8 @@ SECONDS = 8.0
 WINDOWS = 3
 BEFORE_S = 0.4
 """Of a processor that a call has had when it is cancelled."""
-BEFORE_SHORT_S = 0.1
-"""The same of calls that take no longer than half a second."""
+BEFORE_SHORT_S = 0.02
+"""The same of calls that take less than a tenth of a second."""
 QUIET_S = 0.5
 """A server that has used no processor for so long has ended its work."""
 STILL_S = 0.0005

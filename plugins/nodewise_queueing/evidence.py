@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import Configurations, Floats, Ints, Observations, PhaseTimings, Profile, SyncMode
-from nodewise_queueing.rows import Setting, setting_of
+from nodewise_queueing.rows import Setting, setting_of, settings_of
 
 __all__ = [
     "CAMPAIGN_LOG_SPREAD",
@@ -331,11 +331,22 @@ def _runs(observations: Observations, link: float) -> dict[tuple[str, int], Runs
     devices = configurations.device_names()
     usable = _plain(configurations) & (observations.steps_per_s > 0.0)
     usable &= np.isin(configurations.sync_mode, PARAMETER_SERVER_MODES)
-    for row in np.flatnonzero(usable).tolist():
-        mode, workers = int(configurations.sync_mode[row]), int(configurations.workers[row])
-        counted = _count_log_noise(int(observations.steps[row]), float(observations.step_variation[row]))
-        noise = math.hypot(counted, float(run_log_spread(SyncMode(mode), np.array(workers))))
-        entry = workers, setting_of(configurations, row, link), math.log(observations.steps_per_s[row]), noise
+    rows = np.flatnonzero(usable)
+    modes, workers = configurations.sync_mode[rows], configurations.workers[rows]
+    spreads = [run_log_spread(mode, workers) for mode in PARAMETER_SERVER_MODES]
+    columns = (
+        modes,
+        workers,
+        observations.steps_per_s[rows],
+        observations.steps[rows],
+        observations.step_variation[rows],
+        np.where(modes == PARAMETER_SERVER_MODES[0], *spreads),
+    )
+    alike = settings_of(configurations, rows, link)
+    for row, setting, (mode, count, rate, steps, variation, spread) in zip(
+        rows.tolist(), alike, zip(*(column.tolist() for column in columns))
+    ):
+        entry = count, setting, math.log(rate), math.hypot(_count_log_noise(steps, variation), spread)
         found.setdefault((devices[row], mode), []).append(entry)
     runs = {}
     for key, entries in found.items():

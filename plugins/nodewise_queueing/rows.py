@@ -11,7 +11,7 @@ import numpy as np
 from nodewise.plugin import Configurations, Ints, Refusal, SyncMode, freeze
 from nodewise_laws import MAX_MIXED_WORKERS
 
-__all__ = ["MAX_WORKERS", "Class", "CurveKey", "Group", "Plan", "Setting", "plan_of", "setting_of"]
+__all__ = ["MAX_WORKERS", "Class", "CurveKey", "Group", "Plan", "Setting", "plan_of", "setting_of", "settings_of"]
 
 MAX_WORKERS: Final = 131_072
 """Largest number of workers that is answered: exact curves cost time and memory in proportion to it."""
@@ -109,6 +109,24 @@ def setting_of(configurations: Configurations, row: int, default_link_bytes_per_
         batch_per_worker=int(configurations.batch_per_worker[row]),
         accumulation=max(int(configurations.accumulation[row]), 1),
     )
+
+
+def settings_of(configurations: Configurations, rows: Ints, default_link_bytes_per_s: float) -> list[Setting]:
+    """The settings of some rows; those that are equal are one object, which makes comparing them quick."""
+    columns = (
+        configurations.parameter_servers,
+        configurations.link_bytes_per_s,
+        configurations.batch_per_worker,
+        configurations.accumulation,
+    )
+    known: dict[tuple[float, ...], Setting] = {}
+    found = []
+    for row, stated in zip(rows.tolist(), zip(*(column[rows].tolist() for column in columns))):
+        setting = known.get(stated)
+        if setting is None:
+            setting = known[stated] = setting_of(configurations, row, default_link_bytes_per_s)
+        found.append(setting)
+    return found
 
 
 def plan_of(configurations: Configurations) -> Plan:

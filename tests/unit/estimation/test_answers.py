@@ -10,6 +10,7 @@ import pytest
 from estimators import Fake, asked, predictions_of, profile_of, question_of, record_of, refusing, registry_of
 from patience import PATIENCE_S
 
+from nodewise.domain.budget import Budget
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
@@ -719,3 +720,26 @@ def test_what_is_open_is_resolved_before_the_estimator_sees_it() -> None:
 
     answer(engine_of(one=Fake(look)), configurations=Configurations.of(1, nodes=3))
     assert (seen[-1].workers.tolist(), seen[-1].device_names()) == ([3], ["V100"])
+
+
+# --- nobody waits
+
+
+def test_no_fit_begins_for_a_caller_who_went() -> None:
+    one, budget = Fake(), Budget()
+    engine = engine_of(one=one)
+    budget.end()
+    assert error_of(engine, options=Options(budget=budget)).reason == Reason.DEADLINE_EXCEEDED
+    assert (one.assessed, one.fitted) == (0, 0)
+    answer(engine)
+    assert one.fitted == 1
+
+
+def test_what_is_begun_ahead_outlives_the_call_that_it_was_begun_for() -> None:
+    one, budget, begun = Fake(), Budget(), []
+    engine = Answers(registry_of({"one": one}), clock=Noon(), ahead=begun.append)
+    asked_now = {"freshness": Freshness.CACHED_ONLY, "options": Options(budget=budget)}
+    assert error_of(engine, **asked_now).reason == Reason.MODEL_NOT_CACHED
+    budget.end()
+    begun.pop()()
+    assert one.fitted == 1

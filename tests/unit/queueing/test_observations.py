@@ -8,6 +8,8 @@ from queueing_profiles import assessed, observations, predicted, profile, reason
 
 from nodewise.plugin import Reason, RowStatus, SyncMode
 from nodewise_laws import exact_mva, expected_maximum_gamma
+from nodewise_queueing.evidence import Runs
+from nodewise_queueing.rows import Setting
 
 ASYNC_RATES = exact_mva([0.1], 0.9, 64).throughput_per_s
 WORKERS = list(range(1, 17))
@@ -109,3 +111,26 @@ def test_a_large_table_agrees_with_a_small_one() -> None:
         np.testing.assert_array_equal(small.step_s, large.step_s[:2])
         np.testing.assert_array_equal(small.log_spread, large.log_spread[:2])
         assert large.step_s[2] > large.step_s[1]
+
+
+def test_runs_alike_weigh_as_one() -> None:
+    draw = np.random.default_rng(0)
+    workers = np.sort(draw.integers(1, 9, 500))
+    log_rate, log_noise = draw.normal(0.0, 1.0, 500), draw.uniform(0.05, 0.2, 500)
+    settings = tuple(Setting(1, 0.0, 32, 1) for _ in workers)
+    runs = Runs(workers=workers, log_rate=log_rate, log_noise=log_noise, settings=settings)
+    pooled = runs.pooled()
+    assert pooled.workers.tolist() == list(range(1, 9))
+
+    def misfit(of: Runs, beyond: float) -> float:
+        return float((((np.log(of.workers) + beyond - of.log_rate) / of.log_noise) ** 2).sum())
+
+    apart = [misfit(runs, beyond) - misfit(pooled, beyond) for beyond in (-1.0, 0.0, 2.0)]
+    assert apart == pytest.approx([apart[0]] * 3)  # by a constant: the same fits best, by as much
+
+
+def test_runs_that_are_not_alike_are_left_as_they_are() -> None:
+    workers, log_rate = np.array([1, 1, 2]), np.array([0.1, 0.3, 0.7])
+    settings = (Setting(1, 0.0, 16, 1), Setting(1, 0.0, 32, 1), Setting(1, 0.0, 32, 1))
+    pooled = Runs(workers=workers, log_rate=log_rate, log_noise=np.full(3, 0.1), settings=settings).pooled()
+    assert (pooled.log_rate.tolist(), pooled.settings) == (log_rate.tolist(), settings)
