@@ -19,6 +19,7 @@ from serving import (
     ServerProcess,
     Stubs,
     children_of,
+    ended,
     inline,
     name_of,
     one_worker_phases,
@@ -229,13 +230,22 @@ def test_a_server_starts_where_one_was_killed_with_connections_open(tmp_path: Pa
                 Stubs(server.target) as others,
             ):
                 others.prediction.Predict(question, timeout=PATIENCE_S)
-                wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in left))
+                wait_until(lambda: all(map(ended, left)))
                 (serving,) = server.workers()
                 os.kill(serving, signal.SIGKILL)
                 status, log = server.wait()
     assert status == 1
     assert "has 2 threads" in log
     assert "given_up" in log
+
+
+def test_workers_that_drain_do_not_outlive_a_supervisor_that_is_killed(tmp_path: Path) -> None:
+    with ServerProcess("--store", f"sqlite:{tmp_path}/store.db", "--drain-delay-s", "600") as server:
+        left = server.workers()
+        os.kill(server.pid, signal.SIGTERM)
+        server.log_until("draining")
+        server.kill()
+        wait_until(lambda: all(map(ended, left)))
 
 
 def test_a_signal_while_a_worker_starts_ends_the_server(tmp_path: Path) -> None:

@@ -73,6 +73,15 @@ def children_of(pid: int) -> list[int]:
     return [int(each) for each in found.read_text().split()]
 
 
+def ended(pid: int) -> bool:
+    """Whether a process is no more; who adopts it may not care to learn how it ended."""
+    try:
+        stated = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return stated.rpartition(")")[2].split()[0] in "ZX"
+
+
 def workers_of(supervisor: int) -> list[int]:
     """Those under a supervisor, oldest first; not the zygote that forks them."""
     return [pid for pid in children_of(supervisor) if name_of(pid) == "nodewise-worker"]

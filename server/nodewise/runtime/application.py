@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Final, cast
 
@@ -208,21 +209,22 @@ class Application:
         await self._health.follow(self.tracks)
         return port
 
-    async def stop(self, *, at_once: bool = False) -> bool:
+    async def stop(self, *, at_once: asyncio.Event | None = None) -> bool:
         """Drain: tell health, wait for balancers, let calls in flight finish, write what is queued, close the store.
 
         Parameters
         ----------
-        at_once : bool
-            Whether to let the port go without waiting for balancers.
+        at_once : Event or None
+            Set as soon as the port is to go without waiting for balancers, be it during that wait.
 
         Returns whether every thread has ended; one that a plugin holds would keep the process from exiting.
         """
         if self._learner is not None:
             self._learner.cancel()
         await self._health.drain()
-        if self._settings.drain_delay_s and not at_once:
-            await asyncio.sleep(self._settings.drain_delay_s)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.drain_delay_s):
+                await (at_once or asyncio.Event()).wait()
         if self.scoring is not None:
             self.scoring.stop()
         self._profiles.end_watches()

@@ -80,8 +80,7 @@ class Life:
     async def _live(self, plugged: Plugged) -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(log_unhandled)
-        self._ended, self._told = asyncio.Event(), asyncio.Event()
-        self._orphaned = False
+        self._ended, self._told, self._orphaned = asyncio.Event(), asyncio.Event(), asyncio.Event()
         loop.add_signal_handler(signal.SIGTERM, self._ended.set)
         loop.add_reader(self._channel.fileno(), self._heard)
         ending = loop.create_task(self._ended.wait())
@@ -147,7 +146,7 @@ class Life:
         if messages is None:
             # Nobody is left who would replace this worker, and a new server may want the port.
             asyncio.get_running_loop().remove_reader(self._channel.fileno())
-            self._orphaned = True
+            self._orphaned.set()
             self._ended.set()
             return
         for message in messages:
@@ -192,7 +191,9 @@ async def _opened(application: Application, listen: str, *, share_port: bool) ->
     try:
         port = await application.start(listen, share_port=share_port)
     except BaseException:
-        await application.stop(at_once=True)  # what it holds by now goes with it: its pool, its files
+        at_once = asyncio.Event()
+        at_once.set()
+        await application.stop(at_once=at_once)  # what it holds by now goes with it: its pool, its files
         raise
     settle_garbage()
     return port

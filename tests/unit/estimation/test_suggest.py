@@ -11,6 +11,7 @@ import pytest
 from estimators import Fake, asked, predictions_of, profile_of, registry_of
 from scipy.special import ndtr
 
+from nodewise.domain.budget import Budget
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.objective import HIGHEST_THROUGHPUT, Knee, LeastCost, LeastTime, Objective, Offer
@@ -271,10 +272,11 @@ def test_one_suggestion_is_the_first_of_three() -> None:
     assert len({each.row for each in three}) == 3
 
 
-class Over:
-    """A budget that ends after so many looks."""
+class Over(Budget):
+    """One that is over after so many looks."""
 
     def __init__(self, looks: int) -> None:
+        super().__init__()
         self.looks = looks
 
     def remaining_s(self) -> float:
