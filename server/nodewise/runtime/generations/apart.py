@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
 
-from nodewise.hosting.registry import Registry
-from nodewise.runtime.generations.folder import PluginsFolder
+from nodewise.domain.errors import NodewiseError
+from nodewise.hosting.registry import PluginConflictError, Registry
+from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError
 from nodewise.runtime.generations.loading import loaded, make_importable
 from nodewise.runtime.processes import settle, started
-from nodewise.runtime.settings import Settings
+from nodewise.runtime.settings import Settings, SettingsError
 
 __all__ = ["failures_apart", "newly_left_out"]
 
@@ -65,5 +67,13 @@ def _load(pipe: Connection, settings: Settings, path: Path, number: int, known: 
         failures = newly_left_out(plugged.registry, known)
         plugged.registry.close()
     except Exception as error:  # noqa: BLE001  # whatever it is, new workers would meet it
-        failures = [str(error) or repr(error)]
+        failures = [_told(error)]
     pipe.send(tuple(failures))
+
+
+def _told(error: Exception) -> str:
+    """Our own errors speak for themselves; of others, what they are and where they arose is told as well."""
+    if isinstance(error, NodewiseError | SettingsError | PluginsFolderError | PluginConflictError):
+        return str(error)
+    (*_, last) = traceback.extract_tb(error.__traceback__)
+    return f"{type(error).__name__}: {error} (at {last.filename}:{last.lineno})"
