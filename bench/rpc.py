@@ -304,11 +304,14 @@ def _batches(ours: Server, bare: Server, questions: list[bytes]) -> Iterator[Res
 
 
 def _tail(ours: Server, bare: Server, questions: list[bytes]) -> Result:
-    """How much longer the slowest hundredth of cached calls takes than the median, at half of what each server can."""
+    """How much longer the slowest hundredth of cached calls takes than the median, at half of what the bare server can.
+
+    Both are asked as often: half of what the server of known replies can take is more than one loader in Python can
+    ask, and what is late in the loader would be told as the server's tail.
+    """
+    cost_us = cpu_us(bare, loader.unary(bare.target, PREDICT, questions, CALLS), CALLS)
 
     def window(server: Server) -> Callable[[int], float]:
-        cost_us = cpu_us(server, loader.unary(server.target, PREDICT, questions, CALLS), CALLS)
-
         def spread(_: int) -> float:
             with asyncio.Runner(loop_factory=new_event_loop) as runner:
                 load = loader.open_loop(server.target, PREDICT, questions, 0.5e6 / cost_us, TAIL_S)
