@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +16,10 @@ from certificates import Authority
 from typer.testing import CliRunner
 
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.settings import Settings
+from nodewise.runtime.settings import Settings, load_settings
 from nodewise_cli.app import app
+
+ROOT = Path(__file__).parents[2]
 
 
 def ran(*arguments: str | Path, environment: dict[str, str] | None = None) -> Any:
@@ -120,3 +126,40 @@ def test_a_server_of_the_command_s_own_asks_nobody(access: dict[str, str]) -> No
         "NODEWISE_TOKEN": access["NODEWISE_TOKEN"],
     }
     assert ran("estimators", environment=environment).exit_code == 0
+
+
+def test_the_worked_example_of_the_guide_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the certificate to a revoked token, as `docs/guides/security.md` has it."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "guides" / "security.md").read_text(encoding="utf-8")
+    certificate, first, others = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    settings = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0]
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    subprocess.run(["sh", "-e", "-c", certificate], check=True, capture_output=True)
+    for there, here in (("/var/lib/nodewise/", ""), ("/etc/nodewise/", "")):
+        settings = settings.replace(there, f"{tmp_path}/{here}")
+    (tmp_path / "nodewise.toml").write_text(settings)
+    creating, serving = first.splitlines()
+    assert serving == "nodewise serve --config nodewise.toml"
+    command, _, output = creating.removeprefix("nodewise ").partition(" > ")
+    (tmp_path / output).write_text(ran(*shlex.split(command)).stdout)
+    with EmbeddedServer(load_settings(tmp_path / "nodewise.toml")) as server:
+        exported, *commands = others.splitlines()
+        target = server.target.replace("127.0.0.1", "localhost")
+        for line in shlex.split(exported)[1:]:
+            name, _, value = line.partition("=")
+            monkeypatch.setenv(name, value.replace("nodewise.example:50551", target))
+        for command in commands:
+            arguments = shlex.split(command)[1:]
+            if "revoke" in arguments:
+                arguments[-1] = document("list")["tokens"][-1]["token_id"]
+            assert ran(*arguments).exit_code == 0
+        assert len(document("list")["tokens"]) == 2
+        monkeypatch.setenv("NODEWISE_TOKEN", (tmp_path / output).read_text().strip())
+        program = program.replace("nodewise.example:50551", target).replace("/run/secrets/nodewise", output)
+        names: dict[str, Any] = {}
+        exec(compile(program, "security.md", "exec"), names)
+        with names["client"] as client:
+            assert list(client.list_profiles()) == []
