@@ -38,6 +38,7 @@ SPREAD_CONNECTIONS = 16
 """Connections where workers share a port: gRPC spreads these among them, not calls."""
 SERVICE = "/nodewise.v1.PredictionService/"
 PREDICT, BATCH, STREAM = SERVICE + "Predict", SERVICE + "BatchPredict", SERVICE + "StreamPredict"
+APPEND = "/nodewise.v1.ProfileService/AppendProfile"
 # One worker of job a1 of the testbed table: seconds of download, compute, upload and update.
 PHASES = (0.15876, 0.29659, 0.16033, 0.005)
 
@@ -111,16 +112,22 @@ def reconsidered(calls: int) -> list[bytes]:
     return found
 
 
+def appends() -> list[bytes]:
+    """What stores the jobs that questions name."""
+    jobs = {f"job-{number}": profile() for number in range(8)} | {"table": ran()}
+    return [
+        profile_service_pb2.AppendProfileRequest(
+            profile_id=name, request_id="bench", content=content
+        ).SerializeToString()
+        for name, content in jobs.items()
+    ]
+
+
 def store_profiles(target: str) -> None:
     with grpc.insecure_channel(target) as channel:
-        append = channel.unary_unary("/nodewise.v1.ProfileService/AppendProfile")
-        for number in range(8):
-            request = profile_service_pb2.AppendProfileRequest(
-                profile_id=f"job-{number}", request_id="bench", content=profile()
-            )
-            append(request.SerializeToString())
-        table = profile_service_pb2.AppendProfileRequest(profile_id="table", request_id="bench", content=ran())
-        append(table.SerializeToString())
+        append = channel.unary_unary(APPEND)
+        for request in appends():
+            append(request)
 
 
 def store_tables(target: str) -> None:
@@ -152,15 +159,17 @@ def cpu_us(server: Server, load: Coroutine[Any, Any, None], count: int) -> float
     return (server.cpu_s() - before_s) / count * 1e6
 
 
-def measured(windows: Mapping[str, Callable[[int], float]], base: str) -> dict[str, tuple[float, float, float]]:
+def measured(
+    windows: Mapping[str, Callable[[int], float]], base: str, rounds: int = ROUNDS
+) -> dict[str, tuple[float, float, float]]:
     """Of short windows in turn: the median of each, that of the base, and of the ratios of the same round.
 
     Whatever else the machine does lasts longer than a round, and moves both sides of a ratio. The first round warms up.
     """
-    rounds = [{name: window(number) for name, window in windows.items()} for number in range(ROUNDS + 1)][1:]
-    base_us = median(each[base] for each in rounds)
+    every = [{name: window(number) for name, window in windows.items()} for number in range(rounds + 1)][1:]
+    base_us = median(each[base] for each in every)
     return {
-        name: (median(each[name] for each in rounds), base_us, median(each[name] / each[base] for each in rounds))
+        name: (median(each[name] for each in every), base_us, median(each[name] / each[base] for each in every))
         for name in windows
     }
 

@@ -10,6 +10,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.ledger import ScoreLedger
+from nodewise.profiles.tokens import TokenLedger
 from nodewise.profiles.traces import TraceStore
 
 __all__ = [
@@ -181,6 +182,8 @@ class ProfileStore(Protocol):
     """Where the traces are that profiles refer to."""
     scores: ScoreLedger
     """Running scores, and the commits that wait for them."""
+    tokens: TokenLedger | None = None
+    """Bearer tokens; None = this kind of store keeps none."""
 
     def open_session(self, profile_id: str, session_id: str) -> SessionStatus:
         """Where to go on; zeros for a session or profile that does not exist. Writes nothing."""
