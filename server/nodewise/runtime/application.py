@@ -41,6 +41,7 @@ from nodewise.runtime.generations.lessons import begun_with, carried_over, chang
 from nodewise.runtime.generations.rooms import House, Plugged, Rooms, rooms_of
 from nodewise.runtime.generations.switchboard import Switchboard, Tracks
 from nodewise.runtime.health import Health
+from nodewise.runtime.learning.effects import Effects
 from nodewise.runtime.learning.kept import KeptLessons
 from nodewise.runtime.learning.learning import Learning
 from nodewise.runtime.scoring import Scoring
@@ -118,10 +119,13 @@ class Application:
             settings.learn_interval_s,
             shared=settings.shared_namespaces,
             kept=KeptLessons(None if folder is None else folder.path / "lessons"),
+            alone=settings.store == "memory:",
         )
         """What learns from the store."""
         self._learner: asyncio.Task[None] | None = None
-        self.scoring = Scoring(stable.answers, store) if settings.scoring else None
+        self.effects = Effects() if settings.scoring else None
+        """What lessons change in running scores."""
+        self.scoring = Scoring(stable.answers, store, effects=self.effects) if settings.scoring else None
         """What compares predictions with what arrives; None = switched off."""
         self._offered: tuple[object, ...] = ()
         self._health = Health()

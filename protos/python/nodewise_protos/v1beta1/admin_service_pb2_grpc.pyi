@@ -62,6 +62,16 @@ class AdminServiceStub:
     """Lists the plugins of every track, with how they fare in the process that answers.
     Reasons: PERMISSION_DENIED.
     """
+    ListPriors: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ListPriorsRequest, _admin_service_pb2.ListPriorsResponse]
+    """Lists what was learned from the store's jobs, namespace by namespace: from what, when, and what it changed, as the
+    process that answers has it.
+    Reasons: INVALID_FIELD, PERMISSION_DENIED.
+    """
+    SetPrior: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.SetPriorRequest, _admin_service_pb2.SetPriorResponse]
+    """Pins what a namespace learned, lets it learn again, or returns it to what it learned before. The process that
+    answers does so at once, the others of the server within seconds; it lasts beyond a restart.
+    Reasons: INVALID_FIELD, PERMISSION_DENIED, PRIOR_NOT_FOUND, STORE_UNAVAILABLE.
+    """
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -94,6 +104,16 @@ class AdminServiceAsyncStub(AdminServiceStub):
     ListPluginStates: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ListPluginStatesRequest, _admin_service_pb2.ListPluginStatesResponse]  # type: ignore[assignment]
     """Lists the plugins of every track, with how they fare in the process that answers.
     Reasons: PERMISSION_DENIED.
+    """
+    ListPriors: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ListPriorsRequest, _admin_service_pb2.ListPriorsResponse]  # type: ignore[assignment]
+    """Lists what was learned from the store's jobs, namespace by namespace: from what, when, and what it changed, as the
+    process that answers has it.
+    Reasons: INVALID_FIELD, PERMISSION_DENIED.
+    """
+    SetPrior: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.SetPriorRequest, _admin_service_pb2.SetPriorResponse]  # type: ignore[assignment]
+    """Pins what a namespace learned, lets it learn again, or returns it to what it learned before. The process that
+    answers does so at once, the others of the server within seconds; it lasts beyond a restart.
+    Reasons: INVALID_FIELD, PERMISSION_DENIED, PRIOR_NOT_FOUND, STORE_UNAVAILABLE.
     """
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -160,6 +180,28 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_admin_service_pb2.ListPluginStatesResponse, _abc.Awaitable[_admin_service_pb2.ListPluginStatesResponse]]:
         """Lists the plugins of every track, with how they fare in the process that answers.
         Reasons: PERMISSION_DENIED.
+        """
+
+    @_abc_1.abstractmethod
+    def ListPriors(
+        self,
+        request: _admin_service_pb2.ListPriorsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_service_pb2.ListPriorsResponse, _abc.Awaitable[_admin_service_pb2.ListPriorsResponse]]:
+        """Lists what was learned from the store's jobs, namespace by namespace: from what, when, and what it changed, as the
+        process that answers has it.
+        Reasons: INVALID_FIELD, PERMISSION_DENIED.
+        """
+
+    @_abc_1.abstractmethod
+    def SetPrior(
+        self,
+        request: _admin_service_pb2.SetPriorRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_service_pb2.SetPriorResponse, _abc.Awaitable[_admin_service_pb2.SetPriorResponse]]:
+        """Pins what a namespace learned, lets it learn again, or returns it to what it learned before. The process that
+        answers does so at once, the others of the server within seconds; it lasts beyond a restart.
+        Reasons: INVALID_FIELD, PERMISSION_DENIED, PRIOR_NOT_FOUND, STORE_UNAVAILABLE.
         """
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

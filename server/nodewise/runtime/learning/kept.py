@@ -101,6 +101,11 @@ class KeptLessons:
             self._pins, self._read = found, stamp
         return self._pins
 
+    @property
+    def lasting(self) -> bool:
+        """Whether other processes see what is pinned, and a restart keeps it."""
+        return self._folder is not None
+
     def pin(self, lessons: Learnt) -> None:
         """Pin lessons in place of what is pinned of their namespace; raises NodewiseError STORE_UNAVAILABLE."""
         pinned = Learnt(

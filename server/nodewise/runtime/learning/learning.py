@@ -101,6 +101,8 @@ class Learning:
         profiles that are not stored too.
     kept : KeptLessons or None
         Pins and lessons of before; None = of this process alone.
+    alone : bool
+        Whether no other process learns from this store.
     """
 
     def __init__(
@@ -112,7 +114,9 @@ class Learning:
         *,
         shared: Sequence[str] = (),
         kept: KeptLessons | None = None,
+        alone: bool = True,
     ) -> None:
+        self.alone = alone
         self.kept = kept or KeptLessons(None)
         self._followed: tuple[Answers, ...] = (answers,)
         self._store = store
@@ -128,6 +132,11 @@ class Learning:
         self._seen: Hashable = None
         self._due: dict[str, None] = {}
         self._left = False
+
+    @property
+    def shared(self) -> Sequence[str]:
+        """Namespaces whose jobs move each other's answers."""
+        return sorted(self._shared)
 
     @property
     def taught(self) -> Sequence[Taught]:
@@ -157,6 +166,10 @@ class Learning:
             await asyncio.sleep(min(LOOK_S, left_s))
             if self.kept.stamp() != pins:
                 return
+
+    async def learn_now(self) -> None:
+        """Learn what was pinned or let go of, before :meth:`run` looks again."""
+        await asyncio.get_running_loop().run_in_executor(self._executor, self.learn)
 
     def learn(self) -> bool:
         """Learn from the store as it is; False = nothing has changed since."""

@@ -55,13 +55,18 @@ class Corpora:
     others: tuple[tuple[Source, ...], ...] = ()
 
     @property
+    def parts(self) -> tuple[tuple[Source, ...], ...]:
+        """The namespace's own, and those of each group."""
+        return (self.own, *self.others)
+
+    @property
     def lessons_id(self) -> str:
         """Names what comes of it: same corpora, same id."""
         return hashlib.sha256(repr((self.own, self.others)).encode()).hexdigest()[:16]
 
     def plain(self) -> Any:
         """As plain values."""
-        return [[[each.profile_id, each.uid, each.revision] for each in part] for part in (self.own, *self.others)]
+        return [[[each.profile_id, each.uid, each.revision] for each in part] for part in self.parts]
 
     @staticmethod
     def read(plain: Any) -> Corpora:
