@@ -22,8 +22,8 @@ from nodewise.estimation.lessons.priors import learned_from
 from nodewise.estimation.question import Question
 from nodewise.hosting.registry import load_registry
 from nodewise.ports.limits import Limits
-from nodewise.rpc.wire_profiles import read_content
 from nodewise.rpc.wire_configurations import read_candidates
+from nodewise.rpc.wire_profiles import read_content
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_client import (
@@ -185,9 +185,7 @@ def as_before(own: ProfileContent, rows: Configurations, teachers: Sequence[Prof
     calibrations = calibrations_of(learned.registry, jobs, catalogue=catalogue, priors=learned.priors)
     answers = Answers(registry, catalogue=catalogue, priors=learned.priors, calibrations=calibrations)
     profile = read_content(to_message(own), "content", limits)
-    answer = answers.answer(
-        Question(profile=profile, configurations=read_candidates(to_message(rows), [], limits))
-    )
+    answer = answers.answer(Question(profile=profile, configurations=read_candidates(to_message(rows), [], limits)))
     assert answer.interval is not None
     width = math.log(float(answer.interval.upper_steps_per_s[0] / answer.interval.lower_steps_per_s[0]))
     return float(answer.steps_per_s[0]), width

@@ -118,6 +118,7 @@ class KeptLessons:
             self._pins[lessons.namespace] = pinned
         else:
             self._write("pinned", [pinned])
+            self._read = None  # a clock of files may stand still for some milliseconds
 
     def unpin(self, namespace: str) -> None:
         """Let a namespace learn again; raises NodewiseError STORE_UNAVAILABLE."""
@@ -126,6 +127,7 @@ class KeptLessons:
             return
         try:
             (self._folder / "pinned" / _name(namespace)).unlink(missing_ok=True)
+            self._read = None
         except OSError as error:
             _log.error("pins_not_written", reason=str(error))
             raise store_unavailable() from None

@@ -169,6 +169,7 @@ class Learning:
 
     async def learn_now(self) -> None:
         """Learn what was pinned or let go of, before :meth:`run` looks again."""
+        self._seen = None
         await asyncio.get_running_loop().run_in_executor(self._executor, self.learn)
 
     def learn(self) -> bool:
@@ -204,7 +205,10 @@ class Learning:
             self._due.pop(namespace, None)
             pin = pins.get(namespace)
             corpora = wanted.get(namespace) if pin is None else pin.corpora
-            if corpora is None or not self._is_due(namespace, corpora, followed):
+            if corpora is None:
+                continue
+            if not self._is_due(namespace, corpora, followed):
+                self._held(namespace, pin)
                 continue
             if namespace in self._let_go and namespace not in asked:
                 continue
@@ -225,6 +229,13 @@ class Learning:
         if everyone:
             found[EVERYONE] = Corpora((), groups.all)
         return found
+
+    def _held(self, namespace: str, pin: Learnt | None) -> None:
+        """Lessons stay as they are, and are pinned now, or no more."""
+        known = self._taught[namespace]
+        pinned_s = 0.0 if pin is None else pin.pinned_unix_s
+        if known.learnt.pinned_unix_s != pinned_s:
+            self._taught[namespace] = replace(known, learnt=replace(known.learnt, pinned_unix_s=pinned_s))
 
     def _is_due(self, namespace: str, corpora: Corpora, followed: tuple[Answers, ...]) -> bool:
         known = self._taught.get(namespace)
@@ -297,11 +308,8 @@ class Learning:
 
     def _profile(self, source: Source) -> Profile | None:
         """A profile at a revision; None = it is no more."""
-        known = self._profiles.get(source.uid)
-        if known is not None and known.revision == source.revision:
-            return known
         try:
-            found = self._store.load(source.profile_id, known, source.revision)
+            found = self._store.load(source.profile_id, self._profiles.get(source.uid), source.revision)
         except NodewiseError as error:
             if error.reason in ("PROFILE_NOT_FOUND", "REVISION_NOT_FOUND"):
                 return None

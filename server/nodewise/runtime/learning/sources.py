@@ -82,8 +82,8 @@ class Sources:
         self._store = store
         self._seen: int | None = None
         self._by_namespace: dict[str, dict[str, Source]] = {}
-        self._more: set[str] = set()
-        """Namespaces of which more profiles are stored than are known here."""
+        self._below: dict[str, int] = {}
+        """Of a namespace with more profiles than are known here: the last place that is, with all before it."""
 
     def look(self) -> set[str]:
         """Namespaces whose profiles changed since the last look."""
@@ -96,7 +96,7 @@ class Sources:
         short = self._put(changed)
         for namespace in short:
             self._by_namespace.pop(namespace, None)
-            self._more.discard(namespace)
+            self._below.pop(namespace, None)
             own = self._listed(f"{namespace}/" if namespace else "")
             self._put(each for each in own if namespace_of(each.profile_id) == namespace)
         return {namespace_of(each.profile_id) for each in changed}
@@ -120,14 +120,17 @@ class Sources:
             if each.delete_time_s:
                 if each.profile_id in own and own[each.profile_id].uid == each.uid:
                     del own[each.profile_id]
-                    if namespace in self._more and len(own) < LEARNED_PROFILES:
+                    if namespace in self._below and len(own) < LEARNED_PROFILES:
                         short.add(namespace)
             else:
-                own[each.profile_id] = Source(each.profile_id, each.uid, each.revision)
+                found = Source(each.profile_id, each.uid, each.revision)
+                own.pop(each.profile_id, None)  # of another uid, if it was deleted between two looks
+                if namespace not in self._below or found.place <= self._below[namespace]:
+                    own[each.profile_id] = found
                 if len(own) > _KEPT:
                     lowest = sorted(own.values(), key=lambda source: source.place)[:LEARNED_PROFILES]
                     self._by_namespace[namespace] = {source.profile_id: source for source in lowest}
-                    self._more.add(namespace)
+                    self._below[namespace] = lowest[-1].place
             if not own:
                 self._by_namespace.pop(namespace, None)
         return short
