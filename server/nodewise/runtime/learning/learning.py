@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import structlog
 
@@ -125,7 +126,8 @@ class Learning:
         self._shared = frozenset(shared)
         self._sources = Sources(store)
         self._taught: dict[str, Taught] = {}
-        self._shipped: dict[Answers, Lessons] = {}
+        # Answers that are retired go at once, whatever was learned for them.
+        self._shipped: WeakKeyDictionary[Answers, Lessons] = WeakKeyDictionary()
         self._told: tuple[Taught, ...] = ()
         self._let_go: set[str] = set()
         self._profiles: LruCache[str, Profile] = LruCache(PROFILE_BYTES)
@@ -179,10 +181,9 @@ class Learning:
         seen = (generation, self.kept.stamp(), followed)
         if seen == self._seen and not self._left and not (asked & self._let_go):
             return False
-        self._shipped = {
-            answers: self._shipped.get(answers) or Lessons(learned_from(answers.registry, ()).priors)
-            for answers in followed
-        }
+        for answers in followed:
+            if answers not in self._shipped:
+                self._shipped[answers] = Lessons(learned_from(answers.registry, ()).priors)
         self._left = not self._look(followed, asked)
         if followed is self._followed:
             self._seen = seen
@@ -248,7 +249,8 @@ class Learning:
         for before in self.kept.before(namespace):
             if before == learnt and pin is None:
                 learnt = before  # another process was first, or this one before its start
-        lessons, told = {}, None
+        lessons: WeakKeyDictionary[Answers, Lessons] = WeakKeyDictionary()
+        told = None
         for answers in followed:
             own, told = self._lessons(answers, corpora.own)
             others = [self._lessons(answers, (*corpora.own, *each))[0] for each in corpora.others]
