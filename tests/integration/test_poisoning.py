@@ -135,7 +135,7 @@ def serving(folder: Path, *shared: str) -> Iterator[Client]:
         plugins_folder=str(folder / "plugins"),
         admin=True,
         grace_s=1.0,
-        learn_interval_s=0.05,
+        learn_interval_s=0.4,
         scoring=False,
         shared_namespaces=shared,
     )

@@ -13,6 +13,7 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.paging import page
+from nodewise.rpc.reading import shown
 from nodewise.rpc.wire_rows import timestamp
 from nodewise.runtime.application import Application
 from nodewise.runtime.learning.effects import Effects
@@ -77,7 +78,7 @@ class LearnedPriors:
         for each in self.learning.taught:
             if each.namespace == namespace:
                 return each
-        told = repr(namespace) if namespace != UNNAMED else "without a name"
+        told = shown(namespace) if namespace != UNNAMED else "without a name"
         raise NodewiseError(Reason.PRIOR_NOT_FOUND, f"namespace {told} has learned nothing yet")
 
     def _set(self, request: pb.SetPriorRequest) -> None:
@@ -109,7 +110,7 @@ class LearnedPriors:
             now = [place for place, each in enumerate(before) if each == taught.learnt]
             found = list(before[now[0] + 1 :] if now else before)
         if not found:
-            wanted = "none is known from before" if lessons_id is None else f"none is named {lessons_id!r}"
+            wanted = "none is known from before" if lessons_id is None else f"none is named {shown(lessons_id)}"
             known = ", ".join(each.corpora.lessons_id for each in before) or "none"
             raise NodewiseError(
                 Reason.PRIOR_NOT_FOUND,
