@@ -153,7 +153,7 @@ class _Held:
     catalogue: Catalogue = field(compare=False)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=128)
 def _learned(
     lessons: tuple[Profile, ...],
     framework: str,

@@ -35,9 +35,8 @@ __all__ = ["UnseenEstimator"]
 NAME: Final = "unseen"
 STRENGTH: Final = 0.0
 """Of facts alone: whoever knows runs of the model itself comes first."""
-LAWS_KEPT: Final = 8
-"""Of pairs of a prior and a catalogue, the last ones asked about: a server has one pair at a time, and its successor
-while something was learned."""
+LAWS_KEPT: Final = 64
+"""Of pairs of a prior and a catalogue, the last ones asked about: a server has one prior for each namespace."""
 MOST_CLAIMED: Final = 32
 """Rows, spread over the question, that an expected error is the mean of: it is a mean, and must not cost an answer."""
 DEVIATION_TO_MEAN: Final = float(np.sqrt(2.0 / np.pi))

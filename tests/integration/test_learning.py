@@ -11,8 +11,9 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import IntervalBasis, Question
 from nodewise.hosting.registry import load_registry
 from nodewise.profiles.digest import content_digest
+from nodewise.profiles.store import ProfileSummary
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.learning import Learning
+from nodewise.runtime.learning.learning import Learning
 from nodewise_client import Client, PredictRequest, ProfileContent, configurations, observations, profile_source
 
 
@@ -25,8 +26,14 @@ class FewProfiles:
     def generation(self) -> int:
         return len(self._profiles)
 
-    def profiles(self):  # type: ignore[no-untyped-def]
-        return iter(self._profiles)
+    def changes(self, since: int) -> tuple[int, tuple[ProfileSummary, ...]]:
+        return len(self._profiles), tuple(ProfileSummary.of(each) for each in self._profiles[since:])
+
+    def list(self, prefix: str, after: str, limit: int) -> tuple[ProfileSummary, ...]:
+        return tuple(ProfileSummary.of(each) for each in self._profiles)
+
+    def load(self, profile_id: str, known: Profile | None, revision: int | None) -> Profile:
+        return next(each for each in self._profiles if each.profile_id == profile_id)
 
     def add(self, profile: Profile) -> None:
         self._profiles.append(profile)
@@ -45,7 +52,10 @@ def job(number: int) -> Profile:
         device="X9",
     )
     plain = Profile(observations=Observations.of(rows, as_floats(1.0 / step_s)))
-    return Profile(observations=plain.observations, digest=content_digest(plain))
+    name = f"job{number}"
+    return Profile(
+        profile_id=name, uid=f"uid-{name}", revision=1, observations=plain.observations, digest=content_digest(plain)
+    )
 
 
 def test_priors_and_calibrations_are_learned_from_the_store_when_it_changes() -> None:
@@ -55,7 +65,7 @@ def test_priors_and_calibrations_are_learned_from_the_store_when_it_changes() ->
     before = engine.answer(question)
     assert before.interval is not None
     assert before.interval.basis == IntervalBasis.MODEL_SPREAD
-    learning = Learning(engine, store, None, 1.0)  # type: ignore[arg-type]  # learns in this thread here
+    learning = Learning(engine, store, None, 1.0)  # type: ignore[arg-type]  # it holds what learning asks for
     assert learning.learn()
     after = engine.answer(question)
     assert after.interval is not None

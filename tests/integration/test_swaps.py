@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import weakref
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from serving import Stubs, failure_of, registry_with
 from swaps import NAME, Load, generation, request_of, version_of
 
 from nodewise.estimation.lessons.calibration import Calibration
+from nodewise.estimation.lessons.lessons import Lessons, Teachings
 from nodewise.plugin import Prior
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.settings import Settings
@@ -58,13 +60,16 @@ def test_what_was_learned_of_others_stays() -> None:
         answers = server._application.tracks.stable.answers
         prior, calibration = Prior.of(NAME, "by hand", sources=(), content=None), Calibration("tried", 2.0, 3)
         names = (NAME, "queueing")
-        answers.adopt({**answers.lessons.priors, **dict.fromkeys(names, prior)}, dict.fromkeys(names, calibration))
-        shipped = answers.lessons.priors.keys()
+        shipped = answers.teachings.common.priors
+        known = Lessons({**shipped, **dict.fromkeys(names, prior)}, dict.fromkeys(names, calibration))
+        answers.adopt(Teachings(known, {"acme": replace(known, others=(known,))}))
         server.swap(generation(2))
-        lessons = server._application.tracks.stable.answers.lessons
-        assert lessons.priors["queueing"] is prior
-        assert lessons.calibrations == {"queueing": calibration}
-        assert shipped - lessons.priors.keys() == {NAME}
+        kept = server._application.tracks.stable.answers.teachings
+        own = kept.of("acme/job")
+        for lessons in (kept.common, own, *own.others):
+            assert lessons.priors["queueing"] is prior
+            assert lessons.calibrations == {"queueing": calibration}
+            assert known.priors.keys() - lessons.priors.keys() == {NAME}
 
 
 def test_a_stream_changes_between_answers() -> None:

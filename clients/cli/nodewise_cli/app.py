@@ -17,6 +17,7 @@ from nodewise_cli.commands.options import Commands
 from nodewise_cli.commands.plan import plan
 from nodewise_cli.commands.plugins import plugins
 from nodewise_cli.commands.predict import predict
+from nodewise_cli.commands.priors import priors
 from nodewise_cli.commands.profiles import profiles
 from nodewise_cli.commands.rank import rank
 from nodewise_cli.commands.reload import reload
@@ -105,3 +106,4 @@ for _command, _summary in (
 app.add_typer(plugins, name="plugins", short_help="List what plugins bring, or begin one of your own.")
 app.add_typer(profiles, name="profiles")
 app.add_typer(tokens, name="tokens", short_help="Make, list and revoke tokens: who may ask a server for what.")
+app.add_typer(priors, name="priors")

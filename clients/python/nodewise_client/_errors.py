@@ -150,6 +150,7 @@ _REASONS: Final[dict[tuple[type[NodewiseError], Code], tuple[str, ...]]] = {
     (NotFoundError, Code.NOT_FOUND): (
         "PROFILE_NOT_FOUND", "REVISION_NOT_FOUND", "EVIDENCE_NOT_FOUND", "ESTIMATOR_NOT_FOUND", "POLICY_NOT_FOUND",
         "DIAGNOSER_NOT_FOUND", "SHARING_MODEL_NOT_FOUND", "GENERATION_NOT_FOUND", "TOKEN_NOT_FOUND",
+        "PRIOR_NOT_FOUND",
     ),
     (ConflictError, Code.ABORTED): ("ETAG_MISMATCH", "GENERATION_BUSY"),
     (ConflictError, Code.ALREADY_EXISTS): ("BATCH_CONFLICT", "REQUEST_ID_REUSED"),

@@ -71,6 +71,7 @@ class Reason(StrEnum):
     GENERATION_NOT_FOUND = "GENERATION_NOT_FOUND"
     TOKEN_NOT_FOUND = "TOKEN_NOT_FOUND"  # noqa: S105  # a reason, no secret
     GENERATION_BUSY = "GENERATION_BUSY"
+    PRIOR_NOT_FOUND = "PRIOR_NOT_FOUND"
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
     COMPUTE_LOST = "COMPUTE_LOST"
     OVERLOADED = "OVERLOADED"
@@ -145,6 +146,7 @@ _ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
     Reason.GENERATION_NOT_FOUND: (Kind.NOT_FOUND, "There is no such generation of plugins, or none to return to."),
     Reason.TOKEN_NOT_FOUND: (Kind.NOT_FOUND, "No token of that id is stored."),
     Reason.GENERATION_BUSY: (Kind.CONFLICT, "Another generation of plugins is being tried or taken; retry."),
+    Reason.PRIOR_NOT_FOUND: (Kind.NOT_FOUND, "The namespace has learned nothing, or nothing of that name."),
     Reason.STORE_UNAVAILABLE: (Kind.UNAVAILABLE, "The store cannot be read or written now; retry."),
     Reason.COMPUTE_LOST: (Kind.UNAVAILABLE, "The process at work died; another has taken its place: retry."),
     Reason.OVERLOADED: (Kind.EXHAUSTED, "Too many such calls wait already; retry after the delay that is named."),

@@ -82,12 +82,15 @@ class Question:
         What is known of it.
     configurations : Configurations
         What is asked about; "not stated" is allowed and resolved from the profile's evidence.
+    asked_by : str
+        Id of the profile whose namespace's lessons answer; "" = that of ``profile``.
     """
 
     profile: Profile
     configurations: Configurations
     objective: Objective | None = None
     terms: Terms = field(default_factory=Terms)
+    asked_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -109,10 +109,10 @@ def backtested(
             fresh = Answers(
                 learned.registry,
                 catalogue=answers.estimators.catalogue,
-                priors=dict(learned.priors),
+                priors=learned.priors,
+                calibrations=calibrations,
                 space=CacheSpace(KEPT_BYTES),
             )
-            fresh.adopt(learned.priors, calibrations)
             for case in scored:
                 tell(done, total)
                 run.append(_predicted(fresh, learned, name, case))

@@ -94,6 +94,8 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "nodewise.v1beta1.AdminService.CreateToken": _ADMIN,
         "nodewise.v1beta1.AdminService.ListTokens": _ADMIN,
         "nodewise.v1beta1.AdminService.RevokeToken": _ADMIN,
+        "nodewise.v1beta1.AdminService.ListPriors": _ADMIN,
+        "nodewise.v1beta1.AdminService.SetPrior": _ADMIN,
     }
 )
 """Of every method of the contract, by its full name."""

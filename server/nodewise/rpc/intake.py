@@ -41,6 +41,8 @@ _MOST_BYTES: Final[Mapping[str, int]] = MappingProxyType(
         "Promote": _NAMES_BYTES,
         "Rollback": _NAMES_BYTES,
         "ListPluginStates": _NAMES_BYTES,
+        "ListPriors": _NAMES_BYTES,
+        "SetPrior": _NAMES_BYTES,
     }
 )
 LARGE_BYTES: Final = 64 * 1024

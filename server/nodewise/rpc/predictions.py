@@ -149,8 +149,8 @@ class Predictions:
     async def _simulated(self, question: Question, options: ReadOptions, if_none_match: str, call: Call) -> bytes:
         """By the pool, unless the same was asked since something was learned."""
         profile = question.profile
-        learned, asked = self.answering.answers.lessons, (question.configurations, question.objective, options)
-        known = (learned, profile.digest, profile.revision, *asked)
+        learned = self.answering.answers.lessons_for(question)
+        known = (learned, profile.digest, profile.revision, question.configurations, question.objective, options)
         reply = None if if_none_match or not profile.digest else self._replies.get(known)
         if reply is None:
             reply = await self._computed((question, options, if_none_match), call)

@@ -35,6 +35,7 @@ from nodewise.rpc.wire_predictions import write_basis
 from nodewise.runtime.compute.pool import ComputePool
 from nodewise.runtime.compute.processes import ProcessHand
 from nodewise.runtime.compute.threads import ThreadHand
+from nodewise.runtime.generations.folder import plugins_folder_of
 from nodewise.runtime.generations.lessons import begun_with, carried_over, changed_estimators
 from nodewise.runtime.generations.rooms import House, Plugged, Rooms, rooms_of
 from nodewise.runtime.generations.switchboard import Switchboard, Tracks
@@ -44,7 +45,9 @@ from nodewise.runtime.identity.callers import callers_of
 from nodewise.runtime.identity.reflecting import offer_reflection
 from nodewise.runtime.identity.settings import is_loopback
 from nodewise.runtime.identity.tls import CertificatesError, ServerCertificates
-from nodewise.runtime.learning import Learning
+from nodewise.runtime.learning.effects import Effects
+from nodewise.runtime.learning.kept import KeptLessons
+from nodewise.runtime.learning.learning import Learning
 from nodewise.runtime.scoring import Scoring
 from nodewise.runtime.settings import Settings, SettingsError
 from nodewise_protos.v1 import profile_pb2
@@ -114,9 +117,21 @@ class Application:
         stable = rooms_of(self._house, plugged, begun_with(plugged.registry))
         self._switchboard = Switchboard(Tracks(stable), self._given_up)
         self._leaving: set[asyncio.Future[None]] = set()
-        self._learning = Learning(stable.answers, store, self._lessons, settings.learn_interval_s)
+        folder = plugins_folder_of(settings)
+        self.learning = Learning(
+            stable.answers,
+            store,
+            self._lessons,
+            settings.learn_interval_s,
+            shared=settings.shared_namespaces,
+            kept=KeptLessons(None if folder is None else folder.path / "lessons"),
+            alone=settings.store == "memory:",
+        )
+        """What learns from the store."""
         self._learner: asyncio.Task[None] | None = None
-        self.scoring = Scoring(stable.answers, store) if settings.scoring else None
+        self.effects = Effects() if settings.scoring else None
+        """What lessons change in running scores."""
+        self.scoring = Scoring(stable.answers, store, effects=self.effects) if settings.scoring else None
         """What compares predictions with what arrives; None = switched off."""
         self._offered: tuple[object, ...] = ()
         self._health = Health()
@@ -146,7 +161,7 @@ class Application:
     async def switch(self, tracks: Tracks) -> None:
         """Let calls that begin from now on be answered by these; those under way end as they began."""
         self._switchboard.switch(tracks)
-        self._learning.follow(*(rooms.answers for rooms in tracks.rooms))
+        self.learning.follow(*(rooms.answers for rooms in tracks.rooms))
         if self.scoring is not None:
             self.scoring.follow(tracks.stable.answers)
         if self._server is not None:
@@ -212,7 +227,7 @@ class Application:
         for door in doors:
             accept_more(server, door)
         self._server = server
-        self._learner = asyncio.get_running_loop().create_task(self._learning.run())
+        self._learner = asyncio.get_running_loop().create_task(self.learning.run())
         if self.scoring is not None:
             self.scoring.start()
         await self._health.follow(self.tracks)

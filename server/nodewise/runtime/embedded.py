@@ -25,6 +25,7 @@ from nodewise.runtime.generations.rooms import Plugged
 from nodewise.runtime.generations.serving import Serving
 from nodewise.runtime.generations.switchboard import Tracks
 from nodewise.runtime.identity.settings import TlsSettings
+from nodewise.runtime.learning.administration import LearnedPriors
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, load_settings
 from nodewise.runtime.starting import StartError
@@ -82,7 +83,7 @@ class EmbeddedServer:
         if folder is None:
             raise StartError("setting admin: needs plugins_folder, or a store that lasts", of_input=True)
         self._serving = Serving(self._application, self._settings, folder)
-        self._application.offer(Administration(Changes(self._serving)))
+        self._application.offer(Administration(Changes(self._serving)), LearnedPriors.of(self._application))
         self._following = asyncio.run_coroutine_threadsafe(self._serving.run(), self._loop)
 
     def swap(self, registry: Registry) -> None:

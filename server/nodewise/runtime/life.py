@@ -27,6 +27,7 @@ from nodewise.runtime.generations.folder import PluginsFolder, plugins_folder_of
 from nodewise.runtime.generations.loading import served_first
 from nodewise.runtime.generations.rooms import Plugged
 from nodewise.runtime.generations.serving import Serving
+from nodewise.runtime.learning.administration import LearnedPriors
 from nodewise.runtime.logging import log_unhandled
 from nodewise.runtime.pinning import cores, pin
 from nodewise.runtime.settings import Settings
@@ -118,7 +119,7 @@ class Life:
         folder = plugins_folder_of(self._settings) or _folder_of_this_process()
         changes = Changes(Serving(application, self._settings, folder), lambda: self._channel.send(Say.RESTART))
         if self._settings.admin:
-            application.offer(Administration(changes))
+            application.offer(Administration(changes), LearnedPriors.of(application))
         return changes
 
     async def _reload(self, changes: Changes) -> None:

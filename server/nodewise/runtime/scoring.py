@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import replace
 from typing import Any, Final
 
 import structlog
@@ -20,6 +21,7 @@ from nodewise.ports.cache import LruCache
 from nodewise.profiles.ledger import UnscoredCommit
 from nodewise.profiles.reader import profile_bytes
 from nodewise.profiles.store import ProfileStore
+from nodewise.runtime.learning.effects import Effects
 
 __all__ = ["Scoring"]
 
@@ -54,6 +56,8 @@ class Scoring:
         Whose ledger says what waits, and takes the scores.
     estimator_s, lease_s, look_s : float
         See ESTIMATOR_S, LEASE_S and LOOK_S.
+    effects : Effects or None
+        Takes what scores are without what the profile's namespace taught; None = nobody wants to know.
     """
 
     def __init__(
@@ -64,10 +68,12 @@ class Scoring:
         estimator_s: float = ESTIMATOR_S,
         lease_s: float = LEASE_S,
         look_s: float = LOOK_S,
+        effects: Effects | None = None,
     ) -> None:
         self._answers = answers
         self._store = store
         self._estimator_s, self._lease_s, self._look_s = estimator_s, lease_s, look_s
+        self._effects = effects
         self._profiles: LruCache[str, Profile] = LruCache(KEPT_BYTES)
         self._stuck: dict[str, Future[ScoreSums]] = {}
         self._woken = threading.Event()
@@ -169,6 +175,10 @@ class Scoring:
         versions.update({name: loaded.record.version for name, loaded in registry.predicting.items()})
         for name, version in versions.items():
             sums[name, version] = self._asked(answers, name, before, observations, commit)
+            if self._effects is not None and Effects.differ(answers, before.profile_id, name):
+                # What nobody stored is answered by what all have in common.
+                without = self._asked(answers, name, replace(before, profile_id=""), observations, commit)
+                self._effects.add(before.profile_id, name, sums[name, version], without)
             if self._stopped.done():
                 return None
         return sums

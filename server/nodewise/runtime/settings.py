@@ -178,6 +178,11 @@ class Settings(BaseSettings):
     learn_interval_s: float = Field(
         600.0, ge=0, description="seconds between looks for profiles to learn priors and calibrations from; 0 = never"
     )
+    shared_namespaces: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="namespaces (first segments of profile ids) whose jobs move each other's answers, each by 5 % "
+        "at most; * = all; empty = what one teaches stays its own",
+    )
     scoring: bool = Field(
         default=True, description="score every estimator on the observations that arrive, for ListEstimators"
     )
@@ -224,7 +229,9 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     limits: LimitSettings = LimitSettings()
 
-    @field_validator("plugins", "trusted_plugins", "fallback_estimators", "authentication", mode="before")
+    @field_validator(
+        "plugins", "trusted_plugins", "fallback_estimators", "authentication", "shared_namespaces", mode="before"
+    )
     @classmethod
     def _names(cls, value: object) -> object:
         """A list in a file; in the environment names separated by commas, or a JSON list (``[]`` = none)."""

@@ -19,6 +19,7 @@ from nodewise.domain.predictions import Fidelity, Notice, Options
 from nodewise.domain.profile import Observations, Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.calibrations import calibrations_of
+from nodewise.estimation.lessons.lessons import Lessons, Teachings
 from nodewise.estimation.question import AUTO, Answer, Freshness, Question
 from nodewise.estimation.suggestion.search import Wish
 from nodewise.estimation.suggestion.suggest import suggest
@@ -170,7 +171,8 @@ def test_similar_jobs_weigh_in() -> None:
     engine = engine_of(long=rated(1.1), short=rated(0.7))
     profiles = [profile_of(f"d{number}", workers=(1, 2, 4)) for number in range(2, 6)]
     registry = engine.registry
-    engine.adopt({}, calibrations_of(registry, profiles, catalogue=Catalogue(), priors={}))
+    calibrations = calibrations_of(registry, profiles, catalogue=Catalogue(), priors={})
+    engine.adopt(Teachings(Lessons({}, calibrations)))
     found = answer(engine)
     assert found.basis.estimator == "long"
     assert "on 4 similar jobs" in found.basis.choice

@@ -13,6 +13,7 @@ from questions import Asked, call_of
 from serving import inline, stored, workers
 
 from nodewise.domain.errors import NodewiseError
+from nodewise.estimation.lessons.lessons import Lessons, Teachings
 from nodewise.hosting.breaker import Breaker
 from nodewise.plugin import Prior
 from nodewise.ports.limits import Limits
@@ -133,7 +134,7 @@ def test_nothing_is_known_once_something_is_learned_or_somebody_is_left_alone(fa
     answers = asked.predictions.answering.answers
     answered(asked, data)
     prior = Prior.of("fake", ["another job"], sources=("one",), content=None)
-    answers.adopt({"fake": prior}, {})
+    answers.adopt(Teachings(Lessons({"fake": prior})))
     assert asked.predictions.known.get(data) is None
     assert pb.PredictResponse.FromString(answered(asked, data)).basis.prior_ids == [prior.prior_id]
     assert asked.predictions.known.get(data) is not None

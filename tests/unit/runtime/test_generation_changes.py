@@ -44,7 +44,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> None:
     def replaced(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(foldering, "_replaced", replaced)
+    monkeypatch.setattr(foldering, "replaced", replaced)
 
 
 def test_a_change_is_carried_to_its_end_where_its_caller_goes(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,7 @@ def test_files_are_read_and_written_away_from_the_event_loop(site: Site, monkeyp
 
     site.waiting()
     second = site.folder.add("by hand", ()).number
-    for module, name in ((foldering, "_replaced"), (foldering, "_synced_folder"), (standings, "prints_of")):
+    for module, name in ((foldering, "replaced"), (foldering, "_synced_folder"), (standings, "prints_of")):
         watched(module, name)
     for name in ("generation", "change", "told"):
         watched(PluginsFolder, name)

@@ -406,6 +406,20 @@ class AsyncClient(AsyncCalls):
         """How the plugins of every track fare in the process that answers."""
         return await self._unary(values.ListPluginStatesRequest(), values.ListPluginStatesResponse, timeout_s)
 
+    # --- what was learned ------------------------------------------------------------------------------------------
+
+    async def list_priors(
+        self, request: values.ListPriorsRequest | None = None, *, timeout_s: float | None = None
+    ) -> values.ListPriorsResponse:
+        """What was learned from the store's jobs, namespace by namespace, and what it changed; a page of them."""
+        return await self._unary(request or values.ListPriorsRequest(), values.ListPriorsResponse, timeout_s)
+
+    async def set_prior(
+        self, request: values.SetPriorRequest, *, timeout_s: float | None = None
+    ) -> values.SetPriorResponse:
+        """Pin what a namespace learned, let it learn again, or return it to what it learned before."""
+        return await self._unary(request, values.SetPriorResponse, timeout_s)
+
     # --- the server ------------------------------------------------------------------------------------------------
 
     async def health(self, service: str = "", *, timeout_s: float | None = None) -> HealthStatus:

@@ -399,6 +399,18 @@ class Client(Calls):
         """How the plugins of every track fare in the process that answers."""
         return self._unary(values.ListPluginStatesRequest(), values.ListPluginStatesResponse, timeout_s)
 
+    # --- what was learned ------------------------------------------------------------------------------------------
+
+    def list_priors(
+        self, request: values.ListPriorsRequest | None = None, *, timeout_s: float | None = None
+    ) -> values.ListPriorsResponse:
+        """What was learned from the store's jobs, namespace by namespace, and what it changed; a page of them."""
+        return self._unary(request or values.ListPriorsRequest(), values.ListPriorsResponse, timeout_s)
+
+    def set_prior(self, request: values.SetPriorRequest, *, timeout_s: float | None = None) -> values.SetPriorResponse:
+        """Pin what a namespace learned, let it learn again, or return it to what it learned before."""
+        return self._unary(request, values.SetPriorResponse, timeout_s)
+
     # --- the server ------------------------------------------------------------------------------------------------
 
     def health(self, service: str = "", *, timeout_s: float | None = None) -> HealthStatus:

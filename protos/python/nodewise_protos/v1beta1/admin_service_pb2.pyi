@@ -28,6 +28,13 @@ class CallerRole(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CALLER_ROLE_INGEST: _ClassVar[CallerRole]
     CALLER_ROLE_SCHEDULE: _ClassVar[CallerRole]
     CALLER_ROLE_ADMIN: _ClassVar[CallerRole]
+
+class PriorAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PRIOR_ACTION_UNSPECIFIED: _ClassVar[PriorAction]
+    PRIOR_ACTION_PIN: _ClassVar[PriorAction]
+    PRIOR_ACTION_UNPIN: _ClassVar[PriorAction]
+    PRIOR_ACTION_ROLL_BACK: _ClassVar[PriorAction]
 RELOAD_OUTCOME_UNSPECIFIED: ReloadOutcome
 RELOAD_OUTCOME_TAKEN: ReloadOutcome
 RELOAD_OUTCOME_UNCHANGED: ReloadOutcome
@@ -38,6 +45,10 @@ CALLER_ROLE_READ: CallerRole
 CALLER_ROLE_INGEST: CallerRole
 CALLER_ROLE_SCHEDULE: CallerRole
 CALLER_ROLE_ADMIN: CallerRole
+PRIOR_ACTION_UNSPECIFIED: PriorAction
+PRIOR_ACTION_PIN: PriorAction
+PRIOR_ACTION_UNPIN: PriorAction
+PRIOR_ACTION_ROLL_BACK: PriorAction
 
 class PluginDistribution(_message.Message):
     __slots__ = ("name", "version", "digest")
@@ -340,3 +351,115 @@ class RevokeTokenResponse(_message.Message):
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     token: Token
     def __init__(self, token: _Optional[_Union[Token, _Mapping]] = ...) -> None: ...
+
+class PriorEffect(_message.Message):
+    __slots__ = ("observations_count", "mean_absolute_log_error", "mean_absolute_log_error_without", "coverage", "coverage_without")
+    OBSERVATIONS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    MEAN_ABSOLUTE_LOG_ERROR_FIELD_NUMBER: _ClassVar[int]
+    MEAN_ABSOLUTE_LOG_ERROR_WITHOUT_FIELD_NUMBER: _ClassVar[int]
+    COVERAGE_FIELD_NUMBER: _ClassVar[int]
+    COVERAGE_WITHOUT_FIELD_NUMBER: _ClassVar[int]
+    observations_count: int
+    mean_absolute_log_error: float
+    mean_absolute_log_error_without: float
+    coverage: float
+    coverage_without: float
+    def __init__(self, observations_count: _Optional[int] = ..., mean_absolute_log_error: _Optional[float] = ..., mean_absolute_log_error_without: _Optional[float] = ..., coverage: _Optional[float] = ..., coverage_without: _Optional[float] = ...) -> None: ...
+
+class EstimatorPrior(_message.Message):
+    __slots__ = ("estimator", "prior_id", "sources", "spread_factor", "tried_jobs_count", "effect")
+    ESTIMATOR_FIELD_NUMBER: _ClassVar[int]
+    PRIOR_ID_FIELD_NUMBER: _ClassVar[int]
+    SOURCES_FIELD_NUMBER: _ClassVar[int]
+    SPREAD_FACTOR_FIELD_NUMBER: _ClassVar[int]
+    TRIED_JOBS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    EFFECT_FIELD_NUMBER: _ClassVar[int]
+    estimator: str
+    prior_id: str
+    sources: _containers.RepeatedScalarFieldContainer[str]
+    spread_factor: float
+    tried_jobs_count: int
+    effect: PriorEffect
+    def __init__(self, estimator: _Optional[str] = ..., prior_id: _Optional[str] = ..., sources: _Optional[_Iterable[str]] = ..., spread_factor: _Optional[float] = ..., tried_jobs_count: _Optional[int] = ..., effect: _Optional[_Union[PriorEffect, _Mapping]] = ...) -> None: ...
+
+class TrimmedJob(_message.Message):
+    __slots__ = ("profile_id", "reason")
+    PROFILE_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    profile_id: str
+    reason: str
+    def __init__(self, profile_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class PastLessons(_message.Message):
+    __slots__ = ("lessons_id", "learn_time", "profiles_count")
+    LESSONS_ID_FIELD_NUMBER: _ClassVar[int]
+    LEARN_TIME_FIELD_NUMBER: _ClassVar[int]
+    PROFILES_COUNT_FIELD_NUMBER: _ClassVar[int]
+    lessons_id: str
+    learn_time: _timestamp_pb2.Timestamp
+    profiles_count: int
+    def __init__(self, lessons_id: _Optional[str] = ..., learn_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., profiles_count: _Optional[int] = ...) -> None: ...
+
+class LearnedPriors(_message.Message):
+    __slots__ = ("namespace", "lessons_id", "learn_time", "pin_time", "jobs_count", "owners_count", "profile_ids", "trimmed_jobs", "groups_count", "lost_profiles_count", "priors", "past")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    LESSONS_ID_FIELD_NUMBER: _ClassVar[int]
+    LEARN_TIME_FIELD_NUMBER: _ClassVar[int]
+    PIN_TIME_FIELD_NUMBER: _ClassVar[int]
+    JOBS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    OWNERS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_IDS_FIELD_NUMBER: _ClassVar[int]
+    TRIMMED_JOBS_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    LOST_PROFILES_COUNT_FIELD_NUMBER: _ClassVar[int]
+    PRIORS_FIELD_NUMBER: _ClassVar[int]
+    PAST_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    lessons_id: str
+    learn_time: _timestamp_pb2.Timestamp
+    pin_time: _timestamp_pb2.Timestamp
+    jobs_count: int
+    owners_count: int
+    profile_ids: _containers.RepeatedScalarFieldContainer[str]
+    trimmed_jobs: _containers.RepeatedCompositeFieldContainer[TrimmedJob]
+    groups_count: int
+    lost_profiles_count: int
+    priors: _containers.RepeatedCompositeFieldContainer[EstimatorPrior]
+    past: _containers.RepeatedCompositeFieldContainer[PastLessons]
+    def __init__(self, namespace: _Optional[str] = ..., lessons_id: _Optional[str] = ..., learn_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., pin_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., jobs_count: _Optional[int] = ..., owners_count: _Optional[int] = ..., profile_ids: _Optional[_Iterable[str]] = ..., trimmed_jobs: _Optional[_Iterable[_Union[TrimmedJob, _Mapping]]] = ..., groups_count: _Optional[int] = ..., lost_profiles_count: _Optional[int] = ..., priors: _Optional[_Iterable[_Union[EstimatorPrior, _Mapping]]] = ..., past: _Optional[_Iterable[_Union[PastLessons, _Mapping]]] = ...) -> None: ...
+
+class ListPriorsRequest(_message.Message):
+    __slots__ = ("namespace", "page_size", "page_token")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    page_size: int
+    page_token: str
+    def __init__(self, namespace: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListPriorsResponse(_message.Message):
+    __slots__ = ("learned", "next_page_token", "shared_namespaces")
+    LEARNED_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    SHARED_NAMESPACES_FIELD_NUMBER: _ClassVar[int]
+    learned: _containers.RepeatedCompositeFieldContainer[LearnedPriors]
+    next_page_token: str
+    shared_namespaces: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, learned: _Optional[_Iterable[_Union[LearnedPriors, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., shared_namespaces: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class SetPriorRequest(_message.Message):
+    __slots__ = ("namespace", "action", "lessons_id")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    LESSONS_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    action: PriorAction
+    lessons_id: str
+    def __init__(self, namespace: _Optional[str] = ..., action: _Optional[_Union[PriorAction, str]] = ..., lessons_id: _Optional[str] = ...) -> None: ...
+
+class SetPriorResponse(_message.Message):
+    __slots__ = ("learned",)
+    LEARNED_FIELD_NUMBER: _ClassVar[int]
+    learned: LearnedPriors
+    def __init__(self, learned: _Optional[_Union[LearnedPriors, _Mapping]] = ...) -> None: ...

@@ -82,6 +82,16 @@ class AdminServiceStub(object):
                 request_serializer=nodewise_dot_v1beta1_dot_admin__service__pb2.RevokeTokenRequest.SerializeToString,
                 response_deserializer=nodewise_dot_v1beta1_dot_admin__service__pb2.RevokeTokenResponse.FromString,
                 _registered_method=True)
+        self.ListPriors = channel.unary_unary(
+                '/nodewise.v1beta1.AdminService/ListPriors',
+                request_serializer=nodewise_dot_v1beta1_dot_admin__service__pb2.ListPriorsRequest.SerializeToString,
+                response_deserializer=nodewise_dot_v1beta1_dot_admin__service__pb2.ListPriorsResponse.FromString,
+                _registered_method=True)
+        self.SetPrior = channel.unary_unary(
+                '/nodewise.v1beta1.AdminService/SetPrior',
+                request_serializer=nodewise_dot_v1beta1_dot_admin__service__pb2.SetPriorRequest.SerializeToString,
+                response_deserializer=nodewise_dot_v1beta1_dot_admin__service__pb2.SetPriorResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer(object):
@@ -163,6 +173,24 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListPriors(self, request, context):
+        """Lists what was learned from the store's jobs, namespace by namespace: from what, when, and what it changed, as the
+        process that answers has it.
+        Reasons: INVALID_FIELD, PERMISSION_DENIED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetPrior(self, request, context):
+        """Pins what a namespace learned, lets it learn again, or returns it to what it learned before. The process that
+        answers does so at once, the others of the server within seconds; it lasts beyond a restart.
+        Reasons: INVALID_FIELD, PERMISSION_DENIED, PRIOR_NOT_FOUND, STORE_UNAVAILABLE.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -210,6 +238,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.RevokeToken,
                     request_deserializer=nodewise_dot_v1beta1_dot_admin__service__pb2.RevokeTokenRequest.FromString,
                     response_serializer=nodewise_dot_v1beta1_dot_admin__service__pb2.RevokeTokenResponse.SerializeToString,
+            ),
+            'ListPriors': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPriors,
+                    request_deserializer=nodewise_dot_v1beta1_dot_admin__service__pb2.ListPriorsRequest.FromString,
+                    response_serializer=nodewise_dot_v1beta1_dot_admin__service__pb2.ListPriorsResponse.SerializeToString,
+            ),
+            'SetPrior': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetPrior,
+                    request_deserializer=nodewise_dot_v1beta1_dot_admin__service__pb2.SetPriorRequest.FromString,
+                    response_serializer=nodewise_dot_v1beta1_dot_admin__service__pb2.SetPriorResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -458,6 +496,60 @@ class AdminService(object):
             '/nodewise.v1beta1.AdminService/RevokeToken',
             nodewise_dot_v1beta1_dot_admin__service__pb2.RevokeTokenRequest.SerializeToString,
             nodewise_dot_v1beta1_dot_admin__service__pb2.RevokeTokenResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListPriors(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/nodewise.v1beta1.AdminService/ListPriors',
+            nodewise_dot_v1beta1_dot_admin__service__pb2.ListPriorsRequest.SerializeToString,
+            nodewise_dot_v1beta1_dot_admin__service__pb2.ListPriorsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetPrior(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/nodewise.v1beta1.AdminService/SetPrior',
+            nodewise_dot_v1beta1_dot_admin__service__pb2.SetPriorRequest.SerializeToString,
+            nodewise_dot_v1beta1_dot_admin__service__pb2.SetPriorResponse.FromString,
             options,
             channel_credentials,
             insecure,

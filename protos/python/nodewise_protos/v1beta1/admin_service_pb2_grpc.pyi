@@ -75,6 +75,16 @@ class AdminServiceStub:
     """Ends a token for good, on all servers of its store within about a second. Again, it changes nothing.
     Reasons: TOKEN_NOT_FOUND, PERMISSION_DENIED, STORE_UNAVAILABLE.
     """
+    ListPriors: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ListPriorsRequest, _admin_service_pb2.ListPriorsResponse]
+    """Lists what was learned from the store's jobs, namespace by namespace: from what, when, and what it changed, as the
+    process that answers has it.
+    Reasons: INVALID_FIELD, PERMISSION_DENIED.
+    """
+    SetPrior: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.SetPriorRequest, _admin_service_pb2.SetPriorResponse]
+    """Pins what a namespace learned, lets it learn again, or returns it to what it learned before. The process that
+    answers does so at once, the others of the server within seconds; it lasts beyond a restart.
+    Reasons: INVALID_FIELD, PERMISSION_DENIED, PRIOR_NOT_FOUND, STORE_UNAVAILABLE.
+    """
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -120,6 +130,16 @@ class AdminServiceAsyncStub(AdminServiceStub):
     RevokeToken: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.RevokeTokenRequest, _admin_service_pb2.RevokeTokenResponse]  # type: ignore[assignment]
     """Ends a token for good, on all servers of its store within about a second. Again, it changes nothing.
     Reasons: TOKEN_NOT_FOUND, PERMISSION_DENIED, STORE_UNAVAILABLE.
+    """
+    ListPriors: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ListPriorsRequest, _admin_service_pb2.ListPriorsResponse]  # type: ignore[assignment]
+    """Lists what was learned from the store's jobs, namespace by namespace: from what, when, and what it changed, as the
+    process that answers has it.
+    Reasons: INVALID_FIELD, PERMISSION_DENIED.
+    """
+    SetPrior: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.SetPriorRequest, _admin_service_pb2.SetPriorResponse]  # type: ignore[assignment]
+    """Pins what a namespace learned, lets it learn again, or returns it to what it learned before. The process that
+    answers does so at once, the others of the server within seconds; it lasts beyond a restart.
+    Reasons: INVALID_FIELD, PERMISSION_DENIED, PRIOR_NOT_FOUND, STORE_UNAVAILABLE.
     """
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -217,6 +237,28 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_admin_service_pb2.RevokeTokenResponse, _abc.Awaitable[_admin_service_pb2.RevokeTokenResponse]]:
         """Ends a token for good, on all servers of its store within about a second. Again, it changes nothing.
         Reasons: TOKEN_NOT_FOUND, PERMISSION_DENIED, STORE_UNAVAILABLE.
+        """
+
+    @_abc_1.abstractmethod
+    def ListPriors(
+        self,
+        request: _admin_service_pb2.ListPriorsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_service_pb2.ListPriorsResponse, _abc.Awaitable[_admin_service_pb2.ListPriorsResponse]]:
+        """Lists what was learned from the store's jobs, namespace by namespace: from what, when, and what it changed, as the
+        process that answers has it.
+        Reasons: INVALID_FIELD, PERMISSION_DENIED.
+        """
+
+    @_abc_1.abstractmethod
+    def SetPrior(
+        self,
+        request: _admin_service_pb2.SetPriorRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_service_pb2.SetPriorResponse, _abc.Awaitable[_admin_service_pb2.SetPriorResponse]]:
+        """Pins what a namespace learned, lets it learn again, or returns it to what it learned before. The process that
+        answers does so at once, the others of the server within seconds; it lasts beyond a restart.
+        Reasons: INVALID_FIELD, PERMISSION_DENIED, PRIOR_NOT_FOUND, STORE_UNAVAILABLE.
         """
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

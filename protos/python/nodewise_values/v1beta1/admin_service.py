@@ -18,15 +18,22 @@ __all__ = [
     "CreateTokenRequest",
     "CreateTokenResponse",
     "EstimatorDifference",
+    "EstimatorPrior",
     "Generation",
+    "LearnedPriors",
     "ListGenerationsRequest",
     "ListGenerationsResponse",
     "ListPluginStatesRequest",
     "ListPluginStatesResponse",
+    "ListPriorsRequest",
+    "ListPriorsResponse",
     "ListTokensRequest",
     "ListTokensResponse",
+    "PastLessons",
     "PluginDistribution",
     "PluginState",
+    "PriorAction",
+    "PriorEffect",
     "PromoteRequest",
     "PromoteResponse",
     "ReloadOutcome",
@@ -38,9 +45,12 @@ __all__ = [
     "RollbackResponse",
     "SetCanaryRequest",
     "SetCanaryResponse",
+    "SetPriorRequest",
+    "SetPriorResponse",
     "Token",
     "Tracks",
     "Trial",
+    "TrimmedJob",
     "WorkerState",
 ]
 
@@ -69,6 +79,17 @@ class CallerRole(Word):
     """Shares clusters among jobs, and simulates that."""
     ADMIN = "admin"
     """Does all of that, deletes profiles, and calls AdminService if it reaches all profiles."""
+
+
+class PriorAction(Word):
+    """What becomes of what a namespace learned."""
+
+    PIN = "pin"
+    """It stays as it is, whatever its jobs say from now on."""
+    UNPIN = "unpin"
+    """It learns from its jobs as they are."""
+    ROLL_BACK = "roll_back"
+    """It returns to what was learned before, and stays there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -431,3 +452,140 @@ class RevokeTokenResponse(Value):
 
     token: Token | None = None
     """The token."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PriorEffect(Value):
+    """What estimators answer with by what was learned, against what they would by what ships.
+
+    What estimators answer with by what was learned, against what they would by what ships: scores of observations that
+    arrived later, as of running scores, since the process that answers began.
+    """
+
+    observations_count: int = 0
+    """Observations that both were scored on."""
+    mean_absolute_log_error: float = 0.0
+    """Mean |ln(predicted / measured)| of steps/s with what was learned."""
+    mean_absolute_log_error_without: float = 0.0
+    """The same without it."""
+    coverage: float | None = None
+    """Share of the observations within their 90 % intervals, with it. Absent = there were no intervals."""
+    coverage_without: float | None = None
+    """The same without it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class EstimatorPrior(Value):
+    """What one estimator learned."""
+
+    estimator: str = ""
+    """Estimator."""
+    prior_id: str = ""
+    """As bases of answers name it. Empty = it has none; each job's own evidence answers."""
+    sources: tuple[str, ...] = ()
+    """What it was learned from, for people."""
+    spread_factor: float = 0.0
+    """Factor on its spreads, by how far off it was on the namespace's jobs. 1 = it was tried on none."""
+    tried_jobs_count: int = 0
+    """Jobs that it was tried on."""
+    effect: PriorEffect | None = None
+    """Absent = nothing arrived since, or it answers as by what ships."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TrimmedJob(Value):
+    """A job of which nothing, or not all, is learned."""
+
+    profile_id: str = ""
+    """Its profile."""
+    reason: str = ""
+    """The rule that it contradicts, and what it states."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PastLessons(Value):
+    """Lessons that a namespace can return to."""
+
+    lessons_id: str = ""
+    """Names them."""
+    learn_time: datetime | None = None
+    """When they were learned first."""
+    profiles_count: int = 0
+    """Profiles that they were learned from, those of others too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class LearnedPriors(Value):
+    """What a namespace learned."""
+
+    namespace: str = ""
+    """First segment of the ids of its profiles.
+
+    Empty = ids without a slash; "*" = whatever has no lessons of its own, and profiles that are not stored.
+    """
+    lessons_id: str = ""
+    """Names what it was learned from: same id, same lessons."""
+    learn_time: datetime | None = None
+    """When it was learned first."""
+    pin_time: datetime | None = None
+    """When it was pinned. Absent = it is not pinned."""
+    jobs_count: int = 0
+    """Jobs that taught, those of other owners too."""
+    owners_count: int = 0
+    """Whose jobs these are: namespaces, and each id without a slash."""
+    profile_ids: tuple[str, ...] = ()
+    """The namespace's own jobs among them."""
+    trimmed_jobs: tuple[TrimmedJob, ...] = ()
+    """Its own jobs that contradict physics."""
+    groups_count: int = 0
+    """Groups of other owners that move its answers within bounds. 0 = nobody else does."""
+    lost_profiles_count: int = 0
+    """Profiles that it is pinned to and that are no more: what is left of them teaches."""
+    priors: tuple[EstimatorPrior, ...] = ()
+    """By estimator."""
+    past: tuple[PastLessons, ...] = ()
+    """What it can return to, the last first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ListPriorsRequest(Value):
+    """Whose."""
+
+    namespace: str | None = None
+    """Namespace. Absent = all."""
+    page_size: int | None = None
+    """At most this many namespaces, up to 1000. Absent = 100."""
+    page_token: str = ""
+    """From an earlier reply."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ListPriorsResponse(Value):
+    """What was learned."""
+
+    learned: tuple[LearnedPriors, ...] = ()
+    """By namespace."""
+    next_page_token: str = ""
+    """For the next page. Empty = this was the last."""
+    shared_namespaces: tuple[str, ...] = ()
+    """Namespaces whose jobs move each other's answers, within bounds; "*" = all. Empty = none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SetPriorRequest(Value):
+    """What is to become of what a namespace learned."""
+
+    namespace: str = ""
+    """Namespace, as listed."""
+    action: PriorAction | None = None
+    """What."""
+    lessons_id: str | None = None
+    """Of ROLL_BACK: lessons to return to, as listed, or "shipped". Absent = those before the present ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SetPriorResponse(Value):
+    """What came of it."""
+
+    learned: LearnedPriors | None = None
+    """As it is now."""

@@ -24,7 +24,7 @@ from nodewise.estimation.estimators.estimators import Estimators
 from nodewise.estimation.fit.fitted import Fitted, misses_a_part, with_digest
 from nodewise.estimation.fit.models import Models, evidence_of
 from nodewise.estimation.lessons.calibration import Calibration
-from nodewise.estimation.lessons.lessons import Lessons
+from nodewise.estimation.lessons.lessons import Lessons, Teachings
 from nodewise.estimation.lessons.trials import Predict
 from nodewise.estimation.question import Answer, Basis, Freshness, Question
 from nodewise.estimation.resolution import MAX_WORKERS, Resolution
@@ -116,7 +116,7 @@ class Answers:
         self._completing = Completing(self.estimators, self._resolution, space)
         self._alone = Alone(self.estimators, self._models, self._resolution)
         self._chooser = Chooser(self.estimators, space, self._alone.asking, fallbacks, kept.trials)
-        self._lessons = Lessons(dict(priors or {}), dict(calibrations or {}))
+        self._teachings = Teachings(Lessons(dict(priors or {}), dict(calibrations or {})))
         self.adoptions = 0
         """How often something learned was adopted."""
         self._ready: LruCache[tuple[object, ...], tuple[Configurations, Fitted, Basis]] = LruCache(space)
@@ -228,8 +228,11 @@ class Answers:
         return self._fitted(question)[1]
 
     def alone(self, name: str) -> Predict:
-        """A way of asking one estimator about a profile, whatever else is loaded; nothing of it is kept."""
-        return self._alone.asking(name, self._lessons)
+        """A way of asking one estimator about a profile, whatever else is loaded; nothing of it is kept.
+
+        By the lessons that are common to all.
+        """
+        return self._alone.asking(name, self._teachings.common)
 
     def resolve(self, profile: Profile, configurations: Configurations) -> Configurations:
         """The configurations with everything filled in that the profile's evidence tells.
@@ -242,13 +245,17 @@ class Answers:
         return self._resolution.of(profile, configurations)
 
     @property
-    def lessons(self) -> Lessons:
+    def teachings(self) -> Teachings:
         """What was learned: another object once something else is adopted."""
-        return self._lessons
+        return self._teachings
 
-    def adopt(self, priors: Mapping[str, Prior], calibrations: Mapping[str, Calibration]) -> None:
+    def lessons_for(self, question: Question) -> Lessons:
+        """What a question is answered with: another object once its namespace learned something else."""
+        return self._teachings.of(question.asked_by or question.profile.profile_id)
+
+    def adopt(self, teachings: Teachings) -> None:
         """Answer with what was learned meanwhile. Questions under way end with what they began with."""
-        self._lessons = Lessons(dict(priors), dict(calibrations))
+        self._teachings = teachings
         self.adoptions += 1  # after what it counts: who reads the new number first answers by the new lessons
         # Models and choices are kept under what they were learned from; what points at them without saying so must go.
         self._ready.clear()
@@ -284,12 +291,14 @@ class Answers:
         if question.terms.options.fidelity == Fidelity.SIMULATE and self._most_cycles is not None:
             check_simulated(configurations, question.terms.options, self._most_cycles)
         question.terms.look_up()
-        lessons = self._lessons
+        lessons = self.lessons_for(question)
         # A process of its own assesses and predicts in one exchange.
         model = self._models.kept(question, lessons) if self.home(question) else None
         choice = self._chooser.choose(question, configurations, lessons, may_try=True, model=model)
         assert choice is not None
         fitted = self._models.fitted(question, choice, lessons)
+        if lessons.others:
+            fitted = self._models.beside_others(question, choice, lessons, fitted)
         profile = question.profile
         if profile.profile_id:
             before = self._newest.get(profile.profile_id)
@@ -309,9 +318,9 @@ class Answers:
 
     def _at_hand(self, question: Question, configurations: Configurations) -> bool:
         """Whether nothing would have to be tried or fitted."""
-        lessons = self._lessons
+        lessons = self.lessons_for(question)
         choice = self._chooser.choose(question, configurations, lessons, may_try=False)
-        return choice is not None and self._models.all_kept(question, choice, lessons)
+        return choice is not None and all(self._models.all_kept(question, choice, each) for each in lessons.all())
 
     def _older(self, question: Question) -> Profile | None:
         """The profile at an older revision of which everything is fitted, where it may answer and the newest cannot."""
@@ -343,7 +352,7 @@ class Answers:
             question.terms.allow_fallback,
             None if question.objective is None else question.objective.batch_bounds,
             self.estimators.epoch,
-            self.adoptions,
+            self.lessons_for(question),
         )
 
     def _inline(self, question: Question) -> bool:

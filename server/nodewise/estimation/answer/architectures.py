@@ -146,7 +146,14 @@ def _chosen(
         profile = _profile_of(asked.profile, architectures, representative)
         profile = replace(profile, digest=content_digest(profile))
         try:
-            return answers.fitted(Question(profile=profile, configurations=configurations, terms=asked.terms))
+            return answers.fitted(
+                Question(
+                    profile=profile,
+                    configurations=configurations,
+                    terms=asked.terms,
+                    asked_by=asked.profile.profile_id,
+                )
+            )
         except NodewiseError as error:
             if error.kind is not Kind.PRECONDITION or error.reason is Reason.MODEL_NOT_CACHED:
                 raise
@@ -237,6 +244,7 @@ def _one_by_one(
             profile=_profile_of(asked.profile, architectures, place),
             configurations=configurations,
             terms=asked.terms.by(name),
+            asked_by=asked.profile.profile_id,
         )
         try:
             found = answers.answer(question, keep=False).predictions

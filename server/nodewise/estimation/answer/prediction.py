@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Predictions
 from nodewise.estimation.answer.mixture import Part, mixed
+from nodewise.estimation.answer.shared import moved
 from nodewise.estimation.estimators.estimators import Estimators
 from nodewise.estimation.fit.fitted import Fitted, lost_part
 from nodewise.estimation.question import Question
@@ -30,12 +33,26 @@ def predicted(
     NodewiseError
         As the estimator refused, ESTIMATOR_FAILED or ESTIMATOR_INVALID_RESULT.
     """
+    if fitted.others:
+        own = predicted(estimators, replace(fitted, others=()), configurations, question)
+        return moved(own, _told(estimators, fitted.others, configurations, question))
     if fitted.parts:
         return _mixed(estimators, fitted, configurations, question)
     name = fitted.basis.estimator
     shown = estimators.shown(name, question.profile, configurations)
     own = estimators.predicted(name, fitted.model, shown.configurations, question.terms.options)
     return shown.merged(fitted.calibration.applied(own), len(configurations))
+
+
+def _told(
+    estimators: Estimators, others: Sequence[Fitted], configurations: Configurations, question: Question
+) -> list[Predictions]:
+    """What groups of other owners make of the rows; one that fails moves nothing."""
+    found = []
+    for other in others:
+        with suppress(NodewiseError):
+            found.append(predicted(estimators, other, configurations, question))
+    return found
 
 
 def _mixed(estimators: Estimators, fitted: Fitted, configurations: Configurations, question: Question) -> Predictions:

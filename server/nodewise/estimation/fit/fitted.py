@@ -25,6 +25,7 @@ class Fitted:
 
     ``parts`` are those of a mixture, the heaviest first; ``model`` is then the heaviest one's. Empty = one model alone.
     ``model_bytes`` is about what the model takes. ``settled``: whether no part is left out that was only slow.
+    ``others`` are the same with jobs of other owners, group by group: they move answers within bounds.
     """
 
     model: Model
@@ -35,13 +36,15 @@ class Fitted:
     parts: tuple[MixturePart, ...] = ()
     model_bytes: int = 0
     settled: bool = True
+    others: tuple[Fitted, ...] = ()
 
     @property
     def held(self) -> tuple[Part, ...]:
         """The models, which whatever is kept of them keeps too."""
+        beside = tuple(held for other in self.others for held in other.held)
         if self.parts:
-            return tuple(held for part in self.parts for held in part.fitted.held)
-        return ((self.model, self.model_bytes),)
+            return (*(held for part in self.parts for held in part.fitted.held), *beside)
+        return ((self.model, self.model_bytes), *beside)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +121,8 @@ def with_digest(fitted: Fitted, options: tuple[object, ...]) -> Basis:
         Who asks how: whatever else changes an answer to the same rows.
     """
     basis = fitted.basis
-    calibrations = [each.calibration.calibration_id for each in (fitted, *(part.fitted for part in fitted.parts))]
+    calibrations = _calibrations(fitted)
+    shared = [(other.basis.prior_ids, _calibrations(other)) for other in fitted.others]
     content = (
         basis.profile_digest,
         basis.estimator,
@@ -129,8 +133,13 @@ def with_digest(fitted: Fitted, options: tuple[object, ...]) -> Basis:
         basis.catalogue_digest,
         basis.fallback,
         options,
+        *shared,
     )
     return replace(basis, digest=hashlib.sha256(repr(content).encode()).hexdigest())
+
+
+def _calibrations(fitted: Fitted) -> list[str]:
+    return [each.calibration.calibration_id for each in (fitted, *(part.fitted for part in fitted.parts))]
 
 
 def misses_a_part(notices: Iterable[Notice]) -> bool:

@@ -32,6 +32,8 @@ __all__ = ["Models", "evidence_of"]
 
 SIZES_KEPT: Final = 4_096
 """Kinds of models, by estimator and evidence, of which is known what they take."""
+MOVED: Final = "jobs of other owners, each of which moves it by a few per cent at most"
+"""What is said of an answer that rests on shared lessons too."""
 FAILED_KEPT_S: Final = 60.0
 """How long a fit that failed is not tried again: fits are deterministic, but memory and time may have been short."""
 
@@ -119,6 +121,34 @@ class Models:
             return mixture_of(tuple(parts), choice.why, lost, settled=not late)
 
         return self._known(question.profile, statement, state)
+
+    def beside_others(self, question: Question, choice: Choice, lessons: Lessons, own: Fitted) -> Fitted:
+        """A model by the asker's own lessons, with those by the lessons that other owners have a part in.
+
+        Of a group that cannot be asked the asker's own stands in: it moves nothing.
+
+        Raises
+        ------
+        NodewiseError
+            MODEL_NOT_CACHED where the question does not wait for a fit; DEADLINE_EXCEEDED.
+        """
+        others, settled = [], own.settled
+        for each in lessons.others:
+            try:
+                others.append(self.fitted(question, choice, each))
+            except NodewiseError as error:
+                if error.reason in (Reason.MODEL_NOT_CACHED, Reason.DEADLINE_EXCEEDED):
+                    raise
+                others.append(own)
+                settled = settled and not isinstance(error, UnavailableError)
+        if all(other is own for other in others):
+            return replace(own, settled=settled) if settled != own.settled else own
+        evidence = (*own.basis.evidence, MOVED)
+
+        def state() -> Fitted:
+            return replace(own, others=tuple(others), settled=settled, basis=replace(own.basis, evidence=evidence))
+
+        return self._known(question.profile, ("others", own, *others, settled), state)
 
     def all_kept(self, question: Question, choice: Choice, lessons: Lessons) -> bool:
         """Whether nothing would have to be fitted."""

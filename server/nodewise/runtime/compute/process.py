@@ -77,7 +77,7 @@ def _done(pipe: Connection, workshops: Recent[Callable[[], Workshop], Workshop],
     try:
         number, work, argument, end_s, news = pickle.loads(given)  # noqa: S301
         if news is not None:
-            workshop.answers.adopt(*news)
+            workshop.answers.adopt(news)
         budget = Budget(end_s - time.monotonic(), ended=lambda: gone.value >= number)
         if not budget.ended:
             LongRun(budget, lambda message: pipe.send_bytes(Frame.MESSAGE + message)).do(work, workshop, argument)

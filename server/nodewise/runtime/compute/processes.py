@@ -15,7 +15,7 @@ from typing import Any, Final
 import structlog
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.estimation.lessons.lessons import Lessons
+from nodewise.estimation.lessons.lessons import Teachings
 from nodewise.ports.compute import Work
 from nodewise.runtime.compute.pool import HandLostError, Tools
 from nodewise.runtime.compute.process import WORKSHOPS, Frame, serve
@@ -49,7 +49,7 @@ class ProcessHand:
     """
 
     def __init__(self) -> None:
-        self._sent: Recent[Any, Lessons] = Recent(WORKSHOPS)
+        self._sent: Recent[Any, Teachings] = Recent(WORKSHOPS)
         """The workshops that the process has, with what was sent for each; it forgets them in the same order."""
         self._child: Child | None = None
         self._ready = False
@@ -63,11 +63,11 @@ class ProcessHand:
 
     async def give(self, work: Work[Any], argument: Any, end_s: float, tools: Tools) -> None:
         """As the protocol says."""
-        lessons = tools.workshop.answers.lessons
+        teachings = tools.workshop.answers.teachings
         if self._child is None or not self._child.process.is_alive():
             self._sent.clear()
         sent = self._sent.get(tools.opening)
-        news = None if lessons is sent else (lessons.priors, lessons.calibrations)
+        news = None if teachings is sent else teachings
         self._ready = sent is not None
         self._number += 1
         self.idle = False
@@ -76,7 +76,7 @@ class ProcessHand:
             await asyncio.shield(giving)
         except OSError as error:
             raise HandLostError(f"it could not be given work: {error}") from None
-        self._sent.put(tools.opening, lessons)
+        self._sent.put(tools.opening, teachings)
 
     def _give(self, opening: object, given: tuple[Any, ...]) -> None:
         try:

@@ -25,7 +25,7 @@ from nodewise.runtime.generations.manifest import Generation, Installed, State
 from nodewise.runtime.settings import Settings
 from nodewise.runtime.vitals import born_ticks
 
-__all__ = ["PluginsFolder", "PluginsFolderError", "plugins_folder_of"]
+__all__ = ["PluginsFolder", "PluginsFolderError", "plugins_folder_of", "replaced"]
 
 _log = structlog.get_logger(__name__)
 _STATE: Final = "state.json"
@@ -80,7 +80,7 @@ class PluginsFolder:
             if after == before:
                 return before
             after = replace(after, sequence=before.sequence + 1)
-            _replaced(self.path / _STATE, after.written())
+            replaced(self.path / _STATE, after.written())
             return after
 
     def begin(self) -> Generation:
@@ -117,8 +117,8 @@ class PluginsFolder:
                 catalogue_digest=hashlib.sha256(catalogue).hexdigest()[:16] if catalogue else "",
             )
             if catalogue:
-                _replaced(self._generations / f"{number}.catalogue.toml", catalogue)
-            _replaced(self._generations / f"{number}.json", generation.written())
+                replaced(self._generations / f"{number}.catalogue.toml", catalogue)
+            replaced(self._generations / f"{number}.json", generation.written())
             return generation
 
     def generation(self, number: int) -> Generation:
@@ -160,7 +160,7 @@ class PluginsFolder:
     def keep_report(self, number: int, report: Mapping[str, Any]) -> None:
         """Keep what came of trying a generation, in place of what came of it before; raises PluginsFolderError."""
         with self._writing():
-            _replaced(self._generations / f"{number}.report.json", orjson.dumps(report, option=orjson.OPT_INDENT_2))
+            replaced(self._generations / f"{number}.report.json", orjson.dumps(report, option=orjson.OPT_INDENT_2))
 
     def report(self, number: int) -> dict[str, Any]:
         """What came of trying a generation; empty = it was not tried."""
@@ -217,7 +217,7 @@ class PluginsFolder:
     def tell(self, pid: int, told: Mapping[str, Any]) -> None:
         """Say what a process serves by now."""
         data = orjson.dumps({**told, "born_ticks": born_ticks(pid)})
-        _replaced(self.path / "serving" / f"{pid}.json", data, durable=False)
+        replaced(self.path / "serving" / f"{pid}.json", data, durable=False)
 
     def told(self) -> dict[int, dict[str, Any]]:
         """What the processes that are alive said last."""
@@ -270,7 +270,7 @@ class PluginsFolder:
             raise PluginsFolderError(f"{self.path}: cannot be written: {error.strerror or error}") from None
 
 
-def _replaced(path: Path, data: bytes, *, durable: bool = True) -> None:
+def replaced(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Write a file as a whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     written = path.with_name(f".{path.name}.{os.getpid()}")

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.estimators.provenance import Provenance
-from nodewise.estimation.lessons.lessons import Lessons
+from nodewise.estimation.lessons.lessons import Lessons, Teachings
 from nodewise.estimation.lessons.priors import learned_from
 from nodewise.hosting.registry import Loaded, Registry
 from nodewise.plugin import EstimatorRecord
@@ -17,24 +17,30 @@ from nodewise.runtime.generations.rooms import Plugged
 __all__ = ["begun_with", "carried_over", "changed_estimators"]
 
 
-def begun_with(registry: Registry) -> Lessons:
+def begun_with(registry: Registry) -> Teachings:
     """What estimators bring with them that run in the caller's thread: nobody else is waited for at a start.
 
     What the store teaches is learned later, beside the way of requests.
     """
-    return Lessons(learned_from(_of(registry, lambda name: registry.estimators[name].mode == "inline"), ()).priors)
+    inline = _of(registry, lambda name: registry.estimators[name].mode == "inline")
+    return Teachings(Lessons(learned_from(inline, ()).priors))
 
 
-def carried_over(plugged: Plugged, known: Answers) -> Lessons:
+def carried_over(plugged: Plugged, known: Answers) -> Teachings:
     """What was learned of estimators that did not change, and what the others bring with them."""
     changed = changed_estimators(plugged, known)
-    fresh = begun_with(_of(plugged.registry, lambda name: name in changed))
-    lessons = known.lessons
+    fresh = begun_with(_of(plugged.registry, lambda name: name in changed)).common
     kept = {name for name in plugged.registry.estimators if name not in changed}
-    return Lessons(
-        {**{name: prior for name, prior in lessons.priors.items() if name in kept}, **fresh.priors},
-        {name: calibration for name, calibration in lessons.calibrations.items() if name in kept},
-    )
+
+    def of(lessons: Lessons) -> Lessons:
+        return Lessons(
+            {**{name: prior for name, prior in lessons.priors.items() if name in kept}, **fresh.priors},
+            {name: calibration for name, calibration in lessons.calibrations.items() if name in kept},
+            tuple(of(each) for each in lessons.others),
+        )
+
+    teachings = known.teachings
+    return Teachings(of(teachings.common), {name: of(lessons) for name, lessons in teachings.own.items()})
 
 
 def changed_estimators(plugged: Plugged, known: Answers) -> Mapping[str, Loaded[EstimatorRecord]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.kept import Kept
-from nodewise.estimation.lessons.lessons import Lessons
+from nodewise.estimation.lessons.lessons import Teachings
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue
 from nodewise.profiles.store import ProfileStore
@@ -140,12 +140,12 @@ class Rooms:
         return self.predictions.answering
 
 
-def rooms_of(house: House, plugged: Plugged, lessons: Lessons, track: str = "") -> Rooms:
+def rooms_of(house: House, plugged: Plugged, teachings: Teachings, track: str = "") -> Rooms:
     """The rooms of a generation.
 
     Parameters
     ----------
-    lessons : Lessons
+    teachings : Teachings
         What is known of its estimators by now.
     track : str
         As bases name it; "" = the default one.
@@ -157,14 +157,13 @@ def rooms_of(house: House, plugged: Plugged, lessons: Lessons, track: str = "") 
         plugged.registry,
         catalogue,
         house.store.traces,
-        priors=lessons.priors,
-        calibrations=lessons.calibrations,
         ahead=house.ahead,
         kept=house.kept,
         generation=plugged.name,
         track=track,
     )
     answers, limits, policy = workshop.answers, workshop.limits, settings.default_policy
+    answers.adopt(teachings)
     opening = plugged.opening
     how_opened = None if opening is None else lambda: opening(house.store.traces.root)
     compute = Equipped(house.pool, Tools(workshop, how_opened))

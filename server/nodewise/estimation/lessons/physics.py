@@ -1,0 +1,224 @@
+"""What a job states that no machine does: such runs teach nobody but the job itself.
+
+Of a run, with F operations and s samples a second on n devices of peak P, and t seconds a step:
+
+- ``ABOVE_PEAK``: F s > n P, the largest peak that the catalogue has of the device in any number format. F is what the
+  job states, else the least that a transformer of its dimensions costs (``_least_flops``).
+- ``NO_STEP``: t < 1 us, less than the launch of one kernel, or t > 1 day.
+- ``STALLED``: t > 60 s and F s < n P / 1000: most of that time was no step.
+
+Of a job, with r(w) the samples a second of one of w workers, its batch and all else alike:
+
+- ``SUPERLINEAR``: r(w') > 10 r(w) for w' > w. A worker computes as much as before and exchanges more; what it no longer
+  holds, because others hold it, and whatever else a smaller scale suffered from, makes it faster by less.
+- ``COLLAPSED``: r(w') < r(w) / 1000 for w' > w: exchange takes a thousand times as long as all of the step did.
+- ``SCATTERED``: runs of one configuration differ by a factor of 100, or of five or more the middle four fifths by 10.
+
+Runs that contradict are left out; a job of which they are more than half, or that contradicts itself, is left out
+whole. What is left may still be wrong: this bounds how wrong it is, and keeps units that were mistaken from teaching.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.domain.columns import Floats, Ints, as_ints
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.profile import Observations, Profile
+from nodewise.domain.workload import Transformer, Workload
+from nodewise.plugin import Catalogue
+
+__all__ = ["Trimmed", "trimmed"]
+
+SHORTEST_STEP_S: Final = 1e-6
+LONGEST_STEP_S: Final = 86_400.0
+STALL_S: Final = 60.0
+LEAST_SHARE_OF_PEAK: Final = 1e-3
+MOST_SPEED_UP: Final = 10.0
+LEAST_SPEED_UP: Final = 1e-3
+MOST_RATIO: Final = 100.0
+MOST_MIDDLE_RATIO: Final = 10.0
+MIDDLE_RUNS: Final = 5
+DEVICES_PER_NODE: Final = 16
+"""Of a node of which neither the run nor the catalogue says: more than any has."""
+
+Mask = NDArray[np.bool_]
+
+_ALIKE: Final = (
+    "device_index",
+    "sync_mode",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "context_parallel",
+    "expert_parallel",
+    "zero_stage",
+    "recomputation",
+    "precision_index",
+)
+"""What runs have in common that differ in their scale alone."""
+_SAME: Final = (
+    *_ALIKE,
+    "batch_per_worker",
+    "accumulation",
+    "nodes",
+    "workers",
+    "parameter_servers",
+    "global_batch",
+    "link_bytes_per_s",
+    "data_parallel",
+    "sequence_parallel",
+    "interleave",
+    "backup_workers",
+    "hybrid_sync_fraction",
+    "hybrid_switch_s",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trimmed:
+    """What of a job teaches.
+
+    Attributes
+    ----------
+    profile : Profile or None
+        The job with the runs that teach; None = nothing of it does.
+    reasons : tuple of str
+        Rules that it contradicts, each with what it states; empty = none.
+    """
+
+    profile: Profile | None
+    reasons: tuple[str, ...] = ()
+
+
+def trimmed(profile: Profile, catalogue: Catalogue) -> Trimmed:
+    """A job without the runs that contradict physics."""
+    runs = profile.observations
+    if not len(runs):
+        return Trimmed(profile=profile)
+    wrong = np.zeros(len(runs), dtype=np.bool_)
+    reasons = []
+    for rule, found, text in _wrong_runs(profile.workload, runs, catalogue):
+        if found.any():
+            wrong |= found
+            reasons.append(f"{rule}: {int(found.sum())} of {len(runs)} runs {text}")
+    kept = runs.take(as_ints(np.flatnonzero(~wrong))) if reasons else runs
+    against = _against_itself(kept)
+    if against or 2 * wrong.sum() > len(runs):
+        return Trimmed(profile=None, reasons=(*reasons, *against))
+    if not reasons:
+        return Trimmed(profile=profile)
+    return Trimmed(profile=replace(profile, digest=f"{profile.digest}-trimmed", observations=kept), reasons=(*reasons,))
+
+
+def _wrong_runs(workload: Workload, runs: Observations, catalogue: Catalogue) -> Iterator[tuple[str, Mask, str]]:
+    """Single runs that contradict, by rule."""
+    asked, rates = runs.configurations, runs.configurations.rates
+    measured = runs.steps_per_s > 0.0
+    rate = np.where(measured, runs.steps_per_s, 1.0)
+    step_s = rates.cycles_per_step / rate
+    impossible = measured & ((step_s < SHORTEST_STEP_S) | (step_s > LONGEST_STEP_S))
+    yield "NO_STEP", impossible, "take less than a microsecond or more than a day a step"
+    flops = workload.flops_per_sample or _least_flops(workload.transformer)
+    if not flops:
+        return
+    peak = _peaks(asked, catalogue)
+    with np.errstate(over="ignore"):
+        achieved = flops * rate * rates.samples_per_step
+    told = measured & (peak > 0.0) & (rates.samples_per_step > 0.0) & ~asked.grouped()
+    yield "ABOVE_PEAK", told & (achieved > peak), "compute more than their devices' peak"
+    stalled = told & (step_s > STALL_S) & (achieved < LEAST_SHARE_OF_PEAK * peak)
+    yield "STALLED", stalled, "take more than a minute a step, of which their devices' peak needs a thousandth"
+
+
+def _least_flops(transformer: Transformer | None) -> float:
+    """Least operations of a sample in training: both passes through each token's matrices, weights left as they are.
+
+    4 W operations a token, of W weights in queries, outputs and two matrices of the feed-forward part of each layer.
+    """
+    if transformer is None:
+        return 0.0
+    width = transformer.hidden_size
+    inner = transformer.feed_forward_size or 4 * width
+    if transformer.experts:
+        inner = (transformer.expert_feed_forward_size or inner) * max(transformer.experts_per_token, 1)
+    heads = transformer.attention_heads * transformer.head_size if transformer.head_size else width
+    weights = transformer.layers * (2.0 * width * heads + 2.0 * width * inner)
+    return 4.0 * weights * transformer.sequence_length
+
+
+def _peaks(asked: Configurations, catalogue: Catalogue) -> Floats:
+    """FLOP/s of all of a row's devices; 0 = not known."""
+    each, in_node = [], []
+    for name in asked.devices:
+        facts = catalogue.device(name) or {}
+        each.append(max((value for fact, value in facts.items() if fact.endswith("flops_per_s")), default=0.0))
+        in_node.append(max(float(facts.get("devices_per_node", 0.0)), float(DEVICES_PER_NODE)))
+    if not each:
+        return np.zeros(len(asked))
+    index = asked.device_index
+    usual = np.maximum(asked.nodes, 1) * np.array(in_node)[index]
+    devices = np.where(asked.workers > 0, asked.workers.astype(np.float64), usual)
+    return np.where(index >= 0, devices * np.array(each)[index], 0.0)
+
+
+def _against_itself(runs: Observations) -> list[str]:
+    """Why the runs of a job cannot all be right."""
+    measured = np.flatnonzero(runs.steps_per_s > 0.0)
+    if len(measured) < 2:
+        return []
+    asked, rate = runs.configurations.take(as_ints(measured)), runs.steps_per_s[measured]
+    found = []
+    for rows in _groups(asked, _SAME, asked.rates.samples_per_step):
+        low, high = rate[rows].min(), rate[rows].max()
+        if len(rows) >= MIDDLE_RUNS:
+            tenth, ninth = np.quantile(rate[rows], (0.1, 0.9))
+            scattered = ninth > MOST_MIDDLE_RATIO * tenth
+        else:
+            scattered = high > MOST_RATIO * low
+        if scattered:
+            found.append(f"SCATTERED: {len(rows)} runs of one configuration make {low:.3g} to {high:.3g} steps/s")
+            break
+    replicas = np.where(asked.steps_by_worker(), 1, asked.replicas())
+    batch = asked.rates.samples_per_step / replicas
+    # Samples a second of one worker; steps of one, where nobody says how many samples they take.
+    own = rate * np.where(batch > 0.0, asked.rates.samples_per_step, replicas) / np.maximum(asked.workers, 1)
+    for rows in _groups(asked, _ALIKE, batch):
+        against = _against_scale(asked.workers[rows], own[rows], stated=bool(batch[rows[0]] > 0.0))
+        if against:
+            found.append(against)
+            break
+    return found
+
+
+def _against_scale(workers: Ints, own: Floats, *, stated: bool) -> str:
+    """Why rates of single workers cannot all be right; ``stated``: whether each has the same batch, and as it says."""
+    scales = np.unique(workers[workers > 0])
+    if len(scales) < 2:
+        return ""
+    medians = np.array([np.median(own[workers == scale]) for scale in scales])
+    # Where batches are not told, all workers may share one.
+    most = medians if stated else medians / scales
+    least_before = np.minimum.accumulate(most)[:-1]
+    above = most[1:] > MOST_SPEED_UP * least_before
+    if above.any():
+        at = int(np.argmax(above)) + 1
+        return f"SUPERLINEAR: a worker of {scales[at]} is more than {MOST_SPEED_UP:g} times as fast as one of fewer"
+    below = medians[1:] < LEAST_SPEED_UP * np.maximum.accumulate(medians)[:-1]
+    if below.any():
+        at = int(np.argmax(below)) + 1
+        return f"COLLAPSED: a worker of {scales[at]} is a thousand times as slow as one of fewer"
+    return ""
+
+
+def _groups(asked: Configurations, columns: tuple[str, ...], beside: Floats) -> Iterator[Ints]:
+    """Rows that agree in some columns, and one more, two or more of them."""
+    keys = np.stack([*(getattr(asked, name).astype(np.float64) for name in columns), beside], axis=1)
+    _, group, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
+    group = group.reshape(-1)
+    for number in np.flatnonzero(counts > 1):
+        yield as_ints(np.flatnonzero(group == number))

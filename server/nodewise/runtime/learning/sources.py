@@ -1,0 +1,193 @@
+"""Which profiles teach: of each namespace a sample that names do not decide, in groups of owners where it is shared.
+
+The sample is of those profiles whose uid, hashed, is lowest: the server gives out uids, so no name brings a profile in
+or keeps another one out, and one that is added changes one place of the sample at most.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nodewise.domain.namespaces import namespace_of
+from nodewise.estimation.answer.shared import GROUPS
+from nodewise.profiles.store import ProfileStore, ProfileSummary
+
+__all__ = ["LEARNED_PROFILES", "Corpora", "Groups", "Source", "Sources", "shared_out"]
+
+LEARNED_PROFILES: Final = 200
+"""Profiles that a namespace learns from: more teach little that is new, and every one costs some fits."""
+_KEPT: Final = 2 * LEARNED_PROFILES
+_PAGE: Final = 1000
+_LAST: Final = 1 << 62
+"""After every generation that a store will have."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Source:
+    """A profile at a revision."""
+
+    profile_id: str
+    uid: str
+    revision: int
+
+    @property
+    def place(self) -> int:
+        """Where it stands among all: as good as random, and the same everywhere."""
+        return int.from_bytes(hashlib.sha256(self.uid.encode()).digest()[:8], "big")
+
+
+@dataclass(frozen=True, slots=True)
+class Corpora:
+    """What lessons are learned from.
+
+    Attributes
+    ----------
+    own : tuple of Source
+        The namespace's.
+    others : tuple of tuple of Source
+        Those of each group of other owners, learned from together with ``own``.
+    """
+
+    own: tuple[Source, ...] = ()
+    others: tuple[tuple[Source, ...], ...] = ()
+
+    @property
+    def parts(self) -> tuple[tuple[Source, ...], ...]:
+        """The namespace's own, and those of each group."""
+        return (self.own, *self.others)
+
+    @property
+    def lessons_id(self) -> str:
+        """Names what comes of it: same corpora, same id."""
+        return hashlib.sha256(repr((self.own, self.others)).encode()).hexdigest()[:16]
+
+    def plain(self) -> Any:
+        """As plain values."""
+        return [[[each.profile_id, each.uid, each.revision] for each in part] for part in self.parts]
+
+    @staticmethod
+    def read(plain: Any) -> Corpora:
+        """From plain values; raises ValueError or TypeError for other ones."""
+        own, *others = (tuple(Source(str(name), str(uid), int(at)) for name, uid, at in part) for part in plain)
+        return Corpora(own, tuple(others))
+
+
+class Sources:
+    """The profiles of a store by namespace, as far as they may teach; follows what changes."""
+
+    def __init__(self, store: ProfileStore) -> None:
+        self._store = store
+        self._seen: int | None = None
+        self._by_namespace: dict[str, dict[str, Source]] = {}
+        self._below: dict[str, int] = {}
+        """Of a namespace with more profiles than are known here: the last place that is, with all before it."""
+
+    def look(self) -> set[str]:
+        """Namespaces whose profiles changed since the last look."""
+        if self._seen is None:
+            self._seen, _ = self._store.changes(_LAST)
+            self._put(self._listed(""))
+            return set(self._by_namespace)
+        now, changed = self._store.changes(self._seen)
+        self._seen = now
+        short = self._put(changed)
+        for namespace in short:
+            self._by_namespace.pop(namespace, None)
+            self._below.pop(namespace, None)
+            own = self._listed(f"{namespace}/" if namespace else "")
+            self._put(each for each in own if namespace_of(each.profile_id) == namespace)
+        return {namespace_of(each.profile_id) for each in changed}
+
+    @property
+    def namespaces(self) -> Sequence[str]:
+        """Those with a profile."""
+        return sorted(self._by_namespace)
+
+    def of(self, namespace: str) -> tuple[Source, ...]:
+        """The sample of a namespace, in the order of its hashes."""
+        own = sorted(self._by_namespace.get(namespace, {}).values(), key=lambda each: each.place)
+        return tuple(own[:LEARNED_PROFILES])
+
+    def _put(self, changed: Iterable[ProfileSummary]) -> set[str]:
+        """Take in what changed; the namespaces of which too few are known now."""
+        short = set()
+        for each in changed:
+            namespace = namespace_of(each.profile_id)
+            own = self._by_namespace.setdefault(namespace, {})
+            if each.delete_time_s:
+                if each.profile_id in own and own[each.profile_id].uid == each.uid:
+                    del own[each.profile_id]
+                    if namespace in self._below and len(own) < LEARNED_PROFILES:
+                        short.add(namespace)
+            else:
+                found = Source(each.profile_id, each.uid, each.revision)
+                own.pop(each.profile_id, None)  # of another uid, if it was deleted between two looks
+                if namespace not in self._below or found.place <= self._below[namespace]:
+                    own[each.profile_id] = found
+                if len(own) > _KEPT:
+                    lowest = sorted(own.values(), key=lambda source: source.place)[:LEARNED_PROFILES]
+                    self._by_namespace[namespace] = {source.profile_id: source for source in lowest}
+                    self._below[namespace] = lowest[-1].place
+            if not own:
+                self._by_namespace.pop(namespace, None)
+        return short
+
+    def _listed(self, prefix: str) -> Iterable[ProfileSummary]:
+        after = ""
+        while True:
+            page = self._store.list(prefix, after, _PAGE)
+            yield from page
+            if len(page) < _PAGE:
+                return
+            after = page[-1].profile_id
+
+
+class Groups:
+    """What groups of owners teach. An owner is in the same group whoever else there is.
+
+    Parameters
+    ----------
+    by_owner : mapping of owner to sources
+        Each in the order of its hashes.
+    """
+
+    def __init__(self, by_owner: Mapping[str, Sequence[Source]], groups: int = GROUPS) -> None:
+        self._members: list[dict[str, Sequence[Source]]] = [{} for _ in range(groups)]
+        self._group: dict[str, int] = {}
+        for owner, sources in by_owner.items():
+            if sources:
+                place = int.from_bytes(hashlib.sha256(owner.encode()).digest()[:8], "big")
+                self._group[owner] = place % groups
+                self._members[place % groups][owner] = sources
+        self._taught = [shared_out(members, LEARNED_PROFILES // 2) for members in self._members]
+
+    @property
+    def all(self) -> tuple[tuple[Source, ...], ...]:
+        """Of all groups that teach anything."""
+        return tuple(filter(None, self._taught))
+
+    def without(self, owner: str) -> tuple[tuple[Source, ...], ...]:
+        """The same of everybody but one owner; nothing for one that is in no group."""
+        own = self._group.get(owner)
+        if own is None:
+            return ()
+        taught = list(self._taught)
+        mine = set(self._members[own][owner])
+        if not mine.isdisjoint(taught[own]):
+            rest = {name: each for name, each in self._members[own].items() if name != owner}
+            taught[own] = shared_out(rest, LEARNED_PROFILES // 2)
+        return tuple(filter(None, taught))
+
+
+def shared_out(by_owner: Mapping[str, Sequence[Source]], most: int) -> tuple[Source, ...]:
+    """At most so many, owner by owner in turn: who has many gets no more turns than others."""
+    waiting = [list(by_owner[owner]) for owner in sorted(by_owner)]
+    found: list[Source] = []
+    for turn in range(max(map(len, waiting), default=0)):
+        found += [sources[turn] for sources in waiting if turn < len(sources)][: most - len(found)]
+        if len(found) >= most:
+            break
+    return tuple(sorted(found, key=lambda each: each.place))
