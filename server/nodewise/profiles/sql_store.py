@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
 from nodewise.profiles import sql_reads as reads
+from nodewise.profiles.quotas import StoreQuotas, Usage
 from nodewise.profiles.sql_reads import ProfileRow
 from nodewise.profiles.sql_rows import Connection, translated
 from nodewise.profiles.sql_scores import SqlScoreLedger
+from nodewise.profiles.sql_usage import Counting, usage_by_namespace
 from nodewise.profiles.sql_writes import Writing, session_status
 from nodewise.profiles.store import (
     Label,
@@ -43,15 +45,26 @@ class SqlProfileStore(ProfileStore):
         Whether commits are put down to be scored.
     deleted_kept_s : float
         How long deleted profiles can be brought back.
+    quotas : StoreQuotas
+        What namespaces may store.
     """
 
     _writer: Connection
 
-    def __init__(self, traces: TraceStore, now: Callable[[], float], *, scored: bool, deleted_kept_s: float) -> None:
+    def __init__(
+        self,
+        traces: TraceStore,
+        now: Callable[[], float],
+        *,
+        scored: bool,
+        deleted_kept_s: float,
+        quotas: StoreQuotas,
+    ) -> None:
         self.traces = traces
         self._now = now
         self._scored = scored
         self._deleted_kept_s = deleted_kept_s
+        self._quotas = quotas
         self._writing = threading.RLock()
         self._digests: dict[tuple[int, int], str] = {}
         self.scores = SqlScoreLedger(self._reading, self._adding, now)
@@ -67,6 +80,10 @@ class SqlProfileStore(ProfileStore):
     def _counted(self, generation: int) -> None:
         """What was written through this object moved the store's generation to here."""
         raise NotImplementedError
+
+    def _free_bytes(self) -> int | None:
+        """On the disk with least of those that are written to; None = nobody knows."""
+        return self.traces.free_bytes()
 
     # --- reads
 
@@ -123,6 +140,11 @@ class SqlProfileStore(ProfileStore):
                 return
             after = names[-1]
 
+    def usage(self) -> Mapping[str, Usage]:
+        """As the protocol says."""
+        with self._reading("count what is stored") as connection:
+            return usage_by_namespace(connection)
+
     # --- writes
 
     def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
@@ -130,7 +152,12 @@ class SqlProfileStore(ProfileStore):
         with self._writing:
             digests, self._digests = self._digests, {}
             writing = Writing(
-                self._writer, self.traces, self._now, scored=self._scored, deleted_kept_s=self._deleted_kept_s
+                self._writer,
+                self.traces,
+                self._now,
+                Counting(self._writer, self._quotas, self._free_bytes),
+                scored=self._scored,
+                deleted_kept_s=self._deleted_kept_s,
             )
             try:
                 with translated("write", self._writer.faults):
