@@ -21,6 +21,8 @@ from google.protobuf.message import Message
 from google.rpc import status_pb2
 
 from nodewise.domain.errors import Kind, NodewiseError, Reason
+from nodewise.domain.principal import ANYONE, Principal
+from nodewise.rpc.access import Guard
 from nodewise.rpc.caps import too_large
 from nodewise.rpc.errors import grpc_code, internal_error, retry_after_s, status_of
 from nodewise.rpc.gate import Gate, pushback
@@ -32,6 +34,7 @@ __all__ = [
     "Call",
     "Context",
     "Method",
+    "abort",
     "computed_in",
     "remaining_s",
     "request_id",
@@ -71,6 +74,10 @@ class Call:
         Turns of what computes elsewhere; None = at once.
     patient : bool
         Whether it waits for these however long it takes: the next message of a stream is not read meanwhile.
+    principal : Principal
+        Who calls, and what he may.
+    guard : Guard or None
+        Knows which profiles a message names; None = everybody may do everything.
     """
 
     request_id: str
@@ -79,6 +86,13 @@ class Call:
     turn: Turn | None = None
     gate: Gate | None = None
     patient: bool = False
+    principal: Principal = ANYONE
+    guard: Guard | None = None
+
+    def check(self, message: Message) -> None:
+        """Refuse a message that names a profile which is not the caller's. Raises NodewiseError PERMISSION_DENIED."""
+        if self.guard is not None:
+            self.guard.check(self.principal, message)
 
     @property
     def caller(self) -> str:
@@ -113,6 +127,8 @@ class Method:
         Takes the request where it is large.
     gate : Gate
         Of the server.
+    guard : Guard or None
+        Lets callers in; None = everybody.
     lane : Lane or None
         Where its calls, or a stream's messages, wait for their turn; None = they need none.
     streams_in, streams_out : bool
@@ -130,6 +146,7 @@ class Method:
     request: type[Message]
     intake: Intake
     gate: Gate
+    guard: Guard | None = None
     lane: Lane | None = None
     streams_in: bool = False
     streams_out: bool = False
@@ -177,11 +194,11 @@ async def waited_turn(path: str, method: Method, lane: Lane, context: Context) -
 
 
 def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
-    """The wrapper of a method with one reply: ``(request, context, turn it has already)``."""
+    """The wrapper of a method with one reply: ``(request, context, turn it has already, who calls)``."""
     behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
     lane, intake = method.lane, method.intake
 
-    async def handle(request: Any, context: Context, turn: Turn | None = None) -> bytes:
+    async def handle(request: Any, context: Context, turn: Turn | None = None, principal: Principal = ANYONE) -> bytes:
         if turn is None and lane is not None:
             turn = await waited_turn(path, method, lane, context) if lane.pressed else lane.taken()
         if request.__class__ is bytes:  # the reply: it was known
@@ -190,7 +207,9 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
             context.set_trailing_metadata(((REQUEST_ID, request_id(context)),))
             return request
         deadline_s, ours = _deadline(context, default_s)
-        call = Call(request_id(context), deadline_s, context, turn, method.gate)
+        call = Call(
+            request_id(context), deadline_s, context, turn, method.gate, principal=principal, guard=method.guard
+        )
         watched = asyncio.timeout(default_s if ours else None)
         try:
             if request is UNDECODABLE:
@@ -203,11 +222,11 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
             if len(reply) > limit:
                 raise too_large(len(reply), limit)
         except NodewiseError as error:
-            await _abort(context, path, call, error)
+            await abort(context, path, call.request_id, error)
         except OverloadedError as error:
             await method.gate.refuse(context, path, call.request_id, error)
         except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
-            await _abort(context, path, call, _fault(path, call, error, late=watched.expired()))
+            await abort(context, path, call.request_id, _fault(path, call, error, late=watched.expired()))
         finally:
             call.step_aside()
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
@@ -227,15 +246,18 @@ async def _large(request: Large, path: str, intake: Intake, behaviour: Callable[
 
 
 def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[bytes, None]]:
-    """The wrapper of a method with many replies: ``(request or requests, context, turn it has already)``."""
+    """The wrapper of a method with many replies: ``(request or requests, context, turn it has already, who calls)``."""
     behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
     lane = method.lane
 
-    async def handle(request: Any, context: Context, turn: Turn | None = None) -> AsyncGenerator[bytes, None]:
+    async def handle(
+        request: Any, context: Context, turn: Turn | None = None, principal: Principal = ANYONE
+    ) -> AsyncGenerator[bytes, None]:
         if turn is None and lane is not None and not method.streams_in:
             turn = await waited_turn(path, method, lane, context) if lane.pressed else lane.taken()
         deadline_s, _ = _deadline(context, default_s)
-        call = Call(request_id(context), deadline_s, context, turn, method.gate, method.streams_in)
+        patient, guard = method.streams_in, method.guard
+        call = Call(request_id(context), deadline_s, context, turn, method.gate, patient, principal, guard)
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
         try:
             if request is UNDECODABLE:
@@ -259,11 +281,11 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
                         call.step_aside()  # nobody waits for how fast this caller reads
                         yield reply
         except NodewiseError as error:
-            await _abort(context, path, call, error)
+            await abort(context, path, call.request_id, error)
         except OverloadedError as error:
             await method.gate.refuse(context, path, call.request_id, error)
         except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
-            await _abort(context, path, call, _fault(path, call, error))
+            await abort(context, path, call.request_id, _fault(path, call, error))
         finally:
             call.step_aside()
 
@@ -307,16 +329,17 @@ def _fault(path: str, call: Call, error: BaseException, *, late: bool = False) -
     return internal_error()
 
 
-async def _abort(context: Context, path: str, call: Call, error: NodewiseError) -> NoReturn:
+async def abort(context: Context, path: str, request_id: str, error: NodewiseError) -> NoReturn:
+    """End a call by its error, which is logged."""
     try:
         status = status_of(error)
     except (TypeError, ValueError) as fault:  # an error that is none of ours in the end, such as a plugin's
-        _log.error("call_failed", method=path, request_id=call.request_id, exc_info=fault)
+        _log.error("call_failed", method=path, request_id=request_id, exc_info=fault)
         error = internal_error()
         status = status_of(error)
     level = _log.warning if error.kind in (Kind.INTERNAL, Kind.UNAVAILABLE) else _log.info
-    level("call_refused", method=path, request_id=call.request_id, reason=str(error.reason), message=error.message)
-    await context.abort_with_status(_Status(status, call.request_id, error))
+    level("call_refused", method=path, request_id=request_id, reason=str(error.reason), message=error.message)
+    await context.abort_with_status(_Status(status, request_id, error))
     raise AssertionError("abort always raises")
 
 

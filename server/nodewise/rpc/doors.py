@@ -22,6 +22,7 @@ from nodewise.rpc.calls import (
     waited_turn,
 )
 from nodewise.rpc.gate import Gate, Told
+from nodewise.rpc.guarding import KnownReply, admitted, guarded, guarded_stream, guarded_unary
 from nodewise.rpc.intake import Large
 from nodewise.rpc.lanes import Lane, Turn
 
@@ -93,41 +94,57 @@ def _doorway(path: str, method: Method) -> Doorway:
     usual: grpc.RpcMethodHandler[Any, Any]
     waiting: grpc.RpcMethodHandler[Any, Any]
     if method.streams_in:
-        usual = grpc.stream_stream_rpc_method_handler(stream_handler(path, method), deserialiser, None)
+        usual = grpc.stream_stream_rpc_method_handler(_stream_handler(path, method), deserialiser, None)
         return Doorway(method.gate, None, usual, usual)
     if lane is None:
         usual = (
-            grpc.unary_stream_rpc_method_handler(stream_handler(path, method), deserialiser, None)
+            grpc.unary_stream_rpc_method_handler(_stream_handler(path, method), deserialiser, None)
             if method.streams_out
-            else grpc.unary_unary_rpc_method_handler(unary_handler(path, method), deserialiser, None)
+            else grpc.unary_unary_rpc_method_handler(_unary_handler(path, method), deserialiser, None)
         )
         return Doorway(method.gate, None, usual, usual)
     if method.streams_out:
-        handle = stream_handler(path, method)
+        handle = _stream_handler(path, method)
         usual = grpc.unary_stream_rpc_method_handler(handle, deserialiser, None)
         waiting = grpc.stream_stream_rpc_method_handler(_let_in_stream(path, method, lane, handle), deserialiser, None)
     else:
-        answer = unary_handler(path, method)
+        answer = _unary_handler(path, method)
         usual = grpc.unary_unary_rpc_method_handler(answer, deserialiser, None)
         waiting = grpc.stream_unary_rpc_method_handler(_let_in(path, method, lane, answer), deserialiser, None)
     return Doorway(method.gate, lane, usual, waiting)
 
 
+def _unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
+    guard = method.guard
+    if guard is None:
+        return unary_handler(path, method)
+    return guarded_unary(path, method, guard, unary_handler(path, guarded(method, guard)))
+
+
+def _stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[bytes, None]]:
+    guard = method.guard
+    if guard is None:
+        return stream_handler(path, method)
+    return guarded_stream(path, guard, stream_handler(path, guarded(method, guard)))
+
+
 def _guarded(method: Method) -> Callable[[bytes], Any]:
-    """From bytes to a request, or to the reply where that is known already, as bytes."""
+    """From bytes to a request, or to the reply where that is known already: as bytes, or for who may see it."""
     decode, small_bytes, known = method.request.FromString, method.intake.small_bytes, method.known
 
-    def guarded(data: bytes) -> Any:
+    anyone = method.guard is None
+
+    def read(data: bytes) -> Any:
         if len(data) > small_bytes:
             return Large(data)
         if known is not None and (reply := known(data)) is not None:
-            return reply
+            return reply if anyone else KnownReply(data, reply)
         try:
             return decode(data)
         except (DecodeError, UnicodeDecodeError):
             return UNDECODABLE
 
-    return guarded
+    return read
 
 
 def _let_in(
@@ -136,8 +153,9 @@ def _let_in(
     """Wait for a turn, or be refused, before the message is read."""
 
     async def handle(requests: AsyncIterator[Any], context: Context) -> bytes:
+        principal = await admitted(path, method.guard, context)
         request, turn = await _read_in_turn(path, method, lane, requests, context)
-        return await answer(request, context, turn)
+        return await answer(request, context, turn, principal)
 
     return handle
 
@@ -168,8 +186,9 @@ def _let_in_stream(
     path: str, method: Method, lane: Lane, answer: Callable[..., AsyncGenerator[bytes, None]]
 ) -> Callable[..., AsyncGenerator[bytes, None]]:
     async def handle(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[bytes, None]:
+        principal = await admitted(path, method.guard, context)
         request, turn = await _read_in_turn(path, method, lane, requests, context)
-        async with aclosing(answer(request, context, turn)) as messages:
+        async with aclosing(answer(request, context, turn, principal)) as messages:
             async for message in messages:
                 yield message
 

@@ -189,7 +189,8 @@ class Profiles:
     async def list_profiles(self, request: pb.ListProfilesRequest, call: Call) -> pb.ListProfilesResponse:
         """Profiles by name."""
         size, after, labels = page_size(request), page_after(request.page_token), read_wanted_labels(request.labels)
-        find = partial(self.store.list, request.name_prefix, after, size + 1, labels, deleted=request.show_deleted)
+        scopes = call.principal.scopes(request.name_prefix)
+        find = partial(self._listed, scopes, after, size + 1, labels, deleted=request.show_deleted)
         found: tuple[ProfileSummary, ...] = await run_in(self.executor, find)
         more = len(found) > size
         return pb.ListProfilesResponse(
@@ -197,16 +198,28 @@ class Profiles:
             next_page_token=next_token(found[size - 1].profile_id) if more else "",
         )
 
+    def _listed(
+        self, scopes: Sequence[str], after: str, most: int, labels: Sequence[Label], *, deleted: bool = False
+    ) -> tuple[ProfileSummary, ...]:
+        """Profiles of several starts of names, which come by name and have none in common."""
+        found: tuple[ProfileSummary, ...] = ()
+        for prefix in scopes:
+            if len(found) < most:
+                found += tuple(self.store.list(prefix, after, most - len(found), labels, deleted=deleted))
+        return found
+
     async def watch_profiles(
         self, request: pb.WatchProfilesRequest, call: Call
     ) -> AsyncIterator[pb.WatchProfilesResponse]:
         """All profiles that match, then those that change; one that was told of is told of until it is deleted."""
         prefix, labels = request.name_prefix, read_wanted_labels(request.labels)
+        scopes = call.principal.scopes(prefix)
+        prefix = scopes[0] if len(scopes) == 1 else prefix
         seen, _ = await run_in(self.executor, self.store.changes, NEWEST, prefix)
         told: set[str] = set()
         after: str | None = ""
         while after is not None:  # what changes meanwhile is told of twice, and nothing is missed
-            listed = partial(self.store.list, prefix, after, WATCHED_TOGETHER, labels)
+            listed = partial(self._listed, scopes, after, WATCHED_TOGETHER, labels)
             found: tuple[ProfileSummary, ...] = await run_in(self.executor, listed)
             told |= {summary.uid for summary in found}
             after = found[-1].profile_id if len(found) == WATCHED_TOGETHER else None
@@ -217,7 +230,8 @@ class Profiles:
             if generation != looked:
                 looked = generation
                 seen, found = await run_in(self.executor, self.store.changes, seen, prefix)
-                changed = [summary for summary in found if summary.uid in told or _wanted(summary, labels)]
+                own = [summary for summary in found if call.principal.covers(summary.profile_id)]
+                changed = [summary for summary in own if summary.uid in told or _wanted(summary, labels)]
                 for first in range(0, len(changed), WATCHED_TOGETHER):
                     together = changed[first : first + WATCHED_TOGETHER]
                     yield pb.WatchProfilesResponse(profiles=map(write_summary, together))

@@ -12,6 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.ports.limits import Limits
+from nodewise.rpc.access import Identity, guard_of
 from nodewise.rpc.calls import Call, Method
 from nodewise.rpc.doors import Door, generic_handler
 from nodewise.rpc.gate import Gate
@@ -84,6 +85,7 @@ def handlers(
     limits: Limits,
     gate: Gate,
     known: Mapping[str, Callable[[bytes], bytes | None]] | None = None,
+    identity: Identity | None = None,
 ) -> list[Door]:
     """Handlers of all services.
 
@@ -99,6 +101,8 @@ def handlers(
         Who is let in.
     known : mapping of name to callable, or None
         Of methods some of whose replies are known by the bytes of their requests, as :class:`Method` has it.
+    identity : Identity or None
+        Tells callers apart; None = everybody may do everything.
     """
     in_flight = InFlight(limits.bytes_in_flight)
 
@@ -113,6 +117,7 @@ def handlers(
             request=request,
             intake=Intake(request, most_bytes(described.name), limits, in_flight),
             gate=gate,
+            guard=None if identity is None else guard_of(described, identity),
             known=(known or {}).get(_snake_case(described.name)),
             lane=gate.lane(described.name),
             streams_in=described.client_streaming,

@@ -53,6 +53,7 @@ class Streams:
                 yield request
                 continue
             try:
+                call.check(request)
                 reply = await self._reply(request, call)
                 if len(reply) > self.reply_bytes:
                     raise too_large(len(reply), self.reply_bytes)

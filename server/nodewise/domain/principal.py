@@ -1,0 +1,97 @@
+"""Who asks, and what he may: roles, and which profiles."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+__all__ = ["ANYONE", "EVERYTHING", "Principal", "Role", "normal_prefix"]
+
+EVERYTHING: Final = ("",)
+"""Prefixes of whoever may touch every profile."""
+
+
+class Role(StrEnum):
+    """What a caller is there for. ``admin`` is let in wherever another role is."""
+
+    READ = "read"
+    INGEST = "ingest"
+    SCHEDULE = "schedule"
+    ADMIN = "admin"
+
+
+def normal_prefix(prefix: str) -> str:
+    """A prefix of profile ids by whole segments: ``team-a`` and ``team-a/`` are ``team-a/``, which has no ``team-ab``.
+
+    ``*`` is all profiles, which is the empty prefix.
+    """
+    return "" if prefix == "*" else prefix.rstrip("/") + "/"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A caller as the server knows him.
+
+    Attributes
+    ----------
+    subject : str
+        Names him in logs and quotas, such as ``token:k3f9``; holds no secret. Empty = nobody asked who he is.
+    roles : frozenset of Role
+        What he is there for.
+    prefixes : tuple of str
+        Ids of profiles that he may touch begin with one of them; ``EVERYTHING`` = any, empty = none.
+    expire_time_s : float
+        Seconds since 1970 after which he is not let in.
+    """
+
+    subject: str
+    roles: frozenset[Role]
+    prefixes: tuple[str, ...] = ()
+    expire_time_s: float = math.inf
+
+    @property
+    def is_known(self) -> bool:
+        """Whether he said who he is."""
+        return bool(self.subject)
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether he may touch every profile."""
+        return "" in self.prefixes
+
+    @property
+    def namespace(self) -> str:
+        """What his quota goes by, with others of his kind: the first segment of all his prefixes; empty = none."""
+        first = {prefix.partition("/")[0] for prefix in self.prefixes}
+        return first.pop() if len(first) == 1 else ""
+
+    def has(self, roles: Iterable[Role]) -> bool:
+        """Whether one of these roles is his."""
+        return Role.ADMIN in self.roles or not self.roles.isdisjoint(roles)
+
+    def covers(self, profile_id: str) -> bool:
+        """Whether he may touch the profile of this name, if there is one."""
+        return profile_id.startswith(self.prefixes)
+
+    def scopes(self, name_prefix: str) -> tuple[str, ...]:
+        """Starts of names that begin with a prefix and are his, by name, none inside another."""
+        found = {max(name_prefix, own, key=len) for own in self.prefixes if _meet(name_prefix, own)}
+        return tuple(
+            sorted(each for each in found if not any(each != other and each.startswith(other) for other in found))
+        )
+
+    def expired(self, now_s: float | None = None) -> bool:
+        """Whether his time is over, by now unless a time (seconds since 1970) is given."""
+        return (time.time() if now_s is None else now_s) >= self.expire_time_s
+
+
+def _meet(first: str, second: str) -> bool:
+    return first.startswith(second) or second.startswith(first)
+
+
+ANYONE: Final = Principal("", frozenset(Role), EVERYTHING)
+"""Whoever connects to a server that asks nobody who he is: he may do everything."""
