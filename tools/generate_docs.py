@@ -15,9 +15,10 @@ from pydantic_core import PydanticUndefined
 from nodewise.domain.errors import CATALOGUE, NodewiseError
 from nodewise.ports.limits import Limits
 from nodewise.rpc.errors import grpc_code, status_of
-from nodewise.runtime.settings import HostSettings, LimitSettings, Settings
+from nodewise.runtime.settings import ConnectionSettings, HostSettings, LimitSettings, QuotaSettings, Settings
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
+_GROUPS = ("limits", "hosts", "quotas", "connections")
 BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
 
 ERRORS = """# Errors
@@ -27,7 +28,9 @@ Every failure is a `google.rpc.Status` in the trailer `grpc-status-details-bin`:
 - `ErrorInfo`: `reason` from the table below, `domain` `nodewise`, and `metadata` with every part of the message that
   varies.
 - `BadRequest`: field paths such as `configurations.nodes[3]`, each with what would be right.
-- `RetryInfo` with `UNAVAILABLE` and `RESOURCE_EXHAUSTED`.
+- `RetryInfo` with `UNAVAILABLE` and `RESOURCE_EXHAUSTED`, where asking again may help.
+- `QuotaFailure` with `QUOTA_EXCEEDED`, whose metadata are `quota` (a setting below `quotas.`), `found`, `limit`, and
+  `namespace` or `caller`.
 
 Switch on the reason, never on the text. Reasons are not renamed after the first release. The trailer `x-request-id`
 carries the id that the caller sent under that name, or the one that the server chose; the log has it too. No
@@ -83,10 +86,11 @@ def settings_table() -> str:
     for name, field in LimitSettings.model_fields.items():
         variable = f"NODEWISE_LIMITS__{name.upper()}"
         lines.append(_line(f"limits.{name}", variable, field, described[name]))
-    lines += [
-        _line(f"hosts.{name}", f"NODEWISE_HOSTS__{name.upper()}", field)
-        for name, field in HostSettings.model_fields.items()
-    ]
+    for group, model in (("hosts", HostSettings), ("quotas", QuotaSettings), ("connections", ConnectionSettings)):
+        lines += [
+            _line(f"{group}.{name}", f"NODEWISE_{group.upper()}__{name.upper()}", field)
+            for name, field in model.model_fields.items()
+        ]
     return "\n".join(lines)
 
 
@@ -105,7 +109,7 @@ def main() -> None:
 
 
 def _plain(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
-    return [(name, field) for name, field in model.model_fields.items() if name not in ("limits", "hosts")]
+    return [(name, field) for name, field in model.model_fields.items() if name not in _GROUPS]
 
 
 def _line(name: str, variable: str, field: FieldInfo, meaning: str = "") -> str:

@@ -116,8 +116,9 @@ class Profiles:
                 if request.WhichOneof("action") != "batch":
                     raise invalid_field("batch", "must follow: a session is opened once per stream")
                 batch = read_batch(request.batch, self.limits)
-                future = self.writer.append(profile_id, session_id, (batch,))
-                await waiting.put(asyncio.wrap_future(future))
+                future = asyncio.wrap_future(self.writer.append(profile_id, session_id, (batch,)))
+                future.add_done_callback(_heard)
+                await waiting.put(future)
         except Exception as error:  # noqa: BLE001  # raised again by the side that replies
             await waiting.put(error)
         else:
@@ -259,6 +260,12 @@ class Profiles:
         (profile_id,) = _names(request, "profile_id")
         summary = await asyncio.wrap_future(self.writer.undelete(profile_id))
         return pb.UndeleteProfileResponse(profile=write_summary(summary))
+
+
+def _heard(future: asyncio.Future[SessionStatus]) -> None:
+    """What became of a batch that was read ahead is of no interest once one before it ended the stream."""
+    if not future.cancelled():
+        future.exception()
 
 
 def _names(request: Any, *fields: str, path: str = "") -> list[str]:
