@@ -15,10 +15,9 @@ from pydantic_core import PydanticUndefined
 from nodewise.domain.errors import CATALOGUE, NodewiseError
 from nodewise.ports.limits import Limits
 from nodewise.rpc.errors import grpc_code, status_of
-from nodewise.runtime.settings import ConnectionSettings, HostSettings, LimitSettings, QuotaSettings, Settings
+from nodewise.runtime.settings import Settings
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-_GROUPS = ("limits", "hosts", "quotas", "connections")
 BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
 
 ERRORS = """# Errors
@@ -83,14 +82,10 @@ def settings_table() -> str:
     lines = ["| setting | environment | default | meaning |", "|---|---|---|---|"]
     lines += [_line(name, f"NODEWISE_{name.upper()}", field) for name, field in _plain(Settings)]
     described = _limits_described()
-    for name, field in LimitSettings.model_fields.items():
-        variable = f"NODEWISE_LIMITS__{name.upper()}"
-        lines.append(_line(f"limits.{name}", variable, field, described[name]))
-    for group, model in (("hosts", HostSettings), ("quotas", QuotaSettings), ("connections", ConnectionSettings)):
-        lines += [
-            _line(f"{group}.{name}", f"NODEWISE_{group.upper()}__{name.upper()}", field)
-            for name, field in model.model_fields.items()
-        ]
+    for group, model in _groups(Settings):
+        for name, field in model.model_fields.items():
+            variable = f"NODEWISE_{group.upper()}__{name.upper()}"
+            lines.append(_line(f"{group}.{name}", variable, field, described[name] if group == "limits" else ""))
     return "\n".join(lines)
 
 
@@ -109,7 +104,18 @@ def main() -> None:
 
 
 def _plain(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
-    return [(name, field) for name, field in model.model_fields.items() if name not in _GROUPS]
+    groups = dict(_groups(model))
+    return [(name, field) for name, field in model.model_fields.items() if name not in groups]
+
+
+def _groups(model: type[BaseModel]) -> list[tuple[str, type[BaseModel]]]:
+    """Settings that are groups of settings; limits first, as they are looked for most."""
+    found = [
+        (name, field.annotation)
+        for name, field in model.model_fields.items()
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+    ]
+    return sorted(found, key=lambda each: each[0] != "limits")
 
 
 def _line(name: str, variable: str, field: FieldInfo, meaning: str = "") -> str:

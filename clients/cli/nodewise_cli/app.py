@@ -28,6 +28,7 @@ from nodewise_cli.commands.simulate import simulate
 from nodewise_cli.commands.spot import spot
 from nodewise_cli.commands.suggest import suggest
 from nodewise_cli.commands.sweep import sweep
+from nodewise_cli.commands.tokens import tokens
 from nodewise_cli.console import complain, print_error
 from nodewise_cli.errors import error_document, explained, status_of
 from nodewise_cli.failures import CommandError, ExitStatus, InputError
@@ -103,3 +104,4 @@ for _command, _summary in (
     app.command(short_help=_summary)(_command)
 app.add_typer(plugins, name="plugins", short_help="List what plugins bring, or begin one of your own.")
 app.add_typer(profiles, name="profiles")
+app.add_typer(tokens, name="tokens", short_help="Make, list and revoke tokens: who may ask a server for what.")

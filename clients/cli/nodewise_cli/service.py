@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
 
 from nodewise_cli.failures import CommandError, InputError
-from nodewise_client import Client
+from nodewise_client import Client, TokenFile
 
-__all__ = ["checked_address", "connected", "starting"]
+__all__ = ["Access", "checked_address", "connected", "starting"]
 
 MAX_RECEIVE_BYTES: Final = 64 * 1024 * 1024
 """A backtest of the largest table that a server takes answers with about six columns of a hundred thousand rows."""
@@ -35,8 +37,46 @@ def checked_address(server: str) -> str:
     return server
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Who asks, and how the connection is protected; None = as without.
+
+    Attributes
+    ----------
+    token : str or None
+        A bearer token, or @FILE that holds one.
+    tls_ca, tls_cert, tls_key : str or None
+        Files in PEM: root certificates, or `system` for those of the system; the client's certificate; its key.
+    """
+
+    token: str | None = field(default=None, repr=False)
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+
+    def options(self) -> dict[str, Any]:
+        """Of a client. Raises InputError."""
+        found: dict[str, Any] = {}
+        if self.token:
+            found["token"] = self.token
+        if self.token and self.token.startswith("@"):
+            found["token"] = TokenFile(self.token[1:])
+            _read("--token", self.token[1:])
+        if self.tls_ca or self.tls_cert:
+            found["tls"] = _read("--tls-ca", self.tls_ca) if self.tls_ca and self.tls_ca != "system" else True
+        if bool(self.tls_cert) != bool(self.tls_key):
+            raise InputError("--tls-cert, --tls-key: belong together; name both files")
+        if self.tls_cert and self.tls_key:
+            found["tls_certificate"] = _read("--tls-cert", self.tls_cert)
+            found["tls_key"] = _read("--tls-key", self.tls_key)
+        return found
+
+
+NOBODY: Final = Access()
+
+
 @contextmanager
-def connected(server: str | None, timeout_s: float) -> Iterator[Client]:
+def connected(server: str | None, timeout_s: float, access: Access = NOBODY) -> Iterator[Client]:
     """A client of the named server, or of one that serves from this process and keeps nothing after the block.
 
     Raises
@@ -46,8 +86,20 @@ def connected(server: str | None, timeout_s: float) -> Iterator[Client]:
     """
     if not 0 < timeout_s <= LONGEST_WAIT_S:
         raise InputError(f"--timeout-s: must be above 0 and at most {LONGEST_WAIT_S:g}, found {timeout_s:g}")
-    with _target(server) as target, Client(target, timeout_s=timeout_s, max_receive_bytes=MAX_RECEIVE_BYTES) as client:
+    # An embedded server asks nobody who he is, and a token is sent to nobody who did not ask for one.
+    options = {} if server is None else access.options()
+    with (
+        _target(server) as target,
+        Client(target, timeout_s=timeout_s, max_receive_bytes=MAX_RECEIVE_BYTES, **options) as client,
+    ):
         yield client
+
+
+def _read(option: str, path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{option}: {path} cannot be read ({error.strerror})") from None
 
 
 @contextmanager

@@ -7,6 +7,7 @@ Requests and replies are the contract's own messages as plain values, by the con
 from typing import TYPE_CHECKING, Any
 
 import nodewise_values as _values
+from nodewise_client._access import TokenFile
 from nodewise_client._answers import (
     BatchPredictResult,
     DiagnosisAnswer,
@@ -115,6 +116,7 @@ __all__ = [
     "SimulationAnswer",
     "StreamAnswer",
     "Timeline",
+    "TokenFile",
     "UnauthenticatedError",
     "UnavailableError",
     "UnimplementedError",

@@ -13,6 +13,7 @@ from typing import Any, Final
 import grpc
 from google.protobuf import wrappers_pb2
 
+from nodewise_client._access import TokenSource
 from nodewise_client._version import version
 from nodewise_protos.v1 import prediction_service_pb2_grpc, profile_service_pb2_grpc, schedule_service_pb2_grpc
 from nodewise_protos.v1beta1 import (
@@ -60,8 +61,10 @@ class Connection:
 
     target: str
     timeout_s: float | None
-    token: str | None = field(repr=False)
+    token: TokenSource | None = field(repr=False)
     tls: bool | bytes = field(repr=False)
+    tls_certificate: bytes | None = field(default=None, repr=False)
+    tls_key: bytes | None = field(default=None, repr=False)
     retry: bool
     max_receive_bytes: int
 
@@ -70,6 +73,10 @@ class Connection:
             raise ValueError('target is empty; give the server as "host:port"')
         if self.timeout_s is not None and not self.timeout_s > 0:
             raise ValueError(f"timeout_s is {self.timeout_s}; every call has a deadline, so give a number above 0")
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("tls_certificate and tls_key belong together; give both, as PEM")
+        if self.tls_certificate is not None and not self.tls:
+            raise ValueError("tls_certificate needs tls: True for the system's root certificates, or these as PEM")
 
     def timeout_of(self, method: str) -> float:
         """Seconds of a call that is given no deadline of its own."""
@@ -95,12 +102,16 @@ class Connection:
         """Credentials of the channel; None = plain text."""
         if not self.tls:
             return None
-        return grpc.ssl_channel_credentials(None if self.tls is True else self.tls)
+        roots = None if isinstance(self.tls, bool) else self.tls
+        return grpc.ssl_channel_credentials(roots, self.tls_key, self.tls_certificate)
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
         """What accompanies every call."""
-        return () if self.token is None else (("authorization", f"Bearer {self.token}"),)
+        if self.token is None:
+            return ()
+        token = self.token if isinstance(self.token, str) else self.token()
+        return (("authorization", f"Bearer {token}"),)
 
 
 def methods_of(channel: Any) -> dict[str, Any]:

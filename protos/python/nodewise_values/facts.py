@@ -23,6 +23,7 @@ __all__ = [
     "CONFIGURATION_RANGE",
     "CONFIGURATION_SETTINGS",
     "COUNT_RANGE",
+    "CREATE_TOKEN_REQUEST",
     "CURRENT_CONFIGURATION",
     "DELETE_PROFILE_REQUEST",
     "DEVICE_PROCESSORS",
@@ -69,6 +70,7 @@ __all__ = [
     "REPLAYED_STEP",
     "REPLAY_REQUEST",
     "RETRACT_EVIDENCE_REQUEST",
+    "REVOKE_TOKEN_REQUEST",
     "SAVED_BYTES",
     "SCHEDULE_JOB",
     "SHARED_DEVICE",
@@ -2065,6 +2067,54 @@ SHARED_PAIR: Final[Mapping[str, Fact]] = by_field(
 )
 """Of SharedPair, by field."""
 
+CREATE_TOKEN_REQUEST: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="description",
+        row="description",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=256,
+        meaning="For people.",
+    ),
+    Fact(
+        field="roles",
+        row="roles",
+        csv=None,
+        kind="enum",
+        unit="",
+        default=0,
+        minimum=0,
+        maximum=4,
+        required=True,
+        meaning="What it is for: at least one.",
+    ),
+    Fact(
+        field="lifetime_seconds",
+        row="lifetime_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="How long it is taken. Absent = until it is revoked.",
+    ),
+)
+"""Of CreateTokenRequest, by field."""
+
+REVOKE_TOKEN_REQUEST: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="token_id",
+        row="token_id",
+        csv=None,
+        kind="str",
+        unit="",
+        required=True,
+        meaning="Its id.",
+    ),
+)
+"""Of RevokeTokenRequest, by field."""
+
 COMPLETION_OFFER: Final[Mapping[str, Fact]] = by_field(
     Fact(
         field="name",
@@ -3969,6 +4019,8 @@ BY_MESSAGE: Final[Mapping[str, Mapping[str, Fact]]] = MappingProxyType(
         "nodewise.v1.NodePool": NODE_POOL,
         "nodewise.v1.ScheduleJob": SCHEDULE_JOB,
         "nodewise.v1.SharedPair": SHARED_PAIR,
+        "nodewise.v1beta1.CreateTokenRequest": CREATE_TOKEN_REQUEST,
+        "nodewise.v1beta1.RevokeTokenRequest": REVOKE_TOKEN_REQUEST,
         "nodewise.v1beta1.CompletionOffer": COMPLETION_OFFER,
         "nodewise.v1beta1.CompletionGroup": COMPLETION_GROUP,
         "nodewise.v1beta1.NodePrices": NODE_PRICES,

@@ -69,6 +69,7 @@ class Reason(StrEnum):
     SHARING_MODEL_FAILED = "SHARING_MODEL_FAILED"
     SHARING_MODEL_INVALID_RESULT = "SHARING_MODEL_INVALID_RESULT"
     GENERATION_NOT_FOUND = "GENERATION_NOT_FOUND"
+    TOKEN_NOT_FOUND = "TOKEN_NOT_FOUND"  # noqa: S105  # a reason, no secret
     GENERATION_BUSY = "GENERATION_BUSY"
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
     COMPUTE_LOST = "COMPUTE_LOST"
@@ -142,6 +143,7 @@ _ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
         "The sharing model's answer cannot be true; it was discarded.",
     ),
     Reason.GENERATION_NOT_FOUND: (Kind.NOT_FOUND, "There is no such generation of plugins, or none to return to."),
+    Reason.TOKEN_NOT_FOUND: (Kind.NOT_FOUND, "No token of that id is stored."),
     Reason.GENERATION_BUSY: (Kind.CONFLICT, "Another generation of plugins is being tried or taken; retry."),
     Reason.STORE_UNAVAILABLE: (Kind.UNAVAILABLE, "The store cannot be read or written now; retry."),
     Reason.COMPUTE_LOST: (Kind.UNAVAILABLE, "The process at work died; another has taken its place: retry."),
@@ -150,7 +152,10 @@ _ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
         Kind.EXHAUSTED,
         "A quota of the caller or of the namespace is used up: which, what was found, what is allowed. Retry if told.",
     ),
-    Reason.UNAUTHENTICATED: (Kind.UNAUTHENTICATED, "The call brings no credentials that this server knows."),
+    Reason.UNAUTHENTICATED: (
+        Kind.UNAUTHENTICATED,
+        "The call brings no credentials that this server knows, or some whose time is over; the message says which.",
+    ),
     Reason.PERMISSION_DENIED: (Kind.FORBIDDEN, "The caller may not do this, or not to this profile."),
     Reason.NOT_IMPLEMENTED: (Kind.UNIMPLEMENTED, "This release does not offer the method yet."),
     Reason.DEADLINE_EXCEEDED: (Kind.DEADLINE, "The call's time was over before the answer was ready."),

@@ -132,9 +132,26 @@ CREATE TABLE scores (
 );
 """
 
+# Since version 4.
+_TOKENS: Final = """
+CREATE TABLE tokens (
+    token_id TEXT COLLATE "C" PRIMARY KEY,
+    secret_sha256 TEXT NOT NULL,
+    description TEXT NOT NULL,
+    roles TEXT NOT NULL,
+    prefixes TEXT NOT NULL,
+    create_time_s DOUBLE PRECISION NOT NULL,
+    expire_time_s DOUBLE PRECISION NOT NULL,
+    revoke_time_s DOUBLE PRECISION NOT NULL
+);
+INSERT INTO meta VALUES ('tokens', 0);
+"""
+_FIRST_VERSION: Final = 3
+"""Of a database."""
+
 
 def prepare(connection: psycopg.Connection[Any]) -> None:
-    """Create our tables in a database that has none; whoever else does waits.
+    """Create our tables in a database that has none, and add what later versions brought; whoever else does waits.
 
     Raises
     ------
@@ -150,13 +167,16 @@ def prepare(connection: psycopg.Connection[Any]) -> None:
         (tables,) = _one(connection, "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()")
         if not tables:
             connection.execute(_TABLES)
+            connection.execute(_TOKENS)
             for name, value in (
                 ("application_id", APPLICATION_ID),
                 ("schema_version", SCHEMA_VERSION),
                 ("generation", 0),
             ):
                 connection.execute("INSERT INTO meta VALUES (%s, %s)", (name, value))
-    found = dict(connection.execute("SELECT name, value FROM meta").fetchall()) if _has_meta(connection) else {}
+        found = dict(connection.execute("SELECT name, value FROM meta").fetchall()) if _has_meta(connection) else {}
+        if found.get("application_id") == APPLICATION_ID:
+            found["schema_version"] = _upgraded(connection, found["schema_version"])
     if found.get("application_id") != APPLICATION_ID:
         raise StoreFormatError("the database holds another application's tables; choose another one for the store")
     if found["schema_version"] != SCHEMA_VERSION:
@@ -164,6 +184,16 @@ def prepare(connection: psycopg.Connection[Any]) -> None:
             f"the database has schema {found['schema_version']} and this release knows {SCHEMA_VERSION}:"
             " open it with the release that wrote it"
         )
+
+
+def _upgraded(connection: psycopg.Connection[Any], version: int) -> int:
+    """Add what later versions brought, inside the transaction that is open; returns the version."""
+    if not _FIRST_VERSION <= version < SCHEMA_VERSION:
+        return version
+    if version < 4:
+        connection.execute(_TOKENS)
+    connection.execute("UPDATE meta SET value = %s WHERE name = 'schema_version'", (SCHEMA_VERSION,))
+    return SCHEMA_VERSION
 
 
 def _has_meta(connection: psycopg.Connection[Any]) -> bool:

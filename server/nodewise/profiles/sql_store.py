@@ -14,6 +14,7 @@ from nodewise.profiles.quotas import StoreQuotas, Usage
 from nodewise.profiles.sql_reads import ProfileRow
 from nodewise.profiles.sql_rows import Connection, translated
 from nodewise.profiles.sql_scores import SqlScoreLedger
+from nodewise.profiles.sql_tokens import SqlTokenLedger
 from nodewise.profiles.sql_usage import Counting, usage_by_namespace
 from nodewise.profiles.sql_writes import Writing, session_status
 from nodewise.profiles.store import (
@@ -68,6 +69,7 @@ class SqlProfileStore(ProfileStore):
         self._writing = threading.RLock()
         self._digests: dict[tuple[int, int], str] = {}
         self.scores = SqlScoreLedger(self._reading, self._adding, now)
+        self.tokens = SqlTokenLedger(self._reading, self._adding, now)
 
     def _reading(self, doing: str) -> AbstractContextManager[Connection]:
         """A connection inside a read transaction: everything read in it is of one moment."""

@@ -19,7 +19,7 @@ Durability = Literal["process", "power"]
 APPLICATION_ID: Final = 0x4E444F57
 """``NDOW`` in the header of the file: tells our files from other applications' databases."""
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 
 _BUSY_TIMEOUT_S: Final = 10.0
 _PAUSE_S: Final = 0.005
@@ -161,6 +161,21 @@ CREATE TABLE retracted_evidence (
 ) WITHOUT ROWID;
 """
 
+# Since version 4: bearer tokens, without their secrets; times of 0 = never. `tokens` in `meta` counts their changes.
+_TOKENS: Final = """
+CREATE TABLE tokens (
+    token_id TEXT PRIMARY KEY,
+    secret_sha256 TEXT NOT NULL,
+    description TEXT NOT NULL,
+    roles TEXT NOT NULL,
+    prefixes TEXT NOT NULL,
+    create_time_s REAL NOT NULL,
+    expire_time_s REAL NOT NULL,
+    revoke_time_s REAL NOT NULL
+) WITHOUT ROWID;
+INSERT INTO meta VALUES ('tokens', 0);
+"""
+
 # From version 2 to 3. Files of then did not count phase timings: what the batches hold is counted once. The table of
 # profiles is written anew, because a name was unique in it; its keys stay what they were.
 _COUNTED: Final = """
@@ -255,7 +270,7 @@ def _check_or_create(connection: SqliteConnection) -> None:
         with transaction(connection, connection.writing):
             if not _is_ours(connection):  # nobody else created it meanwhile
                 _execute(connection, _PROFILES.format(name="profiles"), _PROFILE_INDEXES)
-                _execute(connection, _TABLES, _SCORES, _RETRACTED_EVIDENCE)
+                _execute(connection, _TABLES, _SCORES, _RETRACTED_EVIDENCE, _TOKENS)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.executemany(
                     "INSERT INTO meta VALUES (?, ?)", [("schema_version", SCHEMA_VERSION), ("generation", 0)]
@@ -282,6 +297,8 @@ def _upgrade(connection: SqliteConnection) -> None:
     if version < 3:
         _execute(connection, _COUNTED, _PROFILES.format(name="profiles_3"), _MOVED)
         _execute(connection, _PROFILE_INDEXES, _RETRACTED_EVIDENCE)
+    if version < 4:
+        _execute(connection, _TOKENS)
     connection.execute("UPDATE meta SET value = ? WHERE name = 'schema_version'", (SCHEMA_VERSION,))
 
 

@@ -11,6 +11,7 @@ from nodewise.domain.profile import Profile
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.ledger import ScoreLedger
 from nodewise.profiles.quotas import Usage
+from nodewise.profiles.tokens import TokenLedger
 from nodewise.profiles.traces import TraceStore
 
 __all__ = [
@@ -182,6 +183,8 @@ class ProfileStore(Protocol):
     """Where the traces are that profiles refer to."""
     scores: ScoreLedger
     """Running scores, and the commits that wait for them."""
+    tokens: TokenLedger | None = None
+    """Bearer tokens; None = this kind of store keeps none."""
 
     def open_session(self, profile_id: str, session_id: str) -> SessionStatus:
         """Where to go on; zeros for a session or profile that does not exist. Writes nothing."""

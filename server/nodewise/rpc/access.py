@@ -91,6 +91,9 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "nodewise.v1beta1.AdminService.Promote": _ADMIN,
         "nodewise.v1beta1.AdminService.Rollback": _ADMIN,
         "nodewise.v1beta1.AdminService.ListPluginStates": _ADMIN,
+        "nodewise.v1beta1.AdminService.CreateToken": _ADMIN,
+        "nodewise.v1beta1.AdminService.ListTokens": _ADMIN,
+        "nodewise.v1beta1.AdminService.RevokeToken": _ADMIN,
     }
 )
 """Of every method of the contract, by its full name."""

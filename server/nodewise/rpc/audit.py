@@ -20,7 +20,7 @@ _LOOKS: Final = ("List", "Get")
 _METHODS: Final = frozenset({"DeleteProfile", "UndeleteProfile", "RetractEvidence"})
 _SAID: Final = (
     *("profile_id", "etag", "reason", "observation_numbers", "phase_timing_numbers", "fact_paths", "trace_sha256s"),
-    *("shared_run_sha256s", "generation", "share", "token_id", "subject", "roles", "profile_prefixes"),
+    *("shared_run_sha256s", "generation", "share", "token_id", "description", "roles", "prefixes", "lifetime_seconds"),
 )
 """Fields of requests that are put down, where a request has them. Others are not: one of them may be a secret."""
 REFUSALS_A_SECOND: Final = 20
@@ -104,10 +104,12 @@ def audited(name: str, method: Method, audit: Audit) -> Method:
     behaviour = method.behaviour
 
     async def behave(request: Any, call: Call) -> Any:
-        outcome = "CANCELLED"
+        outcome, what = "CANCELLED", _said(request)
         try:
             reply = await behaviour(request, call)
             outcome = "OK"
+            if "token" in reply.DESCRIPTOR.fields_by_name:
+                what["token_id"] = reply.token.token_id
         except NodewiseError as error:
             outcome = "" if error.kind in _TURNED_AWAY else str(error.reason)  # who is turned away is put down then
             raise
@@ -116,7 +118,7 @@ def audited(name: str, method: Method, audit: Audit) -> Method:
             raise
         finally:
             if outcome:
-                audit.put(name, call, outcome, _said(request))
+                audit.put(name, call, outcome, what)
         return reply
 
     return replace(method, behaviour=behave)

@@ -43,7 +43,7 @@ async def admitted(path: str, method: Method, context: Context) -> Principal:
     try:
         return await method.guard.admitted(context)
     except NodewiseError as error:
-        await abort(context, path, method.gate, request_id(context), error)
+        await abort(context, path, request_id(context), error, method.gate)
 
 
 def guarded_unary(

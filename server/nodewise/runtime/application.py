@@ -13,7 +13,6 @@ from typing import Final, cast
 import grpc
 import structlog
 from grpc_health.v1 import health
-from grpc_reflection.v1alpha import reflection
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.estimation.answer.answers import Answers
@@ -43,9 +42,14 @@ from nodewise.runtime.generations.lessons import begun_with, carried_over, chang
 from nodewise.runtime.generations.rooms import House, Plugged, Rooms, rooms_of
 from nodewise.runtime.generations.switchboard import Switchboard, Tracks
 from nodewise.runtime.health import Health
+from nodewise.runtime.identity.administering import TokenAdministration, refused_tokens
+from nodewise.runtime.identity.callers import callers_of
+from nodewise.runtime.identity.reflecting import offer_reflection
+from nodewise.runtime.identity.settings import is_loopback
+from nodewise.runtime.identity.tls import CertificatesError, ServerCertificates
 from nodewise.runtime.learning import Learning
 from nodewise.runtime.scoring import Scoring
-from nodewise.runtime.settings import Settings
+from nodewise.runtime.settings import Settings, SettingsError
 from nodewise_protos.v1 import profile_pb2
 
 __all__ = ["Application", "PortInUseError"]
@@ -93,6 +97,8 @@ class Application:
         self._audit = audit
         self._store = store
         self._limits = settings.limits.limits()
+        self.callers = callers_of(settings, store)
+        """Tells callers apart; None = everybody may do everything."""
         # Apart, so that a plugin that never returns keeps no profile from being read, a fit ahead no answer, and a
         # simulation of a job no model's.
         self._reads = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-reads")
@@ -203,11 +209,14 @@ class Application:
         for door in doors:
             server.add_registered_method_handlers(door.service_name, door.registered())
         self._health.offer(server)
-        if self._settings.reflection:
-            names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
-            reflection.enable_server_reflection(names, server)
+        reflection = is_loopback(listen) if self._settings.reflection is None else self._settings.reflection
+        if reflection:
+            offer_reflection((*SERVICES, health.SERVICE_NAME), server, self.callers)
+        if self.callers is not None:
+            await self.callers.begin()
+        credentials = self._credentials()
         try:
-            port = server.add_insecure_port(listen)
+            port = server.add_secure_port(listen, credentials) if credentials else server.add_insecure_port(listen)
         except RuntimeError:
             port = 0
         if not port:
@@ -221,6 +230,15 @@ class Application:
             self.scoring.start()
         await self._health.follow(self.tracks)
         return port
+
+    def _credentials(self) -> grpc.ServerCredentials | None:
+        """Of the listener; None = plaintext. Raises SettingsError."""
+        if not self._settings.tls.is_on:
+            return None
+        try:
+            return ServerCertificates(self._settings.tls).credentials()
+        except CertificatesError as error:
+            raise SettingsError(str(error)) from None
 
     async def stop(self, *, at_once: asyncio.Event | None = None) -> bool:
         """Drain: tell health, wait for balancers, let calls in flight finish, write what is queued, close the store.
@@ -243,6 +261,8 @@ class Application:
         self._profiles.end_watches()
         if self._server is not None:
             await self._server.stop(self._settings.grace_s)
+        if self.callers is not None:
+            self.callers.end()
         await self._compute.close()
         if self._leaving:
             await asyncio.wait(self._leaving)
@@ -276,7 +296,10 @@ class Application:
         # Every question of a stream enters on its own: its stream changes rooms between answers.
         known_one = self._switchboard.known_prediction
         streams = Streams(switched["predict"], switched["batch_predict"], self._limits.reply_bytes, known_one)
-        behaviours = {**refused_admin(), **switched, **behaviours_by_name((self._profiles, streams, *self._offered))}
+        offered: tuple[object, ...] = (self._profiles, streams, *self._offered)
+        if self.callers is not None and self.callers.ledger is not None:
+            offered += (TokenAdministration(self.callers.ledger, self.callers),)
+        behaviours = {**refused_admin(), **refused_tokens(), **switched, **behaviours_by_name(offered)}
         gate = Gate(self._settings.queue_wait_s, self._settings.threads, self._hands)
         known = {"predict": known_one, "stream_predict": streams.known}
         return handlers(
@@ -285,6 +308,7 @@ class Application:
             self._limits,
             gate,
             known,
+            self.callers,
             quotas=self._settings.quotas.callers(),
             audit=None if self._audit is None else Audit(self._audit.write),
         )

@@ -11,6 +11,7 @@ import structlog
 
 from nodewise.runtime.blas import one_thread_each
 from nodewise.runtime.generations.folder import PluginsFolderError, plugins_folder_of
+from nodewise.runtime.identity.checks import check_identity
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, SettingsError, load_settings, redacted
 from nodewise.runtime.starting import StartError
@@ -21,8 +22,6 @@ __all__ = ["serve_configured"]
 _log = structlog.get_logger(__name__)
 
 HIGHEST_PORT: Final = 65_535
-LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-"""Hosts that only this machine reaches."""
 
 
 def serve_configured(config: Path | None, announce: Callable[[str], None], **options: Any) -> int:
@@ -71,8 +70,5 @@ def _checked(settings: Settings) -> Settings:
         raise SettingsError(f"setting listen: {right}, found {settings.listen!r}")
     if settings.workers > 1 and settings.store.startswith("memory:"):
         raise SettingsError("setting store: memory: is one process's own; use sqlite:PATH with more than one worker")
-    if settings.admin and host.strip("[]") not in LOOPBACK:
-        raise SettingsError(
-            f"setting admin: whoever connects may swap plugins, so listen must be loopback, found {host}"
-        )
+    check_identity(settings)
     return settings

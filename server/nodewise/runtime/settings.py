@@ -20,6 +20,7 @@ from nodewise.ports.quotas import CallerQuotas
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.quotas import DEFAULT_QUOTAS, StoreQuotas
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S
+from nodewise.runtime.identity.settings import CertificateGrant, JwtSettings, TlsSettings, Way
 
 __all__ = [
     "MOST_CONNECTIONS",
@@ -223,7 +224,8 @@ class Settings(BaseSettings):
     )
     plugins_folder: str = Field("", description="directory of generations of plugins; empty = beside the store")
     admin: bool = Field(
-        default=False, description="offer AdminService, which swaps plugins; only where listen is loopback"
+        default=False,
+        description="offer AdminService, which swaps plugins; where listen is loopback, or with authentication",
     )
     swap_trial_s: float = Field(
         20.0, ge=0, description="seconds for trying another generation of plugins before it serves; 0 = no trial"
@@ -232,7 +234,25 @@ class Settings(BaseSettings):
         200, ge=0, le=10_000, description="recent requests that another generation is asked before it serves"
     )
     safe_mode: bool = Field(default=False, description="shipped plugins only")
-    reflection: bool = Field(default=True, description="offer gRPC server reflection")
+    reflection: bool | None = Field(
+        None, description="offer gRPC server reflection, to callers who are known; unset = where listen is loopback"
+    )
+    authentication: Annotated[tuple[Way, ...], NoDecode] = Field(
+        (),
+        description="how callers may say who they are, of tokens, jwt and certificates; empty = nobody is asked, and "
+        "everybody may do everything",
+    )
+    tls: TlsSettings = TlsSettings()
+    jwt: JwtSettings = JwtSettings()
+    certificates: dict[str, CertificateGrant] = Field(
+        {},
+        description="what holders of clients' certificates may do, by a name in the certificate: the subject's common "
+        "name or an alternative name",
+    )
+    allow_plaintext: bool = Field(
+        default=False, description="listen beyond loopback without TLS, such as behind a proxy that has it"
+    )
+    allow_anonymous: bool = Field(default=False, description="listen beyond loopback though nobody is asked who he is")
     default_deadline_s: float = Field(60.0, gt=0, description="for calls that state none")
     queue_wait_s: float = Field(
         0.5,
@@ -299,7 +319,7 @@ class Settings(BaseSettings):
     quotas: QuotaSettings = QuotaSettings()
     connections: ConnectionSettings = ConnectionSettings()
 
-    @field_validator("plugins", "trusted_plugins", "fallback_estimators", mode="before")
+    @field_validator("plugins", "trusted_plugins", "fallback_estimators", "authentication", mode="before")
     @classmethod
     def _names(cls, value: object) -> object:
         """A list in a file; in the environment names separated by commas, or a JSON list (``[]`` = none)."""

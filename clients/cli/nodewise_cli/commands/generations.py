@@ -14,7 +14,6 @@ from nodewise_cli.commands.options import AsJson, Commands
 from nodewise_cli.commands.reload import ADMIN, AdminCall
 from nodewise_cli.console import print_json, say
 from nodewise_cli.failures import CommandError, InputError
-from nodewise_cli.service import connected
 from nodewise_cli.views.generations import show_generations, show_tracks
 from nodewise_cli.views.plain import fields_of
 from nodewise_cli.waiting import waiting
@@ -111,7 +110,7 @@ def generations(place: _Place = _PLACE) -> None:
 
 def rollback(call: AdminCall = ADMIN) -> None:
     """End the canary of a server; without one, return to the generation that was stable before."""
-    with connected(call.server, call.timeout_s) as client:
+    with call.connected() as client:
         found = client.rollback()
     call.tell(fields_of, lambda told: show_tracks(told.tracks), found)
     if found.outcome is ReloadOutcome.FAILED:
@@ -120,7 +119,7 @@ def rollback(call: AdminCall = ADMIN) -> None:
 
 def promote(call: AdminCall = ADMIN) -> None:
     """Let the canary of a server answer all jobs."""
-    with connected(call.server, call.timeout_s) as client:
+    with call.connected() as client:
         found = client.promote()
     call.tell(fields_of, lambda told: show_tracks(told.tracks), found)
 
@@ -138,7 +137,7 @@ def canary(
 ) -> None:
     """Let a generation answer a share of a server's jobs, after a trial as by `nodewise reload`."""
     rule = CanaryRule(calls_count=calls, promotes=promotes) if calls is not None or promotes else None
-    with connected(call.server, call.timeout_s) as client, waiting("trying"):
+    with call.connected() as client, waiting("trying"):
         found = client.set_canary(SetCanaryRequest(generation=generation, share=share, rule=rule))
     call.tell(fields_of, lambda told: show_tracks(told.tracks), found)
     if found.outcome is ReloadOutcome.FAILED:

@@ -9,14 +9,14 @@ import functools
 import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_type_hints
 
 from typer import Option, Typer
 
 from nodewise_cli.console import print_json
 from nodewise_cli.failures import InputError
-from nodewise_cli.service import connected
+from nodewise_cli.service import Access, connected
 from nodewise_client import Client
 
 __all__ = ["AN_HOUR", "ONE_MINUTE", "STORE", "TEN_MINUTES", "AsJson", "Call", "Commands", "StoreCall", "TimeoutS"]
@@ -42,10 +42,38 @@ class Call:
     ] = None
     as_json: AsJson = False
     timeout_s: TimeoutS = 60.0
+    token: Annotated[
+        str | None,
+        Option(
+            "--token",
+            metavar="TOKEN|@FILE",
+            envvar="NODEWISE_TOKEN",
+            show_envvar=True,
+            help="Who asks, where the server wants to know. Others see what stands on a command line; a file, no.",
+        ),
+    ] = field(default=None, repr=False)
+    tls_ca: Annotated[
+        str | None,
+        Option(
+            "--tls-ca", metavar="FILE.pem", envvar="NODEWISE_TLS_CA", help="Speak TLS, with these roots; or `system`."
+        ),
+    ] = None
+    tls_cert: Annotated[
+        str | None,
+        Option("--tls-cert", metavar="FILE.pem", envvar="NODEWISE_TLS_CERT", help="Certificate of who asks."),
+    ] = None
+    tls_key: Annotated[
+        str | None, Option("--tls-key", metavar="FILE.pem", envvar="NODEWISE_TLS_KEY", help="Its key.")
+    ] = None
+
+    @property
+    def access(self) -> Access:
+        """Who asks."""
+        return Access(token=self.token, tls_ca=self.tls_ca, tls_cert=self.tls_cert, tls_key=self.tls_key)
 
     def connected(self) -> AbstractContextManager[Client]:
         """A client of who is asked."""
-        return connected(self.server, self.timeout_s)
+        return connected(self.server, self.timeout_s, self.access)
 
     def tell(self, document: Callable[[AnswerT], Any], show: Callable[[AnswerT], None], answer: AnswerT) -> None:
         """Print the answer."""
@@ -73,7 +101,7 @@ class StoreCall(Call):
         """A client of the server, which must be named: an embedded one stores none. Raises InputError."""
         if self.server is None:
             raise InputError("--server: must name the server that stores the profiles, such as 127.0.0.1:50551")
-        return connected(self.server, self.timeout_s)
+        return connected(self.server, self.timeout_s, self.access)
 
 
 STORE: Final = StoreCall()
@@ -115,8 +143,8 @@ def _ungrouped(command: Callable[..., None]) -> Callable[..., None]:
         assert isinstance(kind, type)
         groups[name] = kind
         own = get_type_hints(kind, include_extras=True)
-        for field in fields(kind):
-            add(field.name, getattr(parameter.default, field.name, field.default), own[field.name])
+        for each in fields(kind):
+            add(each.name, getattr(parameter.default, each.name, each.default), own[each.name])
 
     @functools.wraps(command)
     def flat(**given: Any) -> None:

@@ -9,7 +9,6 @@ from typer import Option
 
 from nodewise_cli.commands.options import Call
 from nodewise_cli.failures import CommandError
-from nodewise_cli.service import connected
 from nodewise_cli.views.generations import reloaded, show_reloaded
 from nodewise_cli.waiting import waiting
 from nodewise_client import ReloadOutcome, ReloadRequest
@@ -47,7 +46,7 @@ def reload(
     It is tried beside the one that serves: plugins that changed run their conformance checks, and recent requests are
     asked of both. One that fails changes nothing, and the command says why and exits with 1.
     """
-    with connected(call.server, call.timeout_s) as client, waiting("trying"):
+    with call.connected() as client, waiting("trying"):
         found = client.reload(ReloadRequest(generation=generation))
     call.tell(reloaded, show_reloaded, found)
     if found.outcome is ReloadOutcome.FAILED:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 
 import nodewise_values as values
+from nodewise_client._access import TokenSource, from_environment
 from nodewise_client._answers import (
     BatchPredictResult,
     DiagnosisAnswer,
@@ -45,8 +47,11 @@ class AsyncClient(AsyncCalls):
         target: `host:port`, or any name that gRPC resolves. Nothing is sent before the first call.
         timeout_s: deadline of every call that is given none of its own; None = 10 s, or 60 s where much may be computed
             or stored, as the SDKs of all languages have it.
-        token: sent with every call as `authorization: Bearer ...`.
+        token: sent with every call as `authorization: Bearer ...`; a function is asked for it each time, such as
+            `TokenFile(path)`. Over plain text whoever is on the way reads it.
         tls: True = TLS with the system's root certificates; bytes = with these (PEM); False = plain text.
+        tls_certificate, tls_key: the client's own certificate with its chain, and its key (PEM), where the server asks
+            for one.
         retry: whether idempotent calls are tried again where the server is not there or going away.
         max_receive_bytes: largest message that is accepted from the server.
     """
@@ -56,8 +61,10 @@ class AsyncClient(AsyncCalls):
         target: str,
         *,
         timeout_s: float | None = None,
-        token: str | None = None,
+        token: TokenSource | None = None,
         tls: bool | bytes = False,
+        tls_certificate: bytes | None = None,
+        tls_key: bytes | None = None,
         retry: bool = True,
         max_receive_bytes: int = DEFAULT_MAX_RECEIVE_BYTES,
     ) -> None:
@@ -67,10 +74,21 @@ class AsyncClient(AsyncCalls):
                 timeout_s=timeout_s,
                 token=token,
                 tls=tls,
+                tls_certificate=tls_certificate,
+                tls_key=tls_key,
                 retry=retry,
                 max_receive_bytes=max_receive_bytes,
             )
         )
+
+    @classmethod
+    def from_environment(cls, target: str | None = None, **options: Any) -> Self:
+        """A client as the environment says; options stand above it.
+
+        NODEWISE_SERVER where no target is given; NODEWISE_TOKEN or NODEWISE_TOKEN_FILE; NODEWISE_TLS_CA (a file of root
+        certificates, or `system`), NODEWISE_TLS_CERT and NODEWISE_TLS_KEY.
+        """
+        return cls(target or os.environ.get("NODEWISE_SERVER", ""), **{**from_environment(), **options})
 
     # --- predictions -----------------------------------------------------------------------------------------------
 
@@ -366,6 +384,23 @@ class AsyncClient(AsyncCalls):
     async def rollback(self, *, timeout_s: float | None = None) -> values.RollbackResponse:
         """End the canary; without one, return to the generation that was stable before."""
         return await self._unary(values.RollbackRequest(), values.RollbackResponse, timeout_s)
+
+    async def create_token(
+        self, request: values.CreateTokenRequest, *, timeout_s: float | None = None
+    ) -> values.CreateTokenResponse:
+        """Make a bearer token. Its text, `bearer_token`, is told here alone."""
+        return await self._unary(request, values.CreateTokenResponse, timeout_s)
+
+    async def list_tokens(
+        self, request: values.ListTokensRequest | None = None, *, timeout_s: float | None = None
+    ) -> values.ListTokensResponse:
+        """All tokens, without their texts."""
+        return await self._listed(request or values.ListTokensRequest(), values.ListTokensResponse, timeout_s)
+
+    async def revoke_token(self, token_id: str, *, timeout_s: float | None = None) -> values.RevokeTokenResponse:
+        """End a token for good."""
+        request = values.RevokeTokenRequest(token_id=token_id)
+        return await self._unary(request, values.RevokeTokenResponse, timeout_s)
 
     async def list_plugin_states(self, *, timeout_s: float | None = None) -> values.ListPluginStatesResponse:
         """How the plugins of every track fare in the process that answers."""

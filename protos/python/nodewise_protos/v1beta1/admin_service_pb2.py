@@ -24,10 +24,11 @@ _sym_db = _symbol_database.Default()
 
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from nodewise_protos.v1 import facts_pb2 as nodewise_dot_v1_dot_facts__pb2
 from nodewise_protos.v1 import plugin_pb2 as nodewise_dot_v1_dot_plugin__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$nodewise/v1beta1/admin_service.proto\x12\x10nodewise.v1beta1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18nodewise/v1/plugin.proto\"C\n\x12PluginDistribution\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0e\n\x06\x64igest\x18\x03 \x01(\t\"\xd7\x01\n\nGeneration\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12/\n\x0b\x63reate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0b\n\x03why\x18\x03 \x01(\t\x12;\n\rdistributions\x18\x04 \x03(\x0b\x32$.nodewise.v1beta1.PluginDistribution\x12\x16\n\x0e\x63\x61talog_digest\x18\x05 \x01(\t\x12&\n\x05trial\x18\x06 \x01(\x0b\x32\x17.nodewise.v1beta1.Trial\"\xd2\x01\n\x05Trial\x12.\n\ntrial_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08\x66\x61ilures\x18\x02 \x03(\t\x12\x0f\n\x07notices\x18\x03 \x03(\t\x12\x1b\n\x13\x63hecks_passed_count\x18\x04 \x01(\x05\x12\x1d\n\x15\x63hecks_left_out_count\x18\x05 \x01(\x05\x12:\n\x0b\x64ifferences\x18\x06 \x03(\x0b\x32%.nodewise.v1beta1.EstimatorDifference\"\xad\x02\n\x13\x45stimatorDifference\x12\x11\n\testimator\x18\x01 \x01(\t\x12\x16\n\x0eversion_before\x18\x02 \x01(\t\x12\x15\n\rversion_after\x18\x03 \x01(\t\x12\x16\n\x0erequests_count\x18\x04 \x01(\x05\x12\x12\n\nrows_count\x18\x05 \x01(\x05\x12\x18\n\x10median_log_ratio\x18\x06 \x01(\x01\x12\x19\n\x11largest_log_ratio\x18\x07 \x01(\x01\x12\x1e\n\x16\x63hanged_refusals_count\x18\x08 \x01(\x05\x12\x16\n\x0e\x66\x61ilures_count\x18\t \x01(\x05\x12\x1d\n\x15median_seconds_before\x18\n \x01(\x01\x12\x1c\n\x14median_seconds_after\x18\x0b \x01(\x01\"\xca\x01\n\nCanaryRule\x12\x18\n\x0b\x63\x61lls_count\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x1a\n\rfailure_share\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12\x1a\n\rlatency_ratio\x18\x03 \x01(\x01H\x02\x88\x01\x01\x12\x16\n\tlog_ratio\x18\x04 \x01(\x01H\x03\x88\x01\x01\x12\x10\n\x08promotes\x18\x05 \x01(\x08\x42\x0e\n\x0c_calls_countB\x10\n\x0e_failure_shareB\x10\n\x0e_latency_ratioB\x0c\n\n_log_ratio\"W\n\x06\x43\x61nary\x12\x12\n\ngeneration\x18\x01 \x01(\x05\x12\r\n\x05share\x18\x02 \x01(\x01\x12*\n\x04rule\x18\x03 \x01(\x0b\x32\x1c.nodewise.v1beta1.CanaryRule\"h\n\x0bWorkerState\x12\x12\n\nprocess_id\x18\x01 \x01(\x05\x12\x19\n\x11stable_generation\x18\x02 \x01(\x05\x12\x19\n\x11\x63\x61nary_generation\x18\x03 \x01(\x05\x12\x0f\n\x07problem\x18\x04 \x01(\t\"\xb9\x01\n\x06Tracks\x12\x19\n\x11stable_generation\x18\x01 \x01(\x05\x12(\n\x06\x63\x61nary\x18\x02 \x01(\x0b\x32\x18.nodewise.v1beta1.Canary\x12\x1c\n\x14\x63\x61ndidate_generation\x18\x03 \x01(\x05\x12\x1c\n\x14previous_generations\x18\x04 \x03(\x05\x12.\n\x07workers\x18\x05 \x03(\x0b\x32\x1d.nodewise.v1beta1.WorkerState\"R\n\x16ListGenerationsRequest\x12\x16\n\tpage_size\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x02 \x01(\tB\x0c\n\n_page_size\"\x8f\x01\n\x17ListGenerationsResponse\x12\x31\n\x0bgenerations\x18\x01 \x03(\x0b\x32\x1c.nodewise.v1beta1.Generation\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12(\n\x06tracks\x18\x03 \x01(\x0b\x32\x18.nodewise.v1beta1.Tracks\"7\n\rReloadRequest\x12\x17\n\ngeneration\x18\x01 \x01(\x05H\x00\x88\x01\x01\x42\r\n\x0b_generation\"\xc3\x01\n\x0eReloadResponse\x12\x30\n\x07outcome\x18\x01 \x01(\x0e\x32\x1f.nodewise.v1beta1.ReloadOutcome\x12\x12\n\ngeneration\x18\x02 \x01(\x05\x12\x19\n\x11generation_before\x18\x03 \x01(\x05\x12&\n\x05trial\x18\x04 \x01(\x0b\x32\x17.nodewise.v1beta1.Trial\x12(\n\x06tracks\x18\x05 \x01(\x0b\x32\x18.nodewise.v1beta1.Tracks\"u\n\x10SetCanaryRequest\x12\x17\n\ngeneration\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\r\n\x05share\x18\x02 \x01(\x01\x12*\n\x04rule\x18\x03 \x01(\x0b\x32\x1c.nodewise.v1beta1.CanaryRuleB\r\n\x0b_generation\"\xab\x01\n\x11SetCanaryResponse\x12\x30\n\x07outcome\x18\x01 \x01(\x0e\x32\x1f.nodewise.v1beta1.ReloadOutcome\x12\x12\n\ngeneration\x18\x02 \x01(\x05\x12&\n\x05trial\x18\x03 \x01(\x0b\x32\x17.nodewise.v1beta1.Trial\x12(\n\x06tracks\x18\x04 \x01(\x0b\x32\x18.nodewise.v1beta1.Tracks\"\x10\n\x0ePromoteRequest\"O\n\x0fPromoteResponse\x12\x12\n\ngeneration\x18\x01 \x01(\x05\x12(\n\x06tracks\x18\x02 \x01(\x0b\x32\x18.nodewise.v1beta1.Tracks\"\x11\n\x0fRollbackRequest\"\x94\x01\n\x10RollbackResponse\x12\x30\n\x07outcome\x18\x01 \x01(\x0e\x32\x1f.nodewise.v1beta1.ReloadOutcome\x12\x12\n\ngeneration\x18\x02 \x01(\x05\x12\x10\n\x08\x66\x61ilures\x18\x03 \x03(\t\x12(\n\x06tracks\x18\x04 \x01(\x0b\x32\x18.nodewise.v1beta1.Tracks\"\x19\n\x17ListPluginStatesRequest\"x\n\x18ListPluginStatesResponse\x12.\n\x07plugins\x18\x01 \x03(\x0b\x32\x1d.nodewise.v1beta1.PluginState\x12,\n\x08problems\x18\x02 \x03(\x0b\x32\x1a.nodewise.v1.PluginProblem\"\x93\x01\n\x0bPluginState\x12#\n\x06plugin\x18\x01 \x01(\x0b\x32\x13.nodewise.v1.Plugin\x12\x12\n\ngeneration\x18\x02 \x01(\x05\x12\r\n\x05track\x18\x03 \x01(\t\x12\x0f\n\x07serving\x18\x04 \x01(\x08\x12\x13\n\x0b\x63\x61lls_count\x18\x05 \x01(\x03\x12\x16\n\x0e\x66\x61ilures_count\x18\x06 \x01(\x03*\xa1\x01\n\rReloadOutcome\x12\x1e\n\x1aRELOAD_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n\x14RELOAD_OUTCOME_TAKEN\x10\x01\x12\x1c\n\x18RELOAD_OUTCOME_UNCHANGED\x10\x02\x12\x19\n\x15RELOAD_OUTCOME_FAILED\x10\x03\x12\x1d\n\x19RELOAD_OUTCOME_RESTARTING\x10\x04\x32\x8c\x06\n\x0c\x41\x64minService\x12\x84\x01\n\x0fListGenerations\x12(.nodewise.v1beta1.ListGenerationsRequest\x1a).nodewise.v1beta1.ListGenerationsResponse\"\x1c\x82\xd3\xe4\x93\x02\x16\x12\x14/v1beta1/generations\x12s\n\x06Reload\x12\x1f.nodewise.v1beta1.ReloadRequest\x1a .nodewise.v1beta1.ReloadResponse\"&\x82\xd3\xe4\x93\x02 \"\x1b/v1beta1/generations:reload:\x01*\x12\x7f\n\tSetCanary\x12\".nodewise.v1beta1.SetCanaryRequest\x1a#.nodewise.v1beta1.SetCanaryResponse\")\x82\xd3\xe4\x93\x02#\"\x1e/v1beta1/generations:setCanary:\x01*\x12w\n\x07Promote\x12 .nodewise.v1beta1.PromoteRequest\x1a!.nodewise.v1beta1.PromoteResponse\"\'\x82\xd3\xe4\x93\x02!\"\x1c/v1beta1/generations:promote:\x01*\x12{\n\x08Rollback\x12!.nodewise.v1beta1.RollbackRequest\x1a\".nodewise.v1beta1.RollbackResponse\"(\x82\xd3\xe4\x93\x02\"\"\x1d/v1beta1/generations:rollback:\x01*\x12\x88\x01\n\x10ListPluginStates\x12).nodewise.v1beta1.ListPluginStatesRequest\x1a*.nodewise.v1beta1.ListPluginStatesResponse\"\x1d\x82\xd3\xe4\x93\x02\x17\x12\x15/v1beta1/pluginStatesB{\n\x1aio.github.nodewise.v1beta1B\x11\x41\x64minServiceProtoP\x01ZHgithub.com/nodewise/nodewise/clients/go/nodewise/v1beta1;nodewisev1beta1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$nodewise/v1beta1/admin_service.proto\x12\x10nodewise.v1beta1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17nodewise/v1/facts.proto\x1a\x18nodewise/v1/plugin.proto\"C\n\x12PluginDistribution\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0e\n\x06\x64igest\x18\x03 \x01(\t\"\xd7\x01\n\nGeneration\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12/\n\x0b\x63reate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0b\n\x03why\x18\x03 \x01(\t\x12;\n\rdistributions\x18\x04 \x03(\x0b\x32$.nodewise.v1beta1.PluginDistribution\x12\x16\n\x0e\x63\x61talog_digest\x18\x05 \x01(\t\x12&\n\x05trial\x18\x06 \x01(\x0b\x32\x17.nodewise.v1beta1.Trial\"\xd2\x01\n\x05Trial\x12.\n\ntrial_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08\x66\x61ilures\x18\x02 \x03(\t\x12\x0f\n\x07notices\x18\x03 \x03(\t\x12\x1b\n\x13\x63hecks_passed_count\x18\x04 \x01(\x05\x12\x1d\n\x15\x63hecks_left_out_count\x18\x05 \x01(\x05\x12:\n\x0b\x64ifferences\x18\x06 \x03(\x0b\x32%.nodewise.v1beta1.EstimatorDifference\"\xad\x02\n\x13\x45stimatorDifference\x12\x11\n\testimator\x18\x01 \x01(\t\x12\x16\n\x0eversion_before\x18\x02 \x01(\t\x12\x15\n\rversion_after\x18\x03 \x01(\t\x12\x16\n\x0erequests_count\x18\x04 \x01(\x05\x12\x12\n\nrows_count\x18\x05 \x01(\x05\x12\x18\n\x10median_log_ratio\x18\x06 \x01(\x01\x12\x19\n\x11largest_log_ratio\x18\x07 \x01(\x01\x12\x1e\n\x16\x63hanged_refusals_count\x18\x08 \x01(\x05\x12\x16\n\x0e\x66\x61ilures_count\x18\t \x01(\x05\x12\x1d\n\x15median_seconds_before\x18\n \x01(\x01\x12\x1c\n\x14median_seconds_after\x18\x0b \x01(\x01\"\xca\x01\n\nCanaryRule\x12\x18\n\x0b\x63\x61lls_count\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x1a\n\rfailure_share\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12\x1a\n\rlatency_ratio\x18\x03 \x01(\x01H\x02\x88\x01\x01\x12\x16\n\tlog_ratio\x18\x04 \x01(\x01H\x03\x88\x01\x01\x12\x10\n\x08promotes\x18\x05 \x01(\x08\x42\x0e\n\x0c_calls_countB\x10\n\x0e_failure_shareB\x10\n\x0e_latency_ratioB\x0c\n\n_log_ratio\"W\n\x06\x43\x61nary\x12\x12\n\ngeneration\x18\x01 \x01(\x05\x12\r\n\x05share\x18\x02 \x01(\x01\x12*\n\x04rule\x18\x03 \x01(\x0b\x32\x1c.nodewise.v1beta1.CanaryRule\"h\n\x0bWorkerState\x12\x12\n\nprocess_id\x18\x01 \x01(\x05\x12\x19\n\x11stable_generation\x18\x02 \x01(\x05\x12\x19\n\x11\x63\x61nary_generation\x18\x03 \x01(\x05\x12\x0f\n\x07problem\x18\x04 \x01(\t\"\xb9\x01\n\x06Tracks\x12\x19\n\x11stable_generation\x18\x01 \x01(\x05\x12(\n\x06\x63\x61nary\x18\x02 \x01(\x0b\x32\x18.nodewise.v1beta1.Canary\x12\x1c\n\x14\x63\x61ndidate_generation\x18\x03 \x01(\x05\x12\x1c\n\x14previous_generations\x18\x04 \x03(\x05\x12.\n\x07workers\x18\x05 \x03(\x0b\x32\x1d.nodewise.v1beta1.WorkerState\"R\n\x16ListGenerationsRequest\x12\x16\n\tpage_size\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x02 \x01(\tB\x0c\n\n_page_size\"\x8f\x01\n\x17ListGenerationsResponse\x12\x31\n\x0bgenerations\x18\x01 \x03(\x0b\x32\x1c.nodewise.v1beta1.Generation\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12(\n\x06tracks\x18\x03 \x01(\x0b\x32\x18.nodewise.v1beta1.Tracks\"7\n\rReloadRequest\x12\x17\n\ngeneration\x18\x01 \x01(\x05H\x00\x88\x01\x01\x42\r\n\x0b_generation\"\xc3\x01\n\x0eReloadResponse\x12\x30\n\x07outcome\x18\x01 \x01(\x0e\x32\x1f.nodewise.v1beta1.ReloadOutcome\x12\x12\n\ngeneration\x18\x02 \x01(\x05\x12\x19\n\x11generation_before\x18\x03 \x01(\x05\x12&\n\x05trial\x18\x04 \x01(\x0b\x32\x17.nodewise.v1beta1.Trial\x12(\n\x06tracks\x18\x05 \x01(\x0b\x32\x18.nodewise.v1beta1.Tracks\"u\n\x10SetCanaryRequest\x12\x17\n\ngeneration\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\r\n\x05share\x18\x02 \x01(\x01\x12*\n\x04rule\x18\x03 \x01(\x0b\x32\x1c.nodewise.v1beta1.CanaryRuleB\r\n\x0b_generation\"\xab\x01\n\x11SetCanaryResponse\x12\x30\n\x07outcome\x18\x01 \x01(\x0e\x32\x1f.nodewise.v1beta1.ReloadOutcome\x12\x12\n\ngeneration\x18\x02 \x01(\x05\x12&\n\x05trial\x18\x03 \x01(\x0b\x32\x17.nodewise.v1beta1.Trial\x12(\n\x06tracks\x18\x04 \x01(\x0b\x32\x18.nodewise.v1beta1.Tracks\"\x10\n\x0ePromoteRequest\"O\n\x0fPromoteResponse\x12\x12\n\ngeneration\x18\x01 \x01(\x05\x12(\n\x06tracks\x18\x02 \x01(\x0b\x32\x18.nodewise.v1beta1.Tracks\"\x11\n\x0fRollbackRequest\"\x94\x01\n\x10RollbackResponse\x12\x30\n\x07outcome\x18\x01 \x01(\x0e\x32\x1f.nodewise.v1beta1.ReloadOutcome\x12\x12\n\ngeneration\x18\x02 \x01(\x05\x12\x10\n\x08\x66\x61ilures\x18\x03 \x03(\t\x12(\n\x06tracks\x18\x04 \x01(\x0b\x32\x18.nodewise.v1beta1.Tracks\"\x19\n\x17ListPluginStatesRequest\"x\n\x18ListPluginStatesResponse\x12.\n\x07plugins\x18\x01 \x03(\x0b\x32\x1d.nodewise.v1beta1.PluginState\x12,\n\x08problems\x18\x02 \x03(\x0b\x32\x1a.nodewise.v1.PluginProblem\"\x93\x01\n\x0bPluginState\x12#\n\x06plugin\x18\x01 \x01(\x0b\x32\x13.nodewise.v1.Plugin\x12\x12\n\ngeneration\x18\x02 \x01(\x05\x12\r\n\x05track\x18\x03 \x01(\t\x12\x0f\n\x07serving\x18\x04 \x01(\x08\x12\x13\n\x0b\x63\x61lls_count\x18\x05 \x01(\x03\x12\x16\n\x0e\x66\x61ilures_count\x18\x06 \x01(\x03\"\x80\x02\n\x05Token\x12\x10\n\x08token_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12+\n\x05roles\x18\x03 \x03(\x0e\x32\x1c.nodewise.v1beta1.CallerRole\x12\x10\n\x08prefixes\x18\x04 \x03(\t\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x65xpire_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0brevoke_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xc1\x01\n\x12\x43reateTokenRequest\x12\x1c\n\x0b\x64\x65scription\x18\x01 \x01(\tB\x07\xaa\x9a#\x03@\x80\x02\x12\x33\n\x05roles\x18\x02 \x03(\x0e\x32\x1c.nodewise.v1beta1.CallerRoleB\x06\xaa\x9a#\x02P\x01\x12\x10\n\x08prefixes\x18\x03 \x03(\t\x12\x31\n\x10lifetime_seconds\x18\x04 \x01(\x01\x42\x12\xaa\x9a#\x0e\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x00\x38\x01H\x00\x88\x01\x01\x42\x13\n\x11_lifetime_seconds\"S\n\x13\x43reateTokenResponse\x12&\n\x05token\x18\x01 \x01(\x0b\x32\x17.nodewise.v1beta1.Token\x12\x14\n\x0c\x62\x65\x61rer_token\x18\x02 \x01(\t\"a\n\x11ListTokensRequest\x12\x16\n\tpage_size\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x12\n\nshow_ended\x18\x03 \x01(\x08\x42\x0c\n\n_page_size\"V\n\x12ListTokensResponse\x12\'\n\x06tokens\x18\x01 \x03(\x0b\x32\x17.nodewise.v1beta1.Token\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\".\n\x12RevokeTokenRequest\x12\x18\n\x08token_id\x18\x01 \x01(\tB\x06\xaa\x9a#\x02P\x01\"=\n\x13RevokeTokenResponse\x12&\n\x05token\x18\x01 \x01(\x0b\x32\x17.nodewise.v1beta1.Token*\xa1\x01\n\rReloadOutcome\x12\x1e\n\x1aRELOAD_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n\x14RELOAD_OUTCOME_TAKEN\x10\x01\x12\x1c\n\x18RELOAD_OUTCOME_UNCHANGED\x10\x02\x12\x19\n\x15RELOAD_OUTCOME_FAILED\x10\x03\x12\x1d\n\x19RELOAD_OUTCOME_RESTARTING\x10\x04*\x88\x01\n\nCallerRole\x12\x1b\n\x17\x43\x41LLER_ROLE_UNSPECIFIED\x10\x00\x12\x14\n\x10\x43\x41LLER_ROLE_READ\x10\x01\x12\x16\n\x12\x43\x41LLER_ROLE_INGEST\x10\x02\x12\x18\n\x14\x43\x41LLER_ROLE_SCHEDULE\x10\x03\x12\x15\n\x11\x43\x41LLER_ROLE_ADMIN\x10\x04\x32\x81\t\n\x0c\x41\x64minService\x12\x84\x01\n\x0fListGenerations\x12(.nodewise.v1beta1.ListGenerationsRequest\x1a).nodewise.v1beta1.ListGenerationsResponse\"\x1c\x82\xd3\xe4\x93\x02\x16\x12\x14/v1beta1/generations\x12s\n\x06Reload\x12\x1f.nodewise.v1beta1.ReloadRequest\x1a .nodewise.v1beta1.ReloadResponse\"&\x82\xd3\xe4\x93\x02 \"\x1b/v1beta1/generations:reload:\x01*\x12\x7f\n\tSetCanary\x12\".nodewise.v1beta1.SetCanaryRequest\x1a#.nodewise.v1beta1.SetCanaryResponse\")\x82\xd3\xe4\x93\x02#\"\x1e/v1beta1/generations:setCanary:\x01*\x12w\n\x07Promote\x12 .nodewise.v1beta1.PromoteRequest\x1a!.nodewise.v1beta1.PromoteResponse\"\'\x82\xd3\xe4\x93\x02!\"\x1c/v1beta1/generations:promote:\x01*\x12{\n\x08Rollback\x12!.nodewise.v1beta1.RollbackRequest\x1a\".nodewise.v1beta1.RollbackResponse\"(\x82\xd3\xe4\x93\x02\"\"\x1d/v1beta1/generations:rollback:\x01*\x12\x88\x01\n\x10ListPluginStates\x12).nodewise.v1beta1.ListPluginStatesRequest\x1a*.nodewise.v1beta1.ListPluginStatesResponse\"\x1d\x82\xd3\xe4\x93\x02\x17\x12\x15/v1beta1/pluginStates\x12v\n\x0b\x43reateToken\x12$.nodewise.v1beta1.CreateTokenRequest\x1a%.nodewise.v1beta1.CreateTokenResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\"\x0f/v1beta1/tokens:\x01*\x12p\n\nListTokens\x12#.nodewise.v1beta1.ListTokensRequest\x1a$.nodewise.v1beta1.ListTokensResponse\"\x17\x82\xd3\xe4\x93\x02\x11\x12\x0f/v1beta1/tokens\x12\x88\x01\n\x0bRevokeToken\x12$.nodewise.v1beta1.RevokeTokenRequest\x1a%.nodewise.v1beta1.RevokeTokenResponse\",\x82\xd3\xe4\x93\x02&\"!/v1beta1/tokens/{token_id}:revoke:\x01*B{\n\x1aio.github.nodewise.v1beta1B\x11\x41\x64minServiceProtoP\x01ZHgithub.com/nodewise/nodewise/clients/go/nodewise/v1beta1;nodewisev1beta1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,6 +36,14 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nodewise.v1beta1.admin_serv
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\032io.github.nodewise.v1beta1B\021AdminServiceProtoP\001ZHgithub.com/nodewise/nodewise/clients/go/nodewise/v1beta1;nodewisev1beta1'
+  _globals['_CREATETOKENREQUEST'].fields_by_name['description']._loaded_options = None
+  _globals['_CREATETOKENREQUEST'].fields_by_name['description']._serialized_options = b'\252\232#\003@\200\002'
+  _globals['_CREATETOKENREQUEST'].fields_by_name['roles']._loaded_options = None
+  _globals['_CREATETOKENREQUEST'].fields_by_name['roles']._serialized_options = b'\252\232#\002P\001'
+  _globals['_CREATETOKENREQUEST'].fields_by_name['lifetime_seconds']._loaded_options = None
+  _globals['_CREATETOKENREQUEST'].fields_by_name['lifetime_seconds']._serialized_options = b'\252\232#\016\032\001s)\000\000\000\000\000\000\000\0008\001'
+  _globals['_REVOKETOKENREQUEST'].fields_by_name['token_id']._loaded_options = None
+  _globals['_REVOKETOKENREQUEST'].fields_by_name['token_id']._serialized_options = b'\252\232#\002P\001'
   _globals['_ADMINSERVICE'].methods_by_name['ListGenerations']._loaded_options = None
   _globals['_ADMINSERVICE'].methods_by_name['ListGenerations']._serialized_options = b'\202\323\344\223\002\026\022\024/v1beta1/generations'
   _globals['_ADMINSERVICE'].methods_by_name['Reload']._loaded_options = None
@@ -47,50 +56,72 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ADMINSERVICE'].methods_by_name['Rollback']._serialized_options = b'\202\323\344\223\002\"\"\035/v1beta1/generations:rollback:\001*'
   _globals['_ADMINSERVICE'].methods_by_name['ListPluginStates']._loaded_options = None
   _globals['_ADMINSERVICE'].methods_by_name['ListPluginStates']._serialized_options = b'\202\323\344\223\002\027\022\025/v1beta1/pluginStates'
-  _globals['_RELOADOUTCOME']._serialized_start=2886
-  _globals['_RELOADOUTCOME']._serialized_end=3047
-  _globals['_PLUGINDISTRIBUTION']._serialized_start=147
-  _globals['_PLUGINDISTRIBUTION']._serialized_end=214
-  _globals['_GENERATION']._serialized_start=217
-  _globals['_GENERATION']._serialized_end=432
-  _globals['_TRIAL']._serialized_start=435
-  _globals['_TRIAL']._serialized_end=645
-  _globals['_ESTIMATORDIFFERENCE']._serialized_start=648
-  _globals['_ESTIMATORDIFFERENCE']._serialized_end=949
-  _globals['_CANARYRULE']._serialized_start=952
-  _globals['_CANARYRULE']._serialized_end=1154
-  _globals['_CANARY']._serialized_start=1156
-  _globals['_CANARY']._serialized_end=1243
-  _globals['_WORKERSTATE']._serialized_start=1245
-  _globals['_WORKERSTATE']._serialized_end=1349
-  _globals['_TRACKS']._serialized_start=1352
-  _globals['_TRACKS']._serialized_end=1537
-  _globals['_LISTGENERATIONSREQUEST']._serialized_start=1539
-  _globals['_LISTGENERATIONSREQUEST']._serialized_end=1621
-  _globals['_LISTGENERATIONSRESPONSE']._serialized_start=1624
-  _globals['_LISTGENERATIONSRESPONSE']._serialized_end=1767
-  _globals['_RELOADREQUEST']._serialized_start=1769
-  _globals['_RELOADREQUEST']._serialized_end=1824
-  _globals['_RELOADRESPONSE']._serialized_start=1827
-  _globals['_RELOADRESPONSE']._serialized_end=2022
-  _globals['_SETCANARYREQUEST']._serialized_start=2024
-  _globals['_SETCANARYREQUEST']._serialized_end=2141
-  _globals['_SETCANARYRESPONSE']._serialized_start=2144
-  _globals['_SETCANARYRESPONSE']._serialized_end=2315
-  _globals['_PROMOTEREQUEST']._serialized_start=2317
-  _globals['_PROMOTEREQUEST']._serialized_end=2333
-  _globals['_PROMOTERESPONSE']._serialized_start=2335
-  _globals['_PROMOTERESPONSE']._serialized_end=2414
-  _globals['_ROLLBACKREQUEST']._serialized_start=2416
-  _globals['_ROLLBACKREQUEST']._serialized_end=2433
-  _globals['_ROLLBACKRESPONSE']._serialized_start=2436
-  _globals['_ROLLBACKRESPONSE']._serialized_end=2584
-  _globals['_LISTPLUGINSTATESREQUEST']._serialized_start=2586
-  _globals['_LISTPLUGINSTATESREQUEST']._serialized_end=2611
-  _globals['_LISTPLUGINSTATESRESPONSE']._serialized_start=2613
-  _globals['_LISTPLUGINSTATESRESPONSE']._serialized_end=2733
-  _globals['_PLUGINSTATE']._serialized_start=2736
-  _globals['_PLUGINSTATE']._serialized_end=2883
-  _globals['_ADMINSERVICE']._serialized_start=3050
-  _globals['_ADMINSERVICE']._serialized_end=3830
+  _globals['_ADMINSERVICE'].methods_by_name['CreateToken']._loaded_options = None
+  _globals['_ADMINSERVICE'].methods_by_name['CreateToken']._serialized_options = b'\202\323\344\223\002\024\"\017/v1beta1/tokens:\001*'
+  _globals['_ADMINSERVICE'].methods_by_name['ListTokens']._loaded_options = None
+  _globals['_ADMINSERVICE'].methods_by_name['ListTokens']._serialized_options = b'\202\323\344\223\002\021\022\017/v1beta1/tokens'
+  _globals['_ADMINSERVICE'].methods_by_name['RevokeToken']._loaded_options = None
+  _globals['_ADMINSERVICE'].methods_by_name['RevokeToken']._serialized_options = b'\202\323\344\223\002&\"!/v1beta1/tokens/{token_id}:revoke:\001*'
+  _globals['_RELOADOUTCOME']._serialized_start=3749
+  _globals['_RELOADOUTCOME']._serialized_end=3910
+  _globals['_CALLERROLE']._serialized_start=3913
+  _globals['_CALLERROLE']._serialized_end=4049
+  _globals['_PLUGINDISTRIBUTION']._serialized_start=172
+  _globals['_PLUGINDISTRIBUTION']._serialized_end=239
+  _globals['_GENERATION']._serialized_start=242
+  _globals['_GENERATION']._serialized_end=457
+  _globals['_TRIAL']._serialized_start=460
+  _globals['_TRIAL']._serialized_end=670
+  _globals['_ESTIMATORDIFFERENCE']._serialized_start=673
+  _globals['_ESTIMATORDIFFERENCE']._serialized_end=974
+  _globals['_CANARYRULE']._serialized_start=977
+  _globals['_CANARYRULE']._serialized_end=1179
+  _globals['_CANARY']._serialized_start=1181
+  _globals['_CANARY']._serialized_end=1268
+  _globals['_WORKERSTATE']._serialized_start=1270
+  _globals['_WORKERSTATE']._serialized_end=1374
+  _globals['_TRACKS']._serialized_start=1377
+  _globals['_TRACKS']._serialized_end=1562
+  _globals['_LISTGENERATIONSREQUEST']._serialized_start=1564
+  _globals['_LISTGENERATIONSREQUEST']._serialized_end=1646
+  _globals['_LISTGENERATIONSRESPONSE']._serialized_start=1649
+  _globals['_LISTGENERATIONSRESPONSE']._serialized_end=1792
+  _globals['_RELOADREQUEST']._serialized_start=1794
+  _globals['_RELOADREQUEST']._serialized_end=1849
+  _globals['_RELOADRESPONSE']._serialized_start=1852
+  _globals['_RELOADRESPONSE']._serialized_end=2047
+  _globals['_SETCANARYREQUEST']._serialized_start=2049
+  _globals['_SETCANARYREQUEST']._serialized_end=2166
+  _globals['_SETCANARYRESPONSE']._serialized_start=2169
+  _globals['_SETCANARYRESPONSE']._serialized_end=2340
+  _globals['_PROMOTEREQUEST']._serialized_start=2342
+  _globals['_PROMOTEREQUEST']._serialized_end=2358
+  _globals['_PROMOTERESPONSE']._serialized_start=2360
+  _globals['_PROMOTERESPONSE']._serialized_end=2439
+  _globals['_ROLLBACKREQUEST']._serialized_start=2441
+  _globals['_ROLLBACKREQUEST']._serialized_end=2458
+  _globals['_ROLLBACKRESPONSE']._serialized_start=2461
+  _globals['_ROLLBACKRESPONSE']._serialized_end=2609
+  _globals['_LISTPLUGINSTATESREQUEST']._serialized_start=2611
+  _globals['_LISTPLUGINSTATESREQUEST']._serialized_end=2636
+  _globals['_LISTPLUGINSTATESRESPONSE']._serialized_start=2638
+  _globals['_LISTPLUGINSTATESRESPONSE']._serialized_end=2758
+  _globals['_PLUGINSTATE']._serialized_start=2761
+  _globals['_PLUGINSTATE']._serialized_end=2908
+  _globals['_TOKEN']._serialized_start=2911
+  _globals['_TOKEN']._serialized_end=3167
+  _globals['_CREATETOKENREQUEST']._serialized_start=3170
+  _globals['_CREATETOKENREQUEST']._serialized_end=3363
+  _globals['_CREATETOKENRESPONSE']._serialized_start=3365
+  _globals['_CREATETOKENRESPONSE']._serialized_end=3448
+  _globals['_LISTTOKENSREQUEST']._serialized_start=3450
+  _globals['_LISTTOKENSREQUEST']._serialized_end=3547
+  _globals['_LISTTOKENSRESPONSE']._serialized_start=3549
+  _globals['_LISTTOKENSRESPONSE']._serialized_end=3635
+  _globals['_REVOKETOKENREQUEST']._serialized_start=3637
+  _globals['_REVOKETOKENREQUEST']._serialized_end=3683
+  _globals['_REVOKETOKENRESPONSE']._serialized_start=3685
+  _globals['_REVOKETOKENRESPONSE']._serialized_end=3746
+  _globals['_ADMINSERVICE']._serialized_start=4052
+  _globals['_ADMINSERVICE']._serialized_end=5205
 # @@protoc_insertion_point(module_scope)

@@ -2,6 +2,7 @@ import datetime
 
 from google.api import annotations_pb2 as _annotations_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from nodewise_protos.v1 import facts_pb2 as _facts_pb2
 from nodewise_protos.v1 import plugin_pb2 as _plugin_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -19,11 +20,24 @@ class ReloadOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     RELOAD_OUTCOME_UNCHANGED: _ClassVar[ReloadOutcome]
     RELOAD_OUTCOME_FAILED: _ClassVar[ReloadOutcome]
     RELOAD_OUTCOME_RESTARTING: _ClassVar[ReloadOutcome]
+
+class CallerRole(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CALLER_ROLE_UNSPECIFIED: _ClassVar[CallerRole]
+    CALLER_ROLE_READ: _ClassVar[CallerRole]
+    CALLER_ROLE_INGEST: _ClassVar[CallerRole]
+    CALLER_ROLE_SCHEDULE: _ClassVar[CallerRole]
+    CALLER_ROLE_ADMIN: _ClassVar[CallerRole]
 RELOAD_OUTCOME_UNSPECIFIED: ReloadOutcome
 RELOAD_OUTCOME_TAKEN: ReloadOutcome
 RELOAD_OUTCOME_UNCHANGED: ReloadOutcome
 RELOAD_OUTCOME_FAILED: ReloadOutcome
 RELOAD_OUTCOME_RESTARTING: ReloadOutcome
+CALLER_ROLE_UNSPECIFIED: CallerRole
+CALLER_ROLE_READ: CallerRole
+CALLER_ROLE_INGEST: CallerRole
+CALLER_ROLE_SCHEDULE: CallerRole
+CALLER_ROLE_ADMIN: CallerRole
 
 class PluginDistribution(_message.Message):
     __slots__ = ("name", "version", "digest")
@@ -258,3 +272,71 @@ class PluginState(_message.Message):
     calls_count: int
     failures_count: int
     def __init__(self, plugin: _Optional[_Union[_plugin_pb2.Plugin, _Mapping]] = ..., generation: _Optional[int] = ..., track: _Optional[str] = ..., serving: bool = ..., calls_count: _Optional[int] = ..., failures_count: _Optional[int] = ...) -> None: ...
+
+class Token(_message.Message):
+    __slots__ = ("token_id", "description", "roles", "prefixes", "create_time", "expire_time", "revoke_time")
+    TOKEN_ID_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    ROLES_FIELD_NUMBER: _ClassVar[int]
+    PREFIXES_FIELD_NUMBER: _ClassVar[int]
+    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
+    REVOKE_TIME_FIELD_NUMBER: _ClassVar[int]
+    token_id: str
+    description: str
+    roles: _containers.RepeatedScalarFieldContainer[CallerRole]
+    prefixes: _containers.RepeatedScalarFieldContainer[str]
+    create_time: _timestamp_pb2.Timestamp
+    expire_time: _timestamp_pb2.Timestamp
+    revoke_time: _timestamp_pb2.Timestamp
+    def __init__(self, token_id: _Optional[str] = ..., description: _Optional[str] = ..., roles: _Optional[_Iterable[_Union[CallerRole, str]]] = ..., prefixes: _Optional[_Iterable[str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoke_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class CreateTokenRequest(_message.Message):
+    __slots__ = ("description", "roles", "prefixes", "lifetime_seconds")
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    ROLES_FIELD_NUMBER: _ClassVar[int]
+    PREFIXES_FIELD_NUMBER: _ClassVar[int]
+    LIFETIME_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    description: str
+    roles: _containers.RepeatedScalarFieldContainer[CallerRole]
+    prefixes: _containers.RepeatedScalarFieldContainer[str]
+    lifetime_seconds: float
+    def __init__(self, description: _Optional[str] = ..., roles: _Optional[_Iterable[_Union[CallerRole, str]]] = ..., prefixes: _Optional[_Iterable[str]] = ..., lifetime_seconds: _Optional[float] = ...) -> None: ...
+
+class CreateTokenResponse(_message.Message):
+    __slots__ = ("token", "bearer_token")
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    BEARER_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    token: Token
+    bearer_token: str
+    def __init__(self, token: _Optional[_Union[Token, _Mapping]] = ..., bearer_token: _Optional[str] = ...) -> None: ...
+
+class ListTokensRequest(_message.Message):
+    __slots__ = ("page_size", "page_token", "show_ended")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    SHOW_ENDED_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: str
+    show_ended: bool
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., show_ended: bool = ...) -> None: ...
+
+class ListTokensResponse(_message.Message):
+    __slots__ = ("tokens", "next_page_token")
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    tokens: _containers.RepeatedCompositeFieldContainer[Token]
+    next_page_token: str
+    def __init__(self, tokens: _Optional[_Iterable[_Union[Token, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class RevokeTokenRequest(_message.Message):
+    __slots__ = ("token_id",)
+    TOKEN_ID_FIELD_NUMBER: _ClassVar[int]
+    token_id: str
+    def __init__(self, token_id: _Optional[str] = ...) -> None: ...
+
+class RevokeTokenResponse(_message.Message):
+    __slots__ = ("token",)
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    token: Token
+    def __init__(self, token: _Optional[_Union[Token, _Mapping]] = ...) -> None: ...

@@ -26,8 +26,9 @@ if _version_not_supported:
 
 
 class AdminServiceStub(object):
-    """Generations of plugins: sets of distributions, with a catalog, that are served together. Off unless the operator
-    enabled it, and then on loopback alone: a call refused for that has the reason PERMISSION_DENIED.
+    """Generations of plugins: sets of distributions, with a catalog, that are served together; and bearer tokens. Off unless
+    the operator enabled it: a call refused for that has the reason PERMISSION_DENIED. Away from loopback, and wherever
+    callers say who they are, each call needs the role admin on all profiles.
     """
 
     def __init__(self, channel):
@@ -66,11 +67,27 @@ class AdminServiceStub(object):
                 request_serializer=nodewise_dot_v1beta1_dot_admin__service__pb2.ListPluginStatesRequest.SerializeToString,
                 response_deserializer=nodewise_dot_v1beta1_dot_admin__service__pb2.ListPluginStatesResponse.FromString,
                 _registered_method=True)
+        self.CreateToken = channel.unary_unary(
+                '/nodewise.v1beta1.AdminService/CreateToken',
+                request_serializer=nodewise_dot_v1beta1_dot_admin__service__pb2.CreateTokenRequest.SerializeToString,
+                response_deserializer=nodewise_dot_v1beta1_dot_admin__service__pb2.CreateTokenResponse.FromString,
+                _registered_method=True)
+        self.ListTokens = channel.unary_unary(
+                '/nodewise.v1beta1.AdminService/ListTokens',
+                request_serializer=nodewise_dot_v1beta1_dot_admin__service__pb2.ListTokensRequest.SerializeToString,
+                response_deserializer=nodewise_dot_v1beta1_dot_admin__service__pb2.ListTokensResponse.FromString,
+                _registered_method=True)
+        self.RevokeToken = channel.unary_unary(
+                '/nodewise.v1beta1.AdminService/RevokeToken',
+                request_serializer=nodewise_dot_v1beta1_dot_admin__service__pb2.RevokeTokenRequest.SerializeToString,
+                response_deserializer=nodewise_dot_v1beta1_dot_admin__service__pb2.RevokeTokenResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer(object):
-    """Generations of plugins: sets of distributions, with a catalog, that are served together. Off unless the operator
-    enabled it, and then on loopback alone: a call refused for that has the reason PERMISSION_DENIED.
+    """Generations of plugins: sets of distributions, with a catalog, that are served together; and bearer tokens. Off unless
+    the operator enabled it: a call refused for that has the reason PERMISSION_DENIED. Away from loopback, and wherever
+    callers say who they are, each call needs the role admin on all profiles.
     """
 
     def ListGenerations(self, request, context):
@@ -122,6 +139,30 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateToken(self, request, context):
+        """Makes a bearer token. Its text is told in this reply alone; the server keeps a hash of it.
+        Reasons: INVALID_FIELD, PERMISSION_DENIED, QUOTA_EXCEEDED, STORE_UNAVAILABLE.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTokens(self, request, context):
+        """Lists tokens, without their texts, by the time that they were made.
+        Reasons: INVALID_FIELD, PERMISSION_DENIED, STORE_UNAVAILABLE.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RevokeToken(self, request, context):
+        """Ends a token for good, on all servers of its store within about a second. Again, it changes nothing.
+        Reasons: TOKEN_NOT_FOUND, PERMISSION_DENIED, STORE_UNAVAILABLE.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -155,6 +196,21 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=nodewise_dot_v1beta1_dot_admin__service__pb2.ListPluginStatesRequest.FromString,
                     response_serializer=nodewise_dot_v1beta1_dot_admin__service__pb2.ListPluginStatesResponse.SerializeToString,
             ),
+            'CreateToken': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateToken,
+                    request_deserializer=nodewise_dot_v1beta1_dot_admin__service__pb2.CreateTokenRequest.FromString,
+                    response_serializer=nodewise_dot_v1beta1_dot_admin__service__pb2.CreateTokenResponse.SerializeToString,
+            ),
+            'ListTokens': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTokens,
+                    request_deserializer=nodewise_dot_v1beta1_dot_admin__service__pb2.ListTokensRequest.FromString,
+                    response_serializer=nodewise_dot_v1beta1_dot_admin__service__pb2.ListTokensResponse.SerializeToString,
+            ),
+            'RevokeToken': grpc.unary_unary_rpc_method_handler(
+                    servicer.RevokeToken,
+                    request_deserializer=nodewise_dot_v1beta1_dot_admin__service__pb2.RevokeTokenRequest.FromString,
+                    response_serializer=nodewise_dot_v1beta1_dot_admin__service__pb2.RevokeTokenResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'nodewise.v1beta1.AdminService', rpc_method_handlers)
@@ -164,8 +220,9 @@ def add_AdminServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AdminService(object):
-    """Generations of plugins: sets of distributions, with a catalog, that are served together. Off unless the operator
-    enabled it, and then on loopback alone: a call refused for that has the reason PERMISSION_DENIED.
+    """Generations of plugins: sets of distributions, with a catalog, that are served together; and bearer tokens. Off unless
+    the operator enabled it: a call refused for that has the reason PERMISSION_DENIED. Away from loopback, and wherever
+    callers say who they are, each call needs the role admin on all profiles.
     """
 
     @staticmethod
@@ -320,6 +377,87 @@ class AdminService(object):
             '/nodewise.v1beta1.AdminService/ListPluginStates',
             nodewise_dot_v1beta1_dot_admin__service__pb2.ListPluginStatesRequest.SerializeToString,
             nodewise_dot_v1beta1_dot_admin__service__pb2.ListPluginStatesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateToken(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/nodewise.v1beta1.AdminService/CreateToken',
+            nodewise_dot_v1beta1_dot_admin__service__pb2.CreateTokenRequest.SerializeToString,
+            nodewise_dot_v1beta1_dot_admin__service__pb2.CreateTokenResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTokens(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/nodewise.v1beta1.AdminService/ListTokens',
+            nodewise_dot_v1beta1_dot_admin__service__pb2.ListTokensRequest.SerializeToString,
+            nodewise_dot_v1beta1_dot_admin__service__pb2.ListTokensResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RevokeToken(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/nodewise.v1beta1.AdminService/RevokeToken',
+            nodewise_dot_v1beta1_dot_admin__service__pb2.RevokeTokenRequest.SerializeToString,
+            nodewise_dot_v1beta1_dot_admin__service__pb2.RevokeTokenResponse.FromString,
             options,
             channel_credentials,
             insecure,

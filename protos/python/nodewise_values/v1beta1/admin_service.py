@@ -1,4 +1,4 @@
-"""AdminService: which plugins serve, and how others take over while calls go on.
+"""AdminService: which plugins serve, how others take over while calls go on, and who may call.
 
 Absence, as on the whole wire: see nodewise/v1/configuration.proto.
 """
@@ -12,14 +12,19 @@ from nodewise_values.v1.plugin import Plugin, PluginProblem
 from nodewise_values.value import Value, Word
 
 __all__ = [
+    "CallerRole",
     "Canary",
     "CanaryRule",
+    "CreateTokenRequest",
+    "CreateTokenResponse",
     "EstimatorDifference",
     "Generation",
     "ListGenerationsRequest",
     "ListGenerationsResponse",
     "ListPluginStatesRequest",
     "ListPluginStatesResponse",
+    "ListTokensRequest",
+    "ListTokensResponse",
     "PluginDistribution",
     "PluginState",
     "PromoteRequest",
@@ -27,10 +32,13 @@ __all__ = [
     "ReloadOutcome",
     "ReloadRequest",
     "ReloadResponse",
+    "RevokeTokenRequest",
+    "RevokeTokenResponse",
     "RollbackRequest",
     "RollbackResponse",
     "SetCanaryRequest",
     "SetCanaryResponse",
+    "Token",
     "Tracks",
     "Trial",
     "WorkerState",
@@ -48,6 +56,19 @@ class ReloadOutcome(Word):
     """It failed what it was tried with; nothing changed."""
     RESTARTING = "restarting"
     """What changed runs in the workers themselves: new ones are being started, one by one."""
+
+
+class CallerRole(Word):
+    """What a caller is there for."""
+
+    READ = "read"
+    """Asks: predictions, plans, diagnoses, profiles, listings."""
+    INGEST = "ingest"
+    """Writes to profiles, and retracts evidence."""
+    SCHEDULE = "schedule"
+    """Shares clusters among jobs, and simulates that."""
+    ADMIN = "admin"
+    """Does all of that, deletes profiles, and calls AdminService if it reaches all profiles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -324,3 +345,89 @@ class PluginState(Value):
     """Calls that it was asked since it was loaded."""
     failures_count: int = 0
     """Those that failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Token(Value):
+    """A bearer token, without its text."""
+
+    token_id: str = ""
+    """Names it; the token's text has it after its first word."""
+    description: str = ""
+    """For people."""
+    roles: tuple[CallerRole | None, ...] = ()
+    """What it is for."""
+    prefixes: tuple[str, ...] = ()
+    """Profiles that it reaches, by the first segments of their names, such as "team-a/". Empty = all."""
+    create_time: datetime | None = None
+    """When it was made."""
+    expire_time: datetime | None = None
+    """When it expires. Absent = never."""
+    revoke_time: datetime | None = None
+    """When it was revoked. Absent = it was not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CreateTokenRequest(Value):
+    """What a new token is for."""
+
+    description: str = ""
+    """For people."""
+    roles: tuple[CallerRole | None, ...] = ()
+    """What it is for: at least one."""
+    prefixes: tuple[str, ...] = ()
+    """Profiles that it reaches, by whole segments at the start of their names.
+
+    Profiles that it reaches, by whole segments at the start of their names: "team-a" and "team-a/" reach
+    "team-a/vgg16", and not "team-ab/vgg16". Empty = all.
+    """
+    lifetime_seconds: float | None = None
+    """How long it is taken. Absent = until it is revoked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CreateTokenResponse(Value):
+    """The token."""
+
+    token: Token | None = None
+    """What is kept of it."""
+    bearer_token: str = ""
+    """Its text, to be sent as the metadata "authorization: Bearer TEXT". It is told here alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ListTokensRequest(Value):
+    """Which tokens."""
+
+    page_size: int | None = None
+    """At most this many, up to 1000. Absent = 100."""
+    page_token: str = ""
+    """From an earlier reply."""
+    show_ended: bool = False
+    """Those as well that expired or were revoked within the last month."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ListTokensResponse(Value):
+    """Tokens."""
+
+    tokens: tuple[Token, ...] = ()
+    """By the time that they were made."""
+    next_page_token: str = ""
+    """For the next page. Empty = this was the last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RevokeTokenRequest(Value):
+    """Which token is to end."""
+
+    token_id: str = ""
+    """Its id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RevokeTokenResponse(Value):
+    """What was revoked."""
+
+    token: Token | None = None
+    """The token."""

@@ -1,0 +1,114 @@
+"""AdminService's tokens, over the wire."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from nodewise.domain.errors import NodewiseError, Reason, invalid_field
+from nodewise.domain.principal import Role
+from nodewise.profiles.tokens import StoredToken, TokenLedger
+from nodewise.rpc.calls import Call, run_in
+from nodewise.rpc.paging import page
+from nodewise.rpc.reading import Reader
+from nodewise.rpc.wire_rows import timestamp
+from nodewise.runtime.identity.callers import Callers
+from nodewise.runtime.identity.secret_texts import new_token
+from nodewise_protos.v1beta1 import admin_service_pb2 as pb
+
+__all__ = ["TokenAdministration", "refused_tokens"]
+
+_ROLES: Final = MappingProxyType(
+    {
+        pb.CALLER_ROLE_READ: Role.READ,
+        pb.CALLER_ROLE_INGEST: Role.INGEST,
+        pb.CALLER_ROLE_SCHEDULE: Role.SCHEDULE,
+        pb.CALLER_ROLE_ADMIN: Role.ADMIN,
+    }
+)
+_NUMBERS: Final = MappingProxyType({role: number for number, role in _ROLES.items()})
+
+
+@dataclass(slots=True, eq=False)
+class TokenAdministration:
+    """Behaviours of AdminService about tokens.
+
+    Attributes
+    ----------
+    ledger : TokenLedger
+        Where tokens are kept.
+    callers : Callers
+        Told of each change at once.
+    """
+
+    ledger: TokenLedger
+    callers: Callers
+
+    async def create_token(self, request: pb.CreateTokenRequest, call: Call) -> pb.CreateTokenResponse:
+        """A new token, whose text is in this reply alone."""
+        reader = Reader()
+        for index, number in enumerate(request.roles):
+            if number not in _ROLES:
+                reader.wrong(f"roles[{index}]", "must be a role, found CALLER_ROLE_UNSPECIFIED or an unknown one")
+        reader.finish()
+        life_s = request.lifetime_seconds if request.HasField("lifetime_seconds") else None
+        if life_s is not None and not 0 < life_s < math.inf:
+            raise invalid_field("lifetime_seconds", f"must be above 0, found {life_s}")
+        text, token = new_token(
+            request.description, [_ROLES[number] for number in request.roles], request.prefixes, life_s
+        )
+        await run_in(None, self.ledger.add, token)
+        await self.callers.look()
+        return pb.CreateTokenResponse(token=_written(token), bearer_token=text)
+
+    async def list_tokens(self, request: pb.ListTokensRequest, call: Call) -> pb.ListTokensResponse:
+        """Tokens without their texts."""
+        _, tokens = await run_in(None, self.ledger.all)
+        now_s = time.time()
+        found = {_key(token): token for token in tokens if request.show_ended or not token.ended(now_s)}
+        keys, next_token = page(sorted(found), request)
+        return pb.ListTokensResponse(tokens=[_written(found[key]) for key in keys], next_page_token=next_token)
+
+    async def revoke_token(self, request: pb.RevokeTokenRequest, call: Call) -> pb.RevokeTokenResponse:
+        """End a token."""
+        if not request.token_id:
+            raise invalid_field("token_id", "must name a token")
+        token = await run_in(None, self.ledger.revoke, request.token_id)
+        await self.callers.look()
+        return pb.RevokeTokenResponse(token=_written(token))
+
+
+def refused_tokens() -> dict[str, Any]:
+    """Behaviours where tokens are not asked for: one that was made by whoever connects would be worth a lot later."""
+
+    async def refuse(_request: Any, _call: Call) -> Any:
+        told = "tokens are made over the wire only where the setting authentication has tokens; use --store"
+        raise NodewiseError(Reason.PERMISSION_DENIED, told)
+
+    return {"create_token": refuse, "list_tokens": refuse, "revoke_token": refuse}
+
+
+def _written(token: StoredToken) -> pb.Token:
+    return pb.Token(
+        token_id=token.token_id,
+        description=token.description,
+        roles=[_NUMBERS[role] for role in token.roles],
+        prefixes=[] if "" in token.prefixes else token.prefixes,
+        create_time=timestamp(token.create_time_s),
+        expire_time=_time(token.expire_time_s),
+        revoke_time=_time(token.revoke_time_s),
+    )
+
+
+def _time(time_s: float) -> Timestamp | None:
+    return timestamp(time_s) if math.isfinite(time_s) else None
+
+
+def _key(token: StoredToken) -> str:
+    """What lists go by: the time, which sorts as a text, then the id."""
+    return f"{int(token.create_time_s * 1e6):020d} {token.token_id}"

@@ -1,0 +1,208 @@
+"""Tells callers apart: by the token that a call brings, else by the certificate of its connection."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, Final
+
+import grpc
+import structlog
+
+from nodewise.domain.errors import NodewiseError
+from nodewise.domain.principal import Principal, normal_prefix
+from nodewise.profiles.store import ProfileStore
+from nodewise.profiles.tokens import TokenLedger
+from nodewise.runtime.identity.jwt import JwtReader, KeysError
+from nodewise.runtime.identity.refusals import Cause, unauthenticated
+from nodewise.runtime.identity.secret_texts import PREFIX
+from nodewise.runtime.identity.settings import CertificateGrant
+from nodewise.runtime.identity.token_book import TokenBook, UnknownTokenError
+from nodewise.runtime.settings import Settings, SettingsError
+
+__all__ = ["LOOK_EVERY_S", "Callers", "callers_of"]
+
+_log = structlog.get_logger(__name__)
+
+LOOK_EVERY_S: Final = 0.5
+"""Between two looks for tokens that were made or revoked elsewhere, and for other keys."""
+SOONEST_S: Final = 0.1
+"""Between two looks for a token that is not known, which may be new; so many strangers cost no more."""
+MOST_KEPT: Final = 4096
+"""Callers whose tokens need not be checked again."""
+_HEADER: Final = "authorization"
+_BEARER: Final = "bearer "
+_NAMES: Final = ("x509_subject_alternative_name", "x509_common_name", "peer_spiffe_id")
+"""In what gRPC tells of a certificate."""
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class Callers:
+    """Implements ``rpc.access.Identity``. Belongs to the event loop's thread.
+
+    Parameters
+    ----------
+    book : TokenBook or None
+        None = bearer tokens are not taken.
+    jwt : JwtReader or None
+        None = JSON Web Tokens are not taken.
+    certificates : mapping of str to CertificateGrant, or None
+        By the subject's common name, or an alternative name; None = certificates say nothing of who calls.
+    """
+
+    def __init__(
+        self,
+        book: TokenBook | None,
+        jwt: JwtReader | None,
+        certificates: Mapping[str, CertificateGrant] | None,
+    ) -> None:
+        self.epoch = 0
+        """Another number after each change of tokens or keys."""
+        self._book = book
+        self._jwt = jwt
+        self._holders = None if certificates is None else _holders(certificates)
+        # By hashes of what calls brought: no secret stays in memory for it, and no comparison tells of one.
+        self._kept: dict[bytes, Principal] = {}
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="nodewise-identity")
+        self._looking = asyncio.Lock()
+        self._looked_s = float("-inf")
+        self._behind = False
+        self._following: asyncio.Task[None] | None = None
+
+    @property
+    def ledger(self) -> TokenLedger | None:
+        """Where bearer tokens are kept; None = they are not taken."""
+        return None if self._book is None else self._book.ledger
+
+    async def begin(self) -> None:
+        """Read tokens, and follow what changes. Raises NodewiseError STORE_UNAVAILABLE."""
+        await self._refresh()
+        self._following = asyncio.get_running_loop().create_task(self._follow())
+
+    def end(self) -> None:
+        """Follow nothing any more."""
+        if self._following is not None:
+            self._following.cancel()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def principal(self, context: Context) -> Principal:
+        """As the protocol says."""
+        metadata: Iterable[tuple[str, str | bytes]] = context.invocation_metadata() or ()
+        for name, value in metadata:
+            if name == _HEADER:
+                return await self.bearer(value)
+        if self._holders is None:
+            raise unauthenticated(Cause.NONE)
+        return self._holder(context)
+
+    async def bearer(self, value: str | bytes) -> Principal:
+        """Who calls with this in the metadata. Raises NodewiseError."""
+        if not isinstance(value, str) or value[: len(_BEARER)].lower() != _BEARER:
+            raise unauthenticated(Cause.MALFORMED)
+        key = hashlib.sha256(value.encode("utf-8", "surrogateescape")).digest()
+        principal = self._kept.get(key)
+        if principal is not None and not principal.expired():
+            return principal
+        self._kept.pop(key, None)
+        epoch = self.epoch
+        principal = await self._checked(value[len(_BEARER) :].strip())
+        if epoch == self.epoch:
+            if len(self._kept) >= MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+            self._kept[key] = principal
+        return principal
+
+    async def look(self) -> None:
+        """Look for changes now: one of ours was made. Raises NodewiseError STORE_UNAVAILABLE."""
+        await self._refresh()
+
+    async def _checked(self, text: str) -> Principal:
+        if text.startswith(PREFIX) or self._jwt is None:
+            if self._book is None:
+                raise unauthenticated(Cause.UNKNOWN)
+            try:
+                return self._book.principal(text)
+            except UnknownTokenError:
+                return await self._perhaps_new(self._book, text)
+        return self._jwt.principal(text)
+
+    async def _perhaps_new(self, book: TokenBook, text: str) -> Principal:
+        """Another worker may have made it a moment ago: who asks together waits for one look together."""
+        asked_s = time.monotonic()
+        with suppress(NodewiseError):  # what is known is believed for a while
+            async with self._looking:
+                if self._looked_s < asked_s:
+                    await asyncio.sleep(SOONEST_S - (time.monotonic() - self._looked_s))
+                    await self._refresh()
+        try:
+            return book.principal(text)
+        except UnknownTokenError:
+            raise unauthenticated(Cause.UNKNOWN) from None
+
+    def _holder(self, context: Context) -> Principal:
+        assert self._holders is not None
+        told = context.auth_context()
+        for kind in _NAMES:
+            for name in told.get(kind, ()):
+                found = self._holders.get(name.decode("utf-8", "replace"))
+                if found is not None:
+                    return found
+        raise unauthenticated(Cause.CERTIFICATE if told.get("x509_pem_cert") else Cause.NONE)
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            try:
+                await self._refresh()
+                self._behind = False
+            except NodewiseError:  # the store has logged it
+                if not self._behind:
+                    _log.warning("tokens_not_followed")
+                self._behind = True
+            except Exception:  # noqa: BLE001  # the next look may know more
+                _log.exception("tokens_not_followed")
+
+    async def _refresh(self) -> None:
+        self._looked_s = time.monotonic()
+        if await asyncio.get_running_loop().run_in_executor(self._thread, self._changed):
+            self.epoch += 1
+            self._kept.clear()
+
+    def _changed(self) -> bool:
+        keys = self._jwt is not None and self._jwt.refresh()
+        tokens = self._book is not None and self._book.refresh()
+        return keys or tokens
+
+
+def callers_of(settings: Settings, store: ProfileStore) -> Callers | None:
+    """Who tells callers apart, as the settings say; None = nobody does.
+
+    Raises
+    ------
+    SettingsError
+    """
+    ways = settings.authentication
+    if not ways:
+        return None
+    if "tokens" in ways and store.tokens is None:
+        raise SettingsError(
+            "setting authentication: this kind of store keeps no tokens; use SQLite or PostgreSQL, or jwt"
+        )
+    book = TokenBook(store.tokens) if "tokens" in ways and store.tokens is not None else None
+    try:
+        jwt = JwtReader(settings.jwt) if "jwt" in ways else None
+    except KeysError as error:
+        raise SettingsError(f"setting jwt.keys: {settings.jwt.keys} {error}") from None
+    return Callers(book, jwt, settings.certificates if "certificates" in ways else None)
+
+
+def _holders(certificates: Mapping[str, CertificateGrant]) -> dict[str, Principal]:
+    return {
+        name: Principal(f"certificate:{name}", frozenset(grant.roles), tuple(map(normal_prefix, grant.prefixes)))
+        for name, grant in certificates.items()
+    }

@@ -1,0 +1,104 @@
+"""The door for who owns a store: tokens without a server, the first one of a server above all."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from nodewise.domain.errors import Kind, NodewiseError
+from nodewise.profiles.opening import open_store
+from nodewise.profiles.store import StoreFormatError
+from nodewise.profiles.tokens import StoredToken, TokenLedger
+from nodewise.profiles.traces import TraceStore
+from nodewise.runtime.identity.secret_texts import new_token
+from nodewise.runtime.settings import SettingsError, load_settings, redacted_url
+from nodewise.runtime.starting import StartError
+
+__all__ = ["created", "listed", "revoked"]
+
+
+def created(
+    config: Path | None,
+    store: str | None,
+    description: str,
+    roles: Sequence[str],
+    prefixes: Sequence[str],
+    life_s: float | None,
+) -> tuple[str, dict[str, Any]]:
+    """A new token of a store: its text, and what is kept of it.
+
+    Parameters
+    ----------
+    config, store : Path or None, str or None
+        The server's settings and store; None = as the environment or the default says.
+    description, roles, prefixes, life_s
+        As :func:`new_token` has them.
+
+    Raises
+    ------
+    StartError
+    """
+    with _ledger(config, store) as ledger:
+        text, token = new_token(description, roles, prefixes, life_s)
+        ledger.add(token)
+        return text, _plain(token)
+
+
+def listed(config: Path | None, store: str | None, *, ended: bool) -> list[dict[str, Any]]:
+    """Tokens of a store, by the time that they were made. Raises StartError."""
+    with _ledger(config, store) as ledger:
+        now_s = time.time()
+        return [_plain(token) for token in ledger.all()[1] if ended or not token.ended(now_s)]
+
+
+def revoked(config: Path | None, store: str | None, token_id: str) -> dict[str, Any]:
+    """A token of a store that was ended now, or before. Raises StartError."""
+    with _ledger(config, store) as ledger:
+        return _plain(ledger.revoke(token_id))
+
+
+@contextmanager
+def _ledger(config: Path | None, store: str | None) -> Iterator[TokenLedger]:
+    try:
+        settings = load_settings(config, store=store)
+    except SettingsError as error:
+        raise StartError(str(error), of_input=True) from None
+    if settings.store == "memory:":
+        raise StartError("--store: memory: ends with its server; name a store that lasts", of_input=True)
+    where = redacted_url(settings.store)
+    try:
+        # Tokens need no traces, and where the server has them is nothing to ask for.
+        opened = open_store(settings.store, settings.durability, TraceStore(None), scored=settings.scoring)
+    except StoreFormatError as error:
+        raise StartError(f"store {where}: {error}", of_input=False) from None
+    except NodewiseError as error:
+        raise StartError(f"store {where}: {error.message}", of_input=error.kind is Kind.INVALID) from None
+    try:
+        if opened.tokens is None:
+            raise StartError(f"store {where}: this kind of store keeps no tokens", of_input=True)
+        yield opened.tokens
+    except NodewiseError as error:
+        raise StartError(error.message, of_input=error.kind in (Kind.INVALID, Kind.NOT_FOUND)) from None
+    finally:
+        opened.close()
+
+
+def _plain(token: StoredToken) -> dict[str, Any]:
+    return {
+        "token_id": token.token_id,
+        "description": token.description,
+        "roles": list(token.roles),
+        "prefixes": [] if "" in token.prefixes else list(token.prefixes),
+        "created": _moment(token.create_time_s),
+        "expires": _moment(token.expire_time_s),
+        "revoked": _moment(token.revoke_time_s),
+    }
+
+
+def _moment(time_s: float) -> str | None:
+    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="seconds") if math.isfinite(time_s) else None

@@ -1,0 +1,101 @@
+"""The listener's certificates, which are read again when their files change; open connections live on."""
+
+from __future__ import annotations
+
+import hashlib
+import ssl
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn, cast
+
+import grpc
+import structlog
+
+from nodewise.runtime.identity.files import Watched
+from nodewise.runtime.identity.settings import TlsSettings
+
+__all__ = ["CertificatesError", "ServerCertificates"]
+
+_log = structlog.get_logger(__name__)
+
+
+class CertificatesError(Exception):
+    """Files that cannot be used; the text names the setting and says why."""
+
+
+class ServerCertificates:
+    """What handshakes are made with.
+
+    Each handshake looks whether the files have changed. What cannot be used is logged, once, and the certificates of
+    before stay: a key that is replaced a moment after its certificate is no fault.
+
+    Parameters
+    ----------
+    settings : TlsSettings
+        Their files.
+
+    Raises
+    ------
+    CertificatesError
+        If they cannot be used.
+    """
+
+    def __init__(self, settings: TlsSettings) -> None:
+        self._settings = settings
+        self._reading = threading.Lock()
+        self._files = Watched(settings.certificate, settings.key, settings.client_authorities)
+        self._used = self._read()
+
+    def credentials(self) -> grpc.ServerCredentials:
+        """For a port."""
+        needed = bool(self._settings.client_authorities)
+        fetch = cast("Callable[[], grpc.ServerCertificateConfiguration]", self._fetch)  # the stub forgets None
+        return grpc.dynamic_ssl_server_credentials(self._used, fetch, require_client_authentication=needed)
+
+    def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
+        """For a handshake, in a thread of gRPC; None = as before."""
+        with self._reading:
+            if not self._files.changed():
+                return None
+            try:
+                self._used = self._read()
+            except CertificatesError as error:
+                _log.error("certificate_kept", problem=str(error))
+                return None
+            except Exception:  # noqa: BLE001  # a handshake must not fail by it
+                _log.exception("certificate_kept", problem="the files cannot be read")
+                return None
+        return self._used
+
+    def _read(self) -> grpc.ServerCertificateConfiguration:
+        settings = self._settings
+        certificate, key = _bytes("certificate", settings.certificate), _bytes("key", settings.key)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(settings.certificate, settings.key, password=_encrypted)
+        except (ssl.SSLError, ValueError):
+            told = "must hold a certificate and its key, which is not encrypted, in PEM; they do not fit together"
+            raise CertificatesError(f"setting tls.certificate, tls.key: {told}") from None
+        if (certificate, key) != (_bytes("certificate", settings.certificate), _bytes("key", settings.key)):
+            raise CertificatesError("setting tls.certificate, tls.key: they are being replaced")
+        authorities = _bytes("client_authorities", settings.client_authorities) if settings.client_authorities else None
+        if authorities is not None:
+            try:
+                context.load_verify_locations(cadata=authorities.decode("ascii"))
+            except (ssl.SSLError, ValueError):
+                raise CertificatesError("setting tls.client_authorities: must hold certificates in PEM") from None
+        _log.info("certificate_read", path=settings.certificate, sha256=hashlib.sha256(certificate).hexdigest())
+        return grpc.ssl_server_certificate_configuration([(key, certificate)], root_certificates=authorities)
+
+
+def _bytes(name: str, path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise CertificatesError(f"setting tls.{name}: {path} cannot be read ({error.strerror})") from None
+
+
+def _encrypted() -> NoReturn:
+    """Nobody is there to be asked for a password."""
+    raise ValueError("encrypted")
