@@ -10,6 +10,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from google.protobuf.descriptor import EnumDescriptor
+
 from nodewise.domain.errors import Kind, NodewiseError
 from nodewise.rpc.calls import Call, Context, Method
 
@@ -23,8 +25,9 @@ _SAID: Final = (
     *("shared_run_sha256s", "generation", "share", "token_id", "description", "roles", "prefixes", "lifetime_seconds"),
 )
 """Fields of requests that are put down, where a request has them. Others are not: one of them may be a secret."""
-REFUSALS_A_SECOND: Final = 20
+REFUSALS_A_SECOND: Final = 50
 """Callers turned away that are put down one by one."""
+COUNTED_AFTER_S: Final = 1.0
 _NAMED: Final = 20
 """Entries of a list that are put down; of more it is said how many there were."""
 _TURNED_AWAY: Final = (Kind.UNAUTHENTICATED, Kind.FORBIDDEN)
@@ -64,7 +67,7 @@ class Audit:
             return
         reason = str(error.reason)
         if self._counting is None:
-            self._counting = asyncio.get_running_loop().call_later(1.0, self._count)
+            self._counting = asyncio.get_running_loop().call_later(COUNTED_AFTER_S, self._count)
         if self._refused < REFUSALS_A_SECOND:
             self._refused += 1
             subject = error.metadata.get("subject", "")
@@ -126,12 +129,16 @@ def audited(name: str, method: Method, audit: Audit) -> Method:
 
 def _said(request: Any) -> dict[str, Any]:
     """What a request is about."""
-    names = {field.name for field in request.DESCRIPTOR.fields}
-    return {name: _shown(value) for name in _SAID if name in names and (value := getattr(request, name))}
+    fields = request.DESCRIPTOR.fields_by_name
+    return {
+        name: _shown(value, fields[name].enum_type)
+        for name in _SAID
+        if name in fields and (value := getattr(request, name))
+    }
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: Any, enum: EnumDescriptor | None) -> Any:
     if isinstance(value, (str, int, float)):
         return value
-    listed = list(value)
+    listed = [enum.values_by_number[each].name if enum and each in enum.values_by_number else each for each in value]
     return listed if len(listed) <= _NAMED else [*listed[:_NAMED], f"and {len(listed) - _NAMED} more"]
