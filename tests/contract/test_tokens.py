@@ -1,0 +1,102 @@
+"""What every store's tokens keep to: hashes alone, seen by all who share the store, ended for good."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+
+import pytest
+from stores import Opener, refused
+
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.profiles import sql_tokens
+from nodewise.profiles.store import ProfileStore
+from nodewise.profiles.tokens import ENDED_KEPT_S, StoredToken, TokenLedger
+from nodewise.runtime.identity.secret_texts import new_token
+
+
+def ledger_of(store: ProfileStore) -> TokenLedger:
+    assert store.tokens is not None
+    return store.tokens
+
+
+def made(
+    *, roles: tuple[str, ...] = ("read",), prefixes: tuple[str, ...] = (), life_s: float | None = None
+) -> StoredToken:
+    return new_token("of a test", roles, prefixes, life_s)[1]
+
+
+def test_what_is_added_is_found_again(store: ProfileStore) -> None:
+    ledger = ledger_of(store)
+    first, second = made(), made(roles=("ingest", "read"), prefixes=("team-a", "team-b/vision/"), life_s=60.0)
+    before = ledger.version()
+    ledger.add(first)
+    ledger.add(second)
+    version, found = ledger.all()
+    assert version == ledger.version() != before
+    assert {token.token_id: token for token in found} == {first.token_id: first, second.token_id: second}
+    assert second.roles == ("read", "ingest")
+    assert second.prefixes == ("team-a/", "team-b/vision/")
+    assert first.expire_time_s == math.inf
+
+
+def test_a_revoked_token_stays_so(store: ProfileStore) -> None:
+    ledger, token = ledger_of(store), made()
+    ledger.add(token)
+    before = ledger.version()
+    revoked = ledger.revoke(token.token_id)
+    assert revoked.ended(time.time())
+    assert ledger.version() != before
+    after = ledger.version()
+    assert ledger.revoke(token.token_id) == revoked
+    assert ledger.version() == after  # it changed nothing
+    refused(Reason.TOKEN_NOT_FOUND, ledger.revoke, "aaaaaaaaaaaa")
+
+
+def test_tokens_move_no_profile_s_generation(store: ProfileStore) -> None:
+    before = store.generation()
+    ledger_of(store).add(made())
+    assert store.generation() == before
+
+
+def test_what_ended_long_ago_goes_and_what_is_too_much_is_refused(
+    store: ProfileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = ledger_of(store)
+    monkeypatch.setattr(sql_tokens, "MOST_TOKENS", 2)
+    old, recent, live = (made(life_s=life_s) for life_s in (1.0, 1.0 + ENDED_KEPT_S, None))
+    ledger.add(old)
+    monkeypatch.setattr(ledger, "_now", lambda: time.time() + 2.0 + ENDED_KEPT_S)
+    ledger.add(recent)  # ended by then, and lately
+    ledger.add(live)
+    assert {token.token_id for token in ledger.all()[1]} == {recent.token_id, live.token_id}
+    ledger.add(made())
+    with pytest.raises(NodewiseError) as caught:
+        ledger.add(made())
+    assert caught.value.reason is Reason.QUOTA_EXCEEDED
+
+
+def test_all_who_share_a_store_see_changes(shared: Opener) -> None:
+    one, other = shared(), shared()
+    token = made()
+    before = ledger_of(other).version()
+    ledger_of(one).add(token)
+    assert ledger_of(other).version() != before
+    assert ledger_of(other).all()[1] == (token,)
+    ledger_of(other).revoke(token.token_id)
+    assert ledger_of(one).all()[1][0].ended(time.time())
+    one.close()
+    other.close()
+
+
+def test_no_secret_is_in_the_file(tmp_path: Path) -> None:
+    from nodewise.profiles.opening import open_store
+
+    store = open_store(str(tmp_path / "store.db"))
+    text, token = new_token("", ["read"], [], None)
+    ledger_of(store).add(token)
+    store.close()
+    held = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
+    assert token.token_id.encode() in held
+    assert text.rpartition("_")[2].encode() not in held
