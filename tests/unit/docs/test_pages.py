@@ -15,7 +15,7 @@ import typer
 from nodewise import plugin
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.errors import CATALOGUE
-from nodewise.runtime.settings import HostSettings, LimitSettings, Settings
+from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -56,11 +56,12 @@ def test_every_reason_is_documented() -> None:
         assert entry.meaning in page
 
 
-def test_every_setting_is_documented_with_a_meaning() -> None:
+def test_every_setting_is_documented_with_a_meaning(generator: dict[str, Any]) -> None:
     page = text_of("guides/operations.md")
-    names = [name for name in Settings.model_fields if name not in ("limits", "hosts")]
-    names += [f"limits.{limit}" for limit in LimitSettings.model_fields]
-    for name in [*names, *(f"hosts.{limit}" for limit in HostSettings.model_fields)]:
+    groups = dict(generator["_groups"](Settings))
+    assert {"limits", "hosts", "quotas", "connections"} <= set(groups)
+    names = [name for name in Settings.model_fields if name not in groups]
+    for name in [*names, *(f"{group}.{each}" for group, model in groups.items() for each in model.model_fields)]:
         (line,) = [line for line in page.splitlines() if line.startswith(f"| `{name}` | `NODEWISE_")]
         assert f"`NODEWISE_{name.upper().replace('.', '__')}`" in line
         assert len(line.split("|")[4].strip()) > 5, line
