@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Final
 
 from nodewise.domain.errors import NodewiseError
@@ -25,12 +28,14 @@ from nodewise.profiles.store import (
     SessionStatus,
     WriteRequest,
 )
-from nodewise.profiles.traces import TraceStore
+from nodewise.profiles.traces import TraceStore, free_bytes_at
 
 __all__ = ["SqlProfileStore"]
 
 _PAGE: Final = 256
 _MOST_MEMOS: Final = 4096
+_DISKS_EVERY_S: Final = 0.1
+"""Between looks at how much is free on the disks."""
 
 
 class SqlProfileStore(ProfileStore):
@@ -66,6 +71,8 @@ class SqlProfileStore(ProfileStore):
         self._scored = scored
         self._deleted_kept_s = deleted_kept_s
         self._quotas = quotas
+        self._free: int | None = None
+        self._look_at_disks_s = -math.inf
         self._writing = threading.RLock()
         self._digests: dict[tuple[int, int], str] = {}
         self.scores = SqlScoreLedger(self._reading, self._adding, now)
@@ -83,9 +90,17 @@ class SqlProfileStore(ProfileStore):
         """What was written through this object moved the store's generation to here."""
         raise NotImplementedError
 
+    def _disks(self) -> Sequence[str | Path]:
+        """Directories that are written to."""
+        return [self.traces.root] if self.traces.has_root else []
+
     def _free_bytes(self) -> int | None:
-        """On the disk with least of those that are written to; None = nobody knows."""
-        return self.traces.free_bytes()
+        """On the disk with least, as it was a moment ago; None = nobody knows."""
+        now_s = time.monotonic()
+        if now_s >= self._look_at_disks_s:
+            found = [free for free in map(free_bytes_at, self._disks()) if free is not None]
+            self._free, self._look_at_disks_s = min(found, default=None), now_s + _DISKS_EVERY_S
+        return self._free
 
     # --- reads
 

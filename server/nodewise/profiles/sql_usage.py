@@ -26,7 +26,7 @@ __all__ = ["Counting", "usage_by_namespace", "usage_of_profile"]
 _COUNTED: Final = "usage_counted"
 _KINDS: Final = ("stored_bytes", "trace_bytes", "profiles")
 _PREFIX: Final = "usage:"
-_OF_ALL: Final = "usage_of_all:"
+_TOTALS: Final = tuple(f"usage_of_all:{kind}" for kind in _KINDS)
 _TOGETHER: Final = 256
 """Profiles that are counted by one statement: none takes long, however large the store."""
 _ADD: Final = (
@@ -133,12 +133,12 @@ class Counting:
 
     def _look_up(self, namespaces: list[str]) -> bool:
         """What these have, and all together; False = the store does not count yet."""
-        of_all = [f"{_OF_ALL}{kind}" for kind in _KINDS]
+        of_all = _TOTALS if self._quotas.total_bytes else ()
         names = [_COUNTED, *of_all, *(_name(kind, each) for each in namespaces for kind in _KINDS)]
         places = ", ".join("?" * len(names))
         statement = f"SELECT name, value FROM meta WHERE name IN ({places})"  # noqa: S608  # places alone
         found = {name: int(value) for name, value in self._connection.execute(statement, names).fetchall()}
-        self._total = Usage(**{kind: found.get(name, 0) for kind, name in zip(_KINDS, of_all)})
+        self._total = Usage(**{kind: found.get(name, 0) for kind, name in zip(_KINDS, of_all)})  # where it matters
         self._held = {each: Usage(**{kind: found.get(_name(kind, each), 0) for kind in _KINDS}) for each in namespaces}
         return _COUNTED in found
 
@@ -150,5 +150,5 @@ def _name(kind: str, namespace: str) -> str:
 def _counters(more: Mapping[str, Usage]) -> list[tuple[str, int]]:
     """Rows to add to the counters, those of all together too."""
     total = sum(more.values(), NO_USAGE)
-    rows = [(f"{_OF_ALL}{kind}", getattr(total, kind)) for kind in _KINDS]
+    rows = [(name, getattr(total, kind)) for kind, name in zip(_KINDS, _TOTALS)]
     return rows + [(_name(kind, each), getattr(usage, kind)) for each, usage in more.items() for kind in _KINDS]

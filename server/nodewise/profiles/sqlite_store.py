@@ -19,7 +19,7 @@ from nodewise.profiles.sql_rows import Connection, transaction
 from nodewise.profiles.sql_store import SqlProfileStore
 from nodewise.profiles.sqlite_schema import Durability, SqliteConnection, connect, create, translated
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S, Outcome, WriteRequest, store_unavailable
-from nodewise.profiles.traces import TraceStore, free_bytes_at
+from nodewise.profiles.traces import TraceStore
 
 __all__ = ["SqliteProfileStore"]
 
@@ -157,9 +157,9 @@ class SqliteProfileStore(SqlProfileStore):
             Reason.STORE_UNAVAILABLE, f"the file of the store is {what}: put it back, or restart the server"
         )
 
-    def _free_bytes(self) -> int | None:
-        free = [super()._free_bytes(), None if self._file is None else free_bytes_at(Path(self._file).parent)]
-        return min((each for each in free if each is not None), default=None)
+    def _disks(self) -> Sequence[str | Path]:
+        own = [] if self._file is None else [Path(self._file).parent]
+        return [*own, *super()._disks()]
 
     def _counted(self, generation: int) -> None:
         self._changes = generation

@@ -35,7 +35,7 @@ def stage_name(profile_uid: str, session_id: str, trace_id: str) -> str:
     return hashlib.sha256(b"".join(len(part).to_bytes(8, "big") + part for part in parts)).hexdigest()
 
 
-def free_bytes_at(path: Path) -> int | None:
+def free_bytes_at(path: str | Path) -> int | None:
     """That may still be written below a directory; None = nobody knows."""
     try:
         found = os.statvfs(path)
@@ -102,9 +102,10 @@ class TraceStore:
         """What was read of finished traces."""
         return TraceArtefacts(self.root / "artefacts", self._artefact_bytes)
 
-    def free_bytes(self) -> int | None:
-        """On the disk; None = there is no directory yet."""
-        return None if self._root is None else free_bytes_at(self._root)
+    @property
+    def has_root(self) -> bool:
+        """Whether there is a directory; a temporary one is made when it is needed."""
+        return self._root is not None
 
     def close(self) -> None:
         """Remove the directory if it is temporary. One that is never closed goes with the object or the process."""
