@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -14,9 +15,11 @@ from misbehaving import nothing, policy
 from patience import PATIENCE_S, wait_until
 from serving import Failure, Stubs, failure_of, observed, registry_with
 from tiny_traces import tiny
+from typer.testing import CliRunner
 
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.settings import QuotaSettings, Settings
+from nodewise_cli.app import app
 from nodewise_client import Client, ResourceExhaustedError
 from nodewise_protos.v1 import profile_pb2
 from nodewise_protos.v1 import profile_service_pb2 as pb
@@ -156,3 +159,25 @@ def test_long_calls_that_a_caller_has_at_work_or_waiting(stubs: Stubs) -> None:
     HELD.may.set()
     for _ in first:
         pass
+
+
+def test_what_namespaces_store_is_told_beside_their_quotas(stubs: Stubs) -> None:
+    for number in range(3):
+        stubs.profile.AppendProfile(append(f"told-{number}/one"))
+    pages, token = [], ""
+    while not pages or token:  # one at a time
+        pages.append(stubs.profile.ListUsage(pb.ListUsageRequest(page_size=1, page_token=token)))
+        token = pages[-1].next_page_token
+    with Client(target_of(stubs), timeout_s=PATIENCE_S) as client:
+        found = {each.namespace: each for each in client.list_usage().namespaces}
+    assert [each.namespaces[0].namespace for each in pages] == sorted(found)
+    told = found["told-0"]
+    assert (told.profiles_count, told.profiles_count_quota) == (1, QUOTAS.profiles)
+    assert 0 < told.stored_bytes < told.stored_bytes_quota == QUOTAS.stored_bytes
+    assert (told.trace_bytes, told.trace_bytes_quota) == (0, QUOTAS.trace_bytes)
+    shown = CliRunner().invoke(app, ["profiles", "usage", "--server", target_of(stubs)], catch_exceptions=False)
+    assert "told-0" in shown.stdout
+    assert "1 of 3" in shown.stdout
+    as_json = CliRunner().invoke(app, ["profiles", "usage", "--server", target_of(stubs), "--json"])
+    entry = next(each for each in json.loads(as_json.stdout)["namespaces"] if each["namespace"] == "told-0")
+    assert entry["profiles_count"] == 1

@@ -141,6 +141,8 @@ def test_lists_and_watches_hold_what_is_the_callers(stubs: Stubs, neighbour: lis
         reply = stubs.profile.ListProfiles(pb.ListProfilesRequest(name_prefix=prefix), metadata=neighbour)
         assert {each.profile_id for each in reply.profiles} <= {"theirs/job"}
     assert failure_of(stubs.profile.ListProfiles, pb.ListProfilesRequest()).reason == "UNAUTHENTICATED"
+    usage = stubs.profile.ListUsage(pb.ListUsageRequest(), metadata=neighbour)
+    assert {each.namespace for each in usage.namespaces} == {"theirs"}
     watch = stubs.profile.WatchProfiles(pb.WatchProfilesRequest(), metadata=neighbour, timeout=PATIENCE_S)
     assert {each.profile_id for each in next(watch).profiles} == {"theirs/job"}
     watch.cancel()

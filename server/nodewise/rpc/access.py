@@ -74,6 +74,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "nodewise.v1.ProfileService.GetProfile": _READ,
         "nodewise.v1.ProfileService.ListProfiles": _READ,
         "nodewise.v1.ProfileService.WatchProfiles": _READ,
+        "nodewise.v1.ProfileService.ListUsage": _READ,
         "nodewise.v1.ProfileService.DeleteProfile": _DELETE,
         "nodewise.v1.ProfileService.UndeleteProfile": _DELETE,
         "nodewise.v1.ScheduleService.Schedule": _SCHEDULE,

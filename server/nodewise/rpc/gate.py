@@ -60,6 +60,7 @@ LANES: Final[Mapping[str, str]] = MappingProxyType(
         "Backtest": "questions",
         "GetProfile": "questions",
         "ListProfiles": "questions",
+        "ListUsage": "questions",
         "StreamPredict": "questions",
         "IngestProfile": "ingest",
         "AppendProfile": "ingest",

@@ -110,7 +110,10 @@ class Application:
         self._writer = StoreWriter(store)
         space = CacheSpace(settings.cache_bytes)
         self._reader = ProfileReader(store, space)
-        self._profiles = Profiles(store, self._writer, self._reader, self._limits, self._reads, self._committed)
+        self._profiles = Profiles(
+            *(store, self._writer, self._reader, self._limits, self._reads, self._committed),
+            quotas=settings.quotas.store(),
+        )
         self._compute = ComputePool(ProcessHand if processes else ThreadHand, processes or THREAD_HANDS)
         self._hands = processes or THREAD_HANDS
         self._house = House(
