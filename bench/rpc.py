@@ -38,6 +38,7 @@ SPREAD_CONNECTIONS = 16
 """Connections where workers share a port: gRPC spreads these among them, not calls."""
 SERVICE = "/nodewise.v1.PredictionService/"
 PREDICT, BATCH, STREAM = SERVICE + "Predict", SERVICE + "BatchPredict", SERVICE + "StreamPredict"
+APPEND = "/nodewise.v1.ProfileService/AppendProfile"
 # One worker of job a1 of the testbed table: seconds of download, compute, upload and update.
 PHASES = (0.15876, 0.29659, 0.16033, 0.005)
 
@@ -111,16 +112,22 @@ def reconsidered(calls: int) -> list[bytes]:
     return found
 
 
+def appends() -> list[bytes]:
+    """What stores the jobs that questions name."""
+    jobs = {f"job-{number}": profile() for number in range(8)} | {"table": ran()}
+    return [
+        profile_service_pb2.AppendProfileRequest(
+            profile_id=name, request_id="bench", content=content
+        ).SerializeToString()
+        for name, content in jobs.items()
+    ]
+
+
 def store_profiles(target: str) -> None:
     with grpc.insecure_channel(target) as channel:
-        append = channel.unary_unary("/nodewise.v1.ProfileService/AppendProfile")
-        for number in range(8):
-            request = profile_service_pb2.AppendProfileRequest(
-                profile_id=f"job-{number}", request_id="bench", content=profile()
-            )
-            append(request.SerializeToString())
-        table = profile_service_pb2.AppendProfileRequest(profile_id="table", request_id="bench", content=ran())
-        append(table.SerializeToString())
+        append = channel.unary_unary(APPEND)
+        for request in appends():
+            append(request)
 
 
 def store_tables(target: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 
+import access
 import architectures
 import curves
 import growth
@@ -29,6 +30,7 @@ import traces
 
 MODULES = {
     "rpc": rpc,
+    "access": access,
     "architectures": architectures,
     "ingest": ingest,
     "long_calls": long_calls,

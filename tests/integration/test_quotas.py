@@ -180,4 +180,4 @@ def test_what_namespaces_store_is_told_beside_their_quotas(stubs: Stubs) -> None
     assert "1 of 3" in shown.stdout
     as_json = CliRunner().invoke(app, ["profiles", "usage", "--server", target_of(stubs), "--json"])
     entry = next(each for each in json.loads(as_json.stdout)["namespaces"] if each["namespace"] == "told-0")
-    assert entry["profiles_count"] == 1
+    assert (entry["profiles"], entry["profiles_count_quota"]) == (1, QUOTAS.profiles)

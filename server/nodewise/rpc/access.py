@@ -5,7 +5,7 @@ A method without a rule stops the start. Profiles that a request names, wherever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Protocol
@@ -107,6 +107,9 @@ class Identity(Protocol):
     def epoch(self) -> int:
         """Another number after each change that may have taken somebody's rights away."""
 
+    def known(self, metadata: Iterable[tuple[str, str | bytes]]) -> Principal | None:
+        """Who calls with this metadata, where that was found out before; None = it is to be found out."""
+
     async def principal(self, context: Context) -> Principal:
         """Who calls. Raises NodewiseError: UNAUTHENTICATED, or STORE_UNAVAILABLE while nobody can be told apart."""
 
@@ -129,6 +132,13 @@ class Guard:
     rule: Rule
     identity: Identity
     names: Names | None
+
+    def known(self, metadata: Iterable[tuple[str, str | bytes]]) -> Principal | None:
+        """The caller, where it is known already that he may call the method; None = it is to be found out."""
+        principal = self.identity.known(metadata)
+        if principal is None or not principal.has(self.rule.roles) or self.rule.everywhere:
+            return None
+        return principal
 
     async def admitted(self, context: Context) -> Principal:
         """The caller, who may call the method, whatever about.

@@ -36,6 +36,8 @@ __all__ = [
     "Method",
     "abort",
     "computed_in",
+    "metadata_of",
+    "named_in",
     "remaining_s",
     "request_id",
     "run_in",
@@ -50,6 +52,7 @@ REQUEST_ID: Final = "x-request-id"
 _LONGEST_REQUEST_ID: Final = 128
 
 Context = grpc.aio.ServicerContext[Any, Any]
+Metadata = Iterable[tuple[str, str | bytes]]
 
 
 class _Undecodable:
@@ -161,7 +164,16 @@ _numbers = itertools.count()
 
 def request_id(context: Context) -> str:
     """As the caller stated it, or a new one."""
-    metadata: Iterable[tuple[str, str | bytes]] = context.invocation_metadata() or ()
+    return named_in(metadata_of(context))
+
+
+def metadata_of(context: Context) -> Metadata:
+    """What came with a call; it is made anew each time."""
+    return context.invocation_metadata() or ()
+
+
+def named_in(metadata: Metadata) -> str:
+    """The request id that a caller stated, or a new one."""
     for key, value in metadata:
         if key == REQUEST_ID and isinstance(value, str) and len(value) <= _LONGEST_REQUEST_ID:
             return value
@@ -194,21 +206,29 @@ async def waited_turn(path: str, method: Method, lane: Lane, context: Context) -
 
 
 def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
-    """The wrapper of a method with one reply: ``(request, context, turn it has already, who calls)``."""
+    """The wrapper of a method with one reply: ``(request, context, turn it has already, who calls, request id)``."""
     behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
     lane, intake = method.lane, method.intake
 
-    async def handle(request: Any, context: Context, turn: Turn | None = None, principal: Principal = ANYONE) -> bytes:
+    async def handle(
+        request: Any, context: Context, turn: Turn | None = None, principal: Principal = ANYONE, named: str = ""
+    ) -> bytes:
         if turn is None and lane is not None:
             turn = await waited_turn(path, method, lane, context) if lane.pressed else lane.taken()
         if request.__class__ is bytes:  # the reply: it was known
             if turn is not None:
                 turn.over()
-            context.set_trailing_metadata(((REQUEST_ID, request_id(context)),))
+            context.set_trailing_metadata(((REQUEST_ID, named or request_id(context)),))
             return request
         deadline_s, ours = _deadline(context, default_s)
         call = Call(
-            request_id(context), deadline_s, context, turn, method.gate, principal=principal, guard=method.guard
+            named or request_id(context),
+            deadline_s,
+            context,
+            turn,
+            method.gate,
+            principal=principal,
+            guard=method.guard,
         )
         watched = asyncio.timeout(default_s if ours else None)
         try:

@@ -13,7 +13,7 @@ from typing import Any
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.principal import ANYONE, Principal
 from nodewise.rpc.access import Guard
-from nodewise.rpc.calls import Call, Context, Method, abort, request_id
+from nodewise.rpc.calls import Call, Context, Method, abort, metadata_of, named_in, request_id
 from nodewise.rpc.lanes import Turn
 
 __all__ = ["KnownReply", "admitted", "guarded", "guarded_stream", "guarded_unary"]
@@ -54,10 +54,12 @@ def guarded_unary(
     async def handle(
         request: Any, context: Context, turn: Turn | None = None, principal: Principal | None = None
     ) -> bytes:
-        caller = await admitted(path, method, context) if principal is None else principal
+        metadata = metadata_of(context)
+        if principal is None:
+            principal = guard.known(metadata) or await admitted(path, method, context)
         if request.__class__ is KnownReply:
-            request = request.for_caller(method, guard, caller)
-        return await answer(request, context, turn, caller)
+            request = request.for_caller(method, guard, principal)
+        return await answer(request, context, turn, principal, named_in(metadata))
 
     return handle
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
-import grpc
 import structlog
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.principal import Principal, normal_prefix
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.tokens import TokenLedger
+from nodewise.rpc.calls import Context, Metadata, metadata_of
 from nodewise.runtime.identity.jwt import JwtReader, KeysError
 from nodewise.runtime.identity.refusals import Cause, unauthenticated
 from nodewise.runtime.identity.secret_texts import PREFIX
@@ -38,8 +37,6 @@ _HEADER: Final = "authorization"
 _BEARER: Final = "bearer "
 _NAMES: Final = ("x509_subject_alternative_name", "x509_common_name", "peer_spiffe_id")
 """In what gRPC tells of a certificate."""
-
-Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class Callers:
@@ -66,8 +63,9 @@ class Callers:
         self._book = book
         self._jwt = jwt
         self._holders = None if certificates is None else _holders(certificates)
-        # By hashes of what calls brought: no secret stays in memory for it, and no comparison tells of one.
-        self._kept: dict[bytes, Principal] = {}
+        # By what calls brought, as it stood in their metadata. Python compares texts only where their keyed hashes are
+        # alike, so how long a look takes tells nothing of what is kept.
+        self._kept: dict[str | bytes, Principal] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="nodewise-identity")
         self._looking = asyncio.Lock()
         self._looked_s = float("-inf")
@@ -90,10 +88,17 @@ class Callers:
             self._following.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
+    def known(self, metadata: Metadata) -> Principal | None:
+        """As the protocol says."""
+        for name, value in metadata:
+            if name == _HEADER:
+                principal = self._kept.get(value)
+                return None if principal is None or principal.expired() else principal
+        return None
+
     async def principal(self, context: Context) -> Principal:
         """As the protocol says."""
-        metadata: Iterable[tuple[str, str | bytes]] = context.invocation_metadata() or ()
-        for name, value in metadata:
+        for name, value in metadata_of(context):
             if name == _HEADER:
                 return await self.bearer(value)
         if self._holders is None:
@@ -102,19 +107,18 @@ class Callers:
 
     async def bearer(self, value: str | bytes) -> Principal:
         """Who calls with this in the metadata. Raises NodewiseError."""
-        if not isinstance(value, str) or value[: len(_BEARER)].lower() != _BEARER:
-            raise unauthenticated(Cause.MALFORMED)
-        key = hashlib.sha256(value.encode("utf-8", "surrogateescape")).digest()
-        principal = self._kept.get(key)
+        principal = self._kept.get(value)
         if principal is not None and not principal.expired():
             return principal
-        self._kept.pop(key, None)
+        self._kept.pop(value, None)
+        if not isinstance(value, str) or value[: len(_BEARER)].lower() != _BEARER:
+            raise unauthenticated(Cause.MALFORMED)
         epoch = self.epoch
         principal = await self._checked(value[len(_BEARER) :].strip())
         if epoch == self.epoch:
             if len(self._kept) >= MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
-            self._kept[key] = principal
+            self._kept[value] = principal
         return principal
 
     async def look(self) -> None:

@@ -1,0 +1,101 @@
+"""Strangers are refused before anything of theirs is read, and hold no turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+import pytest
+
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.principal import Principal
+from nodewise.ports.limits import Limits
+from nodewise.rpc.access import RULES, Guard, names_in
+from nodewise.rpc.calls import Method
+from nodewise.rpc.doors import Door, generic_handler
+from nodewise.rpc.gate import TURNS, Gate
+from nodewise.rpc.intake import InFlight, Intake, most_bytes
+from nodewise.rpc.lanes import Lane
+from nodewise_protos.v1 import prediction_service_pb2 as pb
+
+
+class Nobody:
+    epoch = 0
+
+    def known(self, metadata: object) -> None:
+        return None
+
+    async def principal(self, context: object) -> Principal:
+        raise NodewiseError(Reason.UNAUTHENTICATED, "who are you?", {"cause": "none"})
+
+
+class Context:
+    code: grpc.StatusCode | None = None
+
+    def invocation_metadata(self) -> tuple[Any, ...]:
+        return ()
+
+    def peer(self) -> str:
+        return "ipv4:127.0.0.1:1"
+
+    def time_remaining(self) -> float:
+        return 1.0
+
+    async def abort_with_status(self, status: grpc.Status) -> None:
+        self.code = status.code
+        raise grpc.aio.AbortError
+
+
+class Details(grpc.HandlerCallDetails):
+    def __init__(self, method: str) -> None:
+        self.method = method
+
+
+def door(name: str, gate: Gate, *, streams: bool) -> Door:
+    async def behaviour(*_: object) -> bytes:
+        raise AssertionError("nobody should be asked")
+
+    method, limits = f"nodewise.v1.PredictionService.{name}", Limits()
+    made = Method(
+        behaviour=behaviour,
+        request=pb.PredictRequest,
+        intake=Intake(pb.PredictRequest, most_bytes(name), limits, InFlight(limits.bytes_in_flight)),
+        gate=gate,
+        guard=Guard(method, RULES[method], Nobody(), names_in(pb.PredictRequest.DESCRIPTOR)),
+        lane=gate.questions,
+        streams_out=streams,
+        known=lambda _: b"known",
+    )
+    return generic_handler("service", {name: made})
+
+
+async def asked(handler: Any, request: Any, context: Context) -> None:
+    if handler.response_streaming:
+        await anext((handler.stream_stream or handler.unary_stream)(request, context))
+    else:
+        await (handler.stream_unary or handler.unary_unary)(request, context)
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("pressed", [False, True])
+def test_a_stranger_is_told_so_before_his_message_is_read(
+    streams: bool, pressed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unread() -> AsyncIterator[Any]:
+        raise AssertionError("nothing should be read")
+        yield
+
+    async def work() -> None:
+        gate, context = Gate(1.0, 1, 1), Context()
+        monkeypatch.setattr(Lane, "pressed", property(lambda _: pressed))
+        handler: Any = door("Predict", gate, streams=streams).service(Details("/service/Predict"))
+        assert handler.request_streaming == pressed
+        request = unread() if pressed else handler.request_deserializer(b"")
+        with pytest.raises(grpc.aio.AbortError):
+            await asked(handler, request, context)
+        assert context.code is grpc.StatusCode.UNAUTHENTICATED
+        assert gate.questions.free == TURNS
+
+    asyncio.run(work())
