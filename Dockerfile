@@ -39,6 +39,9 @@ EXPOSE 50551
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 \
     CMD ["nodewise", "health", "--server", "127.0.0.1:50551"]
+# Beyond loopback the service starts only once it is said who may connect (docs/guides/security.md): settings come by the
+# environment (NODEWISE_TLS__CERTIFICATE, NODEWISE_AUTHENTICATION, ...), or for a trial NODEWISE_ALLOW_PLAINTEXT=true and
+# NODEWISE_ALLOW_ANONYMOUS=true.
 # Exec form: SIGTERM reaches the service itself, which drains and exits 0.
 ENTRYPOINT ["nodewise"]
 CMD ["serve", "--listen", "0.0.0.0:50551", "--store", "sqlite:////var/lib/nodewise/nodewise.db"]

@@ -30,6 +30,8 @@ PAGES = [
 ]
 NEED_TORCH = {"docs/guides/slow_jobs.md", "docs/reference/replay.md"}
 """Parts of a training script: `tests/integration/test_recorder.py` runs the recorder."""
+APART = {"docs/guides/security.md"}
+"""Its server has TLS and asks for tokens: `tests/integration/test_tokens_command.py` goes through it."""
 OUTPUT = re.compile(r"(--(?:plot|picture|timeline|gantt|csv|predictions)) (\S+)")
 ADDRESS = re.compile(r"127\.0\.0\.1:50[05]51")
 
@@ -51,7 +53,9 @@ def commands(page: str) -> list[str]:
     return [line for line in lines if line.startswith("nodewise ") and not line.startswith("nodewise serve")]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page) or blocks(page, "python")])
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page not in APART and (commands(page) or blocks(page, "python"))]
+)
 def test_what_a_page_shows_runs_from_top_to_bottom(
     page: str, target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

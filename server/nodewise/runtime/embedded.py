@@ -24,6 +24,7 @@ from nodewise.runtime.generations.folder import plugins_folder_of
 from nodewise.runtime.generations.rooms import Plugged
 from nodewise.runtime.generations.serving import Serving
 from nodewise.runtime.generations.switchboard import Tracks
+from nodewise.runtime.identity.settings import TlsSettings
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, load_settings
 from nodewise.runtime.starting import StartError
@@ -124,7 +125,14 @@ def embedded_target() -> Iterator[str]:
     with ExitStack() as stack:
         with start_faults():
             settings = load_settings(
-                store="memory:", traces="", workers=1, grace_s=1.0, drain_delay_s=0.0, scoring=False
+                store="memory:",
+                traces="",
+                workers=1,
+                grace_s=1.0,
+                drain_delay_s=0.0,
+                scoring=False,
+                authentication=(),
+                tls=TlsSettings(),
             )
             server = stack.enter_context(EmbeddedServer(settings))
         yield server.target

@@ -15,6 +15,8 @@ import typer
 from nodewise import plugin
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.errors import CATALOGUE
+from nodewise.rpc.access import RULES
+from nodewise.runtime.identity.checks import check_identity
 from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app
 
@@ -56,12 +58,13 @@ def test_every_reason_is_documented() -> None:
         assert entry.meaning in page
 
 
-def test_every_setting_is_documented_with_a_meaning(generator: dict[str, Any]) -> None:
+def test_every_setting_is_documented_with_a_meaning() -> None:
     page = text_of("guides/operations.md")
-    groups = dict(generator["_groups"](Settings))
-    assert {"limits", "hosts", "quotas", "connections"} <= set(groups)
-    names = [name for name in Settings.model_fields if name not in groups]
-    for name in [*names, *(f"{group}.{each}" for group, model in groups.items() for each in model.model_fields)]:
+    names = []
+    for name, field in Settings.model_fields.items():
+        inner = getattr(field.annotation, "model_fields", None)
+        names += [name] if inner is None else [f"{name}.{each}" for each in inner]
+    for name in names:
         (line,) = [line for line in page.splitlines() if line.startswith(f"| `{name}` | `NODEWISE_")]
         assert f"`NODEWISE_{name.upper().replace('.', '__')}`" in line
         assert len(line.split("|")[4].strip()) > 5, line
@@ -74,6 +77,20 @@ def test_the_settings_and_the_catalogue_of_the_page_are_such(tmp_path: Path) -> 
     found = load_catalogue(tmp_path / "own.toml")
     assert set(found.all_reduces["a10080gb"]) == {4}
     assert set(found.matrix_products["a10080gb"]) == {"fp16"}
+
+
+def test_the_settings_of_the_page_about_access_start_a_server() -> None:
+    server, jwt, certificates = re.findall(r"```toml\n(.*?)```", text_of("guides/security.md"), re.DOTALL)
+    check_identity(Settings(**tomllib.loads(server)))
+    check_identity(Settings(**tomllib.loads(jwt)))
+    found = Settings(**tomllib.loads(certificates))
+    check_identity(found)
+    assert found.certificates["recorder-7"].prefixes == ("team-a",)
+
+
+def test_every_role_of_a_rule_is_explained() -> None:
+    page = text_of("guides/security.md")
+    assert all(f"| `{role}` |" in page for rule in RULES.values() for role in rule.roles)
 
 
 def test_every_hook_is_documented_with_its_arguments() -> None:

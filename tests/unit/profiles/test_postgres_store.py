@@ -15,8 +15,10 @@ from stores import Opener, opener, refused
 
 from nodewise.domain.errors import Reason
 from nodewise.profiles.opening import open_store
+from nodewise.profiles.sqlite_schema import SCHEMA_VERSION
 from nodewise.profiles.store import ProfileStore, StoreFormatError
 from nodewise.profiles.traces import TraceStore
+from nodewise.runtime.identity.secret_texts import new_token
 
 psycopg = pytest.importorskip("psycopg")
 
@@ -117,6 +119,21 @@ def test_a_newer_schema_is_refused_in_words(cluster: PostgresCluster, opened: Op
     execute(cluster, "UPDATE meta SET value = 99 WHERE name = 'schema_version'")
     with pytest.raises(StoreFormatError, match="schema 99 and this release knows"):
         opened()
+
+
+def test_a_database_of_before_tokens_gets_them_and_keeps_the_rest(cluster: PostgresCluster, opened: Opener) -> None:
+    before = opened()
+    before.append("job", "s", [batch(1, 1.0, commit=True)])
+    before.close()
+    execute(cluster, "DROP TABLE tokens; DELETE FROM meta WHERE name = 'tokens'")
+    execute(cluster, "UPDATE meta SET value = 3 WHERE name = 'schema_version'")
+    after = opened()
+    assert after.tokens is not None
+    assert after.tokens.all()[1] == ()
+    after.tokens.add(new_token("", ["read"], [], None)[1])
+    assert speeds(after.load("job")) == {1: 1.0}
+    after.close()
+    assert execute(cluster, "SELECT value FROM meta WHERE name = 'schema_version'") == [(SCHEMA_VERSION,)]
 
 
 def test_a_url_that_cannot_be_read_is_not_repeated(tmp_path: Path) -> None:

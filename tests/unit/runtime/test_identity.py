@@ -363,6 +363,7 @@ JWT = {"keys": "keys.json", "issuer": ISSUER, "audience": AUDIENCE}
         ({"listen": "10.0.0.1:1", "authentication": ["tokens"]}, "allow_plaintext"),
         ({"listen": "10.0.0.1:1", "tls": TLS, "allow_anonymous": True, "admin": True}, "setting admin"),
         ({"tls": {"certificate": "tls.pem"}}, "tls.key"),
+        ({"store": "memory:", "authentication": ["tokens"]}, "setting authentication"),
         ({"tls": {"key": "tls.key"}}, "tls.certificate"),
         ({"tls": {"client_authorities": "roots.pem"}}, "tls.client_authorities"),
         ({"authentication": ["jwt"]}, "jwt.keys"),

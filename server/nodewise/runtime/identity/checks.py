@@ -43,6 +43,8 @@ def _check_tls(settings: Settings) -> None:
 
 def _check_ways(settings: Settings) -> None:
     ways, jwt = settings.authentication, settings.jwt
+    if ways == ("tokens",) and settings.store.startswith("memory:"):
+        raise SettingsError("setting authentication: a store in memory: has no first token; use sqlite:PATH, or jwt")
     if "jwt" in ways:
         for name, value in (("keys", jwt.keys), ("issuer", jwt.issuer), ("audience", jwt.audience)):
             if not value:
