@@ -4,6 +4,7 @@ disk, and the audit log says who tried."""
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from patience import PATIENCE_S
 from serving import Failure, Stubs, failure_of, observed, stored, workers
 
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.identity.operating import created
+from nodewise.runtime.identity.operating import created, revoked
 from nodewise.runtime.settings import QuotaSettings, Settings
 from nodewise_protos.v1 import prediction_service_pb2 as predictions
 from nodewise_protos.v1 import profile_pb2
@@ -63,6 +64,8 @@ class Site:
 
     def __init__(self, root: Path) -> None:
         self.store, self.audit = f"sqlite:{root / 'store.db'}", root / "audit.log"
+        self.config = root / "nodewise.toml"
+        self.config.write_text(f'store = "{self.store}"\naudit_log = "{self.audit}"\n', encoding="utf-8")
         self.settings = Settings(
             store=self.store,
             authentication=("tokens",),
@@ -74,7 +77,7 @@ class Site:
         )
 
     def token(self, roles: Sequence[str], *prefixes: str) -> list[tuple[str, str]]:
-        text, _ = created(None, self.store, "for tests", roles, prefixes, None)
+        text, _ = created(self.config, None, "for tests", roles, prefixes, None)
         return [("authorization", f"Bearer {text}")]
 
     def entries(self) -> list[dict[str, Any]]:
@@ -196,3 +199,13 @@ def test_what_an_owner_does_is_put_down_whatever_comes_of_it(
     }
     assert all(each["subject"].startswith("token:") and each["audit"] is True and each["time"] for each in found)
     assert made.bearer_token not in site.audit.read_text(encoding="utf-8")
+
+
+def test_tokens_of_who_owns_the_store_are_put_down_too(site: Site) -> None:
+    text, token = created(site.config, None, "the first", ["admin"], [], None)
+    revoked(site.config, None, token["token_id"])
+    made, ended = site.entries()[-2:]
+    assert (made["method"], ended["method"]) == ("nodewise.tokens.CreateToken", "nodewise.tokens.RevokeToken")
+    assert made["what"] == {"token_id": token["token_id"], "roles": ["admin"], "prefixes": []}
+    assert made["subject"] == f"user:{os.getuid()}"
+    assert text not in site.audit.read_text(encoding="utf-8")

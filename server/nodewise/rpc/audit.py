@@ -15,7 +15,7 @@ from google.protobuf.descriptor import EnumDescriptor
 from nodewise.domain.errors import Kind, NodewiseError
 from nodewise.rpc.calls import Call, Context, Method
 
-__all__ = ["REFUSALS_A_SECOND", "Audit", "audited", "is_audited"]
+__all__ = ["REFUSALS_A_SECOND", "Audit", "audited", "entry_of", "is_audited"]
 
 _ADMIN: Final = ".AdminService."
 _LOOKS: Final = ("List", "Get")
@@ -82,20 +82,24 @@ class Audit:
             self._put("", "", "", reason, {"other_calls": calls}, "")
         self._others.clear()
 
-    def _put(self, path: str, subject: str, peer: str, outcome: str, what: Mapping[str, Any], request_id: str) -> None:
-        now = datetime.fromtimestamp(time.time(), UTC)
-        self._write(
-            {
-                "time": now.isoformat(timespec="milliseconds"),
-                "audit": True,
-                "subject": subject,
-                "peer": peer,
-                "method": path.lstrip("/").replace("/", "."),
-                "what": dict(what),
-                "outcome": outcome,
-                "request_id": request_id,
-            }
-        )
+    def _put(self, path: str, *said: Any) -> None:
+        self._write(entry_of(path.lstrip("/").replace("/", "."), *said))
+
+
+def entry_of(
+    method: str, subject: str, peer: str, outcome: str, what: Mapping[str, Any], request_id: str
+) -> dict[str, Any]:
+    """One entry, of now."""
+    return {
+        "time": datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds"),
+        "audit": True,
+        "subject": subject,
+        "peer": peer,
+        "method": method,
+        "what": dict(what),
+        "outcome": outcome,
+        "request_id": request_id,
+    }
 
 
 def _peer(context: Context | None) -> str:
