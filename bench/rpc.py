@@ -159,15 +159,17 @@ def cpu_us(server: Server, load: Coroutine[Any, Any, None], count: int) -> float
     return (server.cpu_s() - before_s) / count * 1e6
 
 
-def measured(windows: Mapping[str, Callable[[int], float]], base: str) -> dict[str, tuple[float, float, float]]:
+def measured(
+    windows: Mapping[str, Callable[[int], float]], base: str, rounds: int = ROUNDS
+) -> dict[str, tuple[float, float, float]]:
     """Of short windows in turn: the median of each, that of the base, and of the ratios of the same round.
 
     Whatever else the machine does lasts longer than a round, and moves both sides of a ratio. The first round warms up.
     """
-    rounds = [{name: window(number) for name, window in windows.items()} for number in range(ROUNDS + 1)][1:]
-    base_us = median(each[base] for each in rounds)
+    every = [{name: window(number) for name, window in windows.items()} for number in range(rounds + 1)][1:]
+    base_us = median(each[base] for each in every)
     return {
-        name: (median(each[name] for each in rounds), base_us, median(each[name] / each[base] for each in rounds))
+        name: (median(each[name] for each in every), base_us, median(each[name] / each[base] for each in every))
         for name in windows
     }
 

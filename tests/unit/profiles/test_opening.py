@@ -141,6 +141,8 @@ def test_a_file_of_0_1_opens_and_has_lost_nothing(tmp_path: Path, version: int) 
     assert profile.phase_timing_numbers.tolist() == [1, 2, 3]
     assert [trace.size_bytes for trace in profile.traces] == [5]
     assert store.scores.waiting() == (1 if version == 2 else 0)
+    assert store.tokens is not None
+    assert store.tokens.all() == (0, ())
     # Requests and sessions of then go on: what was sent may be sent again, and what was staged is committed.
     assert store.retract("kept", "r", Evidence.of([2]), "throttled").revision == 3
     status = store.open_session("kept", "s")
