@@ -37,7 +37,7 @@ DEFAULT_LISTEN: Final = "127.0.0.1:50551"
 DEFAULT_STORE: Final = "sqlite:nodewise.db"
 CONFIG_VARIABLE: Final = "NODEWISE_CONFIG"
 MOST_CONNECTIONS: Final = 16_384
-"""Of a worker, where nothing is set: about 7 kB of memory each."""
+"""Of a worker, where nothing is set: 13 kB of memory each, measured with 12,000 silent ones."""
 
 
 class SettingsError(Exception):
