@@ -27,7 +27,9 @@ Every failure is a `google.rpc.Status` in the trailer `grpc-status-details-bin`:
 - `ErrorInfo`: `reason` from the table below, `domain` `nodewise`, and `metadata` with every part of the message that
   varies.
 - `BadRequest`: field paths such as `configurations.nodes[3]`, each with what would be right.
-- `RetryInfo` with `UNAVAILABLE` and `RESOURCE_EXHAUSTED`.
+- `RetryInfo` with `UNAVAILABLE` and `RESOURCE_EXHAUSTED`, where asking again may help.
+- `QuotaFailure` with `QUOTA_EXCEEDED`, whose metadata are `quota` (a setting below `quotas.`), `found`, `limit`, and
+  `namespace` or `caller`.
 
 Switch on the reason, never on the text. Reasons are not renamed after the first release. The trailer `x-request-id`
 carries the id that the caller sent under that name, or the one that the server chose; the log has it too. No

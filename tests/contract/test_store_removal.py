@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 from profile_batches import NETWORK, batch, chunk, rows_of, speeds, varied_timings
-from stores import refused
+from stores import Opener, refused
 
 from nodewise.domain.errors import Reason
 from nodewise.domain.profile import Profile
@@ -14,6 +14,7 @@ from nodewise.domain.workload import Network, Workload
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.digest import content_digest
 from nodewise.profiles.naming import Naming
+from nodewise.profiles.sql_store import SqlProfileStore
 from nodewise.profiles.store import Evidence, ProfileStore, ProfileSummary, SessionStatus
 
 
@@ -161,3 +162,20 @@ def test_lists_deleted_profiles_where_they_are_wanted(store: ProfileStore) -> No
     assert [found.profile_id for found in store.list(deleted=True)] == ["a", "b", "c"]
     assert store.list("", "a", 1, deleted=True) == store.list(labels=[("of", "b")], deleted=True) == (deleted,)
     assert store.list(labels=[("of", "b")]) == ()
+
+
+def test_there_is_a_day_to_bring_a_profile_back_by_whichever_process(shared: Opener) -> None:
+    first, second = shared(), shared()
+    assert isinstance(second, SqlProfileStore)
+    first.append("job", "s", [batch(1, 1.0, commit=True)])
+    deleted = first.delete("job", ProfileSummary.of(first.load("job")).etag)
+    assert deleted.purge_time_s - deleted.delete_time_s == 86_400.0
+    second._now = lambda: deleted.delete_time_s + 86_399.0
+    assert second.undelete("job").etag == deleted.etag
+    deleted = first.delete("job", deleted.etag)
+    second._now = lambda: deleted.delete_time_s + 86_401.0
+    refused(Reason.PROFILE_NOT_FOUND, second.undelete, "job")
+    second.append("other", "s", [batch(1, 1.0, commit=True)])
+    assert first.usage()[""].profiles == 1, "whoever writes next purges it"
+    first.close()
+    second.close()

@@ -9,7 +9,7 @@ from typing import Any
 
 from logged_server import LoggedServer
 from patience import PATIENCE_S
-from serving import Stubs, inline, workers
+from serving import Stubs, failure_of, inline, workers
 from steady_callers import predict_request
 
 from nodewise_protos.v1 import prediction_service_pb2 as predictions
@@ -68,3 +68,19 @@ def test_a_call_that_is_cancelled_before_it_is_read_is_no_news(tmp_path: Path) -
         objects, others = server.logged()
     assert others == []
     assert not [line for line in objects if line["level"] in ("error", "critical")]
+
+
+def test_an_audit_is_in_the_log_whatever_its_level_and_what_calls_bring_is_not(tmp_path: Path) -> None:
+    environment = {"NODEWISE_LOG_LEVEL": "error"}
+    with LoggedServer(tmp_path, "--store", "memory:", environment=environment) as server, Stubs(server.target) as stubs:
+        metadata = [("authorization", "Bearer nodewise_abc_secret"), ("x-request-id", "the deletion")]
+        request = profiles.DeleteProfileRequest(profile_id="nobody", etag="*")
+        options = {"metadata": metadata, "timeout": PATIENCE_S}
+        assert failure_of(stubs.profile.DeleteProfile, request, **options).reason == "PROFILE_NOT_FOUND"
+        assert server.terminate() == 0
+        objects, _ = server.logged()
+    (entry,) = (line for line in objects if line.get("audit"))
+    assert (entry["method"], entry["outcome"]) == ("nodewise.v1.ProfileService.DeleteProfile", "PROFILE_NOT_FOUND")
+    assert (entry["request_id"], entry["what"]) == ("the deletion", {"profile_id": "nobody", "etag": "*"})
+    assert entry["peer"].startswith("ip")
+    assert "secret" not in server.log.read_text(encoding="utf-8")

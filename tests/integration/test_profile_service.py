@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Iterator
@@ -116,3 +117,14 @@ def test_a_server_that_stops_sends_watchers_away() -> None:
     watching.join(PATIENCE_S)
     assert ended == [grpc.StatusCode.UNAVAILABLE]
     assert time.monotonic() - stopped_s < PATIENCE_S, "not for as long as it is given to end"
+
+
+def test_what_was_read_ahead_of_a_refused_batch_is_nobodys_failure(caplog: pytest.LogCaptureFixture) -> None:
+    opened = pb.IngestProfileRequest(open=pb.OpenSession(profile_id="ahead", session_id="s"))
+    late = [pb.IngestProfileRequest(batch=pb.ProfileBatch(sequence_number=each, commit=True)) for each in range(5, 65)]
+    with EmbeddedServer(Settings(store="memory:", grace_s=0.1, scoring=False)) as server, Stubs(server.target) as there:
+        for _ in range(5):
+            failure = failure_of(there.profile.IngestProfile, iter([opened, *late]), timeout=PATIENCE_S)
+            assert failure.reason == "BATCH_OUT_OF_ORDER"
+    gc.collect()
+    assert "never retrieved" not in caplog.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,15 +21,15 @@ SHARED_KINDS = ("sqlite", "postgresql")
 """Stores that several processes can open at once."""
 
 
-def opener(kind: str, directory: Path, database: Callable[[], str]) -> Opener:
+def opener(kind: str, directory: Path, database: Callable[[], str], **options: Any) -> Opener:
     """Opens stores of a kind in a directory, or in an empty database, whose URL is asked for where it is needed."""
     if kind == "memory":
-        return lambda: open_store("memory:")
+        return lambda: open_store("memory:", **options)
     if kind == "postgresql":
         url = database()
-        return lambda: open_store(url, traces=TraceStore(directory / "traces"))
+        return lambda: open_store(url, traces=TraceStore(directory / "traces"), **options)
     durability = "power" if kind == "sqlite-power" else "process"
-    return lambda: open_store(f"sqlite:{directory / 'store.db'}", durability)
+    return lambda: open_store(f"sqlite:{directory / 'store.db'}", durability, **options)
 
 
 def refused(reason: Reason, call: Callable[..., object], *arguments: object) -> NodewiseError:

@@ -108,6 +108,7 @@ def _profiles() -> dict[str, Sequence[Message]]:
         "WatchProfiles": [profiles.WatchProfilesRequest(name_prefix="app")],
         "DeleteProfile": [profiles.DeleteProfileRequest(profile_id="appended", etag="*", allow_missing=True)],
         "UndeleteProfile": [profiles.UndeleteProfileRequest(profile_id="appended")],
+        "ListUsage": [profiles.ListUsageRequest(page_size=3)],
     }
 
 

@@ -152,7 +152,7 @@ _ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
     Reason.OVERLOADED: (Kind.EXHAUSTED, "Too many such calls wait already; retry after the delay that is named."),
     Reason.QUOTA_EXCEEDED: (
         Kind.EXHAUSTED,
-        "The caller's share of calls is used up; retry after the delay that is named.",
+        "A quota of the caller or of the namespace is used up: which, what was found, what is allowed. Retry if told.",
     ),
     Reason.UNAUTHENTICATED: (
         Kind.UNAUTHENTICATED,

@@ -77,6 +77,11 @@ class Principal:
         """Whether he may touch the profile of this name, if there is one."""
         return profile_id.startswith(self.prefixes)
 
+    def reaches(self, namespace: str) -> bool:
+        """Whether he may touch any profile of a namespace; the unnamed one is for who may touch every profile."""
+        within = f"{namespace}/"
+        return self.everywhere or (bool(namespace) and any(_meet(within, prefix) for prefix in self.prefixes))
+
     def scopes(self, name_prefix: str) -> tuple[str, ...]:
         """Starts of names that begin with a prefix and are his, by name, none inside another."""
         found = {max(name_prefix, own, key=len) for own in self.prefixes if _meet(name_prefix, own)}

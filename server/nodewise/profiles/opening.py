@@ -12,6 +12,7 @@ import structlog
 
 from nodewise.domain.errors import invalid_field
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
+from nodewise.profiles.quotas import DEFAULT_QUOTAS, StoreQuotas
 from nodewise.profiles.sqlite_schema import Durability
 from nodewise.profiles.sqlite_store import SqliteProfileStore
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S, ProfileStore
@@ -37,6 +38,7 @@ class StoreOptions:
     scored: bool
     artefact_bytes: int
     deleted_kept_s: float
+    quotas: StoreQuotas
 
 
 def open_store(
@@ -47,6 +49,7 @@ def open_store(
     scored: bool = True,
     artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
     deleted_kept_s: float = DEFAULT_DELETED_KEPT_S,
+    quotas: StoreQuotas = DEFAULT_QUOTAS,
 ) -> ProfileStore:
     """The store that a URL names.
 
@@ -65,6 +68,8 @@ def open_store(
         Most that is kept of what was read of traces, where ``traces`` is None.
     deleted_kept_s : float
         How long deleted profiles can be brought back.
+    quotas : StoreQuotas
+        What namespaces may store.
 
     Raises
     ------
@@ -78,7 +83,7 @@ def open_store(
     match = _SCHEME.fullmatch(url)
     scheme = "" if match is None else match[1].lower()
     if scheme in _POSTGRES:
-        return _postgres(url, traces, scored=scored, deleted_kept_s=deleted_kept_s)
+        return _postgres(url, traces, scored=scored, deleted_kept_s=deleted_kept_s, quotas=quotas)
     if scheme and scheme not in {"memory", "sqlite"}:
         options = StoreOptions(
             durability=durability,
@@ -86,10 +91,17 @@ def open_store(
             scored=scored,
             artefact_bytes=artefact_bytes,
             deleted_kept_s=deleted_kept_s,
+            quotas=quotas,
         )
         return _installed(scheme, url, options)
     return SqliteProfileStore(
-        _path(url), durability, traces, scored=scored, artefact_bytes=artefact_bytes, deleted_kept_s=deleted_kept_s
+        _path(url),
+        durability,
+        traces,
+        scored=scored,
+        artefact_bytes=artefact_bytes,
+        deleted_kept_s=deleted_kept_s,
+        quotas=quotas,
     )
 
 
@@ -107,7 +119,9 @@ def _installed(scheme: str, url: str, options: StoreOptions) -> ProfileStore:
     return opened
 
 
-def _postgres(url: str, traces: TraceStore | None, *, scored: bool, deleted_kept_s: float) -> ProfileStore:
+def _postgres(
+    url: str, traces: TraceStore | None, *, scored: bool, deleted_kept_s: float, quotas: StoreQuotas
+) -> ProfileStore:
     try:
         from nodewise.profiles.postgres_store import PostgresProfileStore  # noqa: PLC0415  # its driver is an extra
     except ImportError:
@@ -115,7 +129,7 @@ def _postgres(url: str, traces: TraceStore | None, *, scored: bool, deleted_kept
         raise invalid_field("store", needed) from None
     if traces is None:
         raise invalid_field("traces", "must name a directory that all replicas share, where the store is PostgreSQL")
-    return PostgresProfileStore(url, traces, scored=scored, deleted_kept_s=deleted_kept_s)
+    return PostgresProfileStore(url, traces, scored=scored, deleted_kept_s=deleted_kept_s, quotas=quotas)
 
 
 def _path(url: str) -> Path | None:

@@ -15,6 +15,7 @@ import psycopg
 from nodewise.profiles.postgres_connection import PostgresConnection, connect, conninfo_of
 from nodewise.profiles.postgres_following import GenerationFollower
 from nodewise.profiles.postgres_schema import prepare
+from nodewise.profiles.quotas import DEFAULT_QUOTAS, StoreQuotas
 from nodewise.profiles.sql_rows import Connection, transaction, translated
 from nodewise.profiles.sql_store import SqlProfileStore
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S, store_unavailable
@@ -41,6 +42,8 @@ class PostgresProfileStore(SqlProfileStore):
         Whether commits are put down to be scored.
     deleted_kept_s : float
         How long deleted profiles can be brought back.
+    quotas : StoreQuotas
+        What namespaces may store.
     now : callable
         Seconds since 1970.
 
@@ -60,8 +63,9 @@ class PostgresProfileStore(SqlProfileStore):
         *,
         scored: bool = True,
         deleted_kept_s: float = DEFAULT_DELETED_KEPT_S,
+        quotas: StoreQuotas = DEFAULT_QUOTAS,
     ) -> None:
-        super().__init__(traces, now, scored=scored, deleted_kept_s=deleted_kept_s)
+        super().__init__(traces, now, scored=scored, deleted_kept_s=deleted_kept_s, quotas=quotas)
         self._connecting: Callable[[], psycopg.Connection[Any]] = partial(connect, conninfo_of(url))
         self._closed = False
         self._idle: deque[PostgresConnection] = deque()

@@ -10,8 +10,10 @@ from typing import Any
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.profiles import sql_reads as reads
 from nodewise.profiles.codec import PayloadError
+from nodewise.profiles.quotas import BATCH_BYTES, RETRACTED_BYTES, Usage
 from nodewise.profiles.sql_reads import ProfileRow
 from nodewise.profiles.sql_rows import Connection, change_profile, insert
+from nodewise.profiles.sql_usage import Counting, usage_of_profile
 from nodewise.profiles.store import (
     DeleteRequest,
     Evidence,
@@ -28,7 +30,9 @@ _NAMED = 20
 """Pieces of evidence that an error names at most."""
 
 
-def retract(connection: Connection, request: RetractRequest, now_s: float) -> tuple[ProfileSummary, bool]:
+def retract(
+    connection: Connection, request: RetractRequest, now_s: float, counting: Counting
+) -> tuple[ProfileSummary, bool]:
     """The profile afterwards, and whether it changed."""
     row = _committed_row(connection, request.profile_id)
     if not request.evidence:
@@ -45,8 +49,17 @@ def retract(connection: Connection, request: RetractRequest, now_s: float) -> tu
         )
     if known is None:
         _put_retraction(connection, row, request, content_hash, now_s)
+        counting.add(request.profile_id, _growth(request))
         row = _committed_row(connection, request.profile_id)
     return reads.summary(row, reads.digest_of(connection, row)), known is None
+
+
+def _growth(request: RetractRequest) -> Usage:
+    """What a retraction adds to what is stored. Above every quota what is wrong may still be taken out."""
+    evidence = request.evidence
+    numbers = len(evidence.observations) + len(evidence.phase_timings)
+    names = len(evidence.facts) + len(evidence.traces) + len(evidence.shared_runs)
+    return Usage(stored_bytes=BATCH_BYTES + len(request.reason) + RETRACTED_BYTES * (numbers + names))
 
 
 def _hash_of(evidence: Evidence) -> bytes:
@@ -174,13 +187,14 @@ def undelete(connection: Connection, request: UndeleteRequest, now_s: float) -> 
     return reads.summary(back, _last_digest(connection, back)), True
 
 
-def purge(connection: Connection, now_s: float) -> tuple[list[str], bool]:
+def purge(connection: Connection, now_s: float, counting: Counting) -> tuple[list[str], bool]:
     """Remove what was deleted long enough ago: stages of traces to discard, and whether traces may be orphaned."""
     discards: list[str] = []
     orphaned = False
-    for key, uid in connection.execute(
-        "SELECT key, uid FROM profiles WHERE purge_time_s > 0 AND purge_time_s <= ?", (now_s,)
+    for key, uid, profile_id in connection.execute(
+        "SELECT key, uid, profile_id FROM profiles WHERE purge_time_s > 0 AND purge_time_s <= ?", (now_s,)
     ).fetchall():
+        counting.add(profile_id, -usage_of_profile(connection, key))
         for session_id, trace_id, sha256 in connection.execute(
             "SELECT s.session_id, t.trace_id, t.content_sha256 FROM sessions s JOIN traces t ON t.session_key = s.key"
             " WHERE s.profile_key = ?",

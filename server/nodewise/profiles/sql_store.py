@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Final
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
 from nodewise.profiles import sql_reads as reads
+from nodewise.profiles.quotas import StoreQuotas, Usage
 from nodewise.profiles.sql_reads import ProfileRow
 from nodewise.profiles.sql_rows import Connection, translated
 from nodewise.profiles.sql_scores import SqlScoreLedger
 from nodewise.profiles.sql_tokens import SqlTokenLedger
+from nodewise.profiles.sql_usage import Counting, usage_by_namespace
 from nodewise.profiles.sql_writes import Writing, session_status
 from nodewise.profiles.store import (
     Label,
@@ -23,12 +28,14 @@ from nodewise.profiles.store import (
     SessionStatus,
     WriteRequest,
 )
-from nodewise.profiles.traces import TraceStore
+from nodewise.profiles.traces import TraceStore, free_bytes_at
 
 __all__ = ["SqlProfileStore"]
 
 _PAGE: Final = 256
 _MOST_MEMOS: Final = 4096
+_DISKS_EVERY_S: Final = 0.1
+"""Between looks at how much is free on the disks."""
 
 
 class SqlProfileStore(ProfileStore):
@@ -44,15 +51,28 @@ class SqlProfileStore(ProfileStore):
         Whether commits are put down to be scored.
     deleted_kept_s : float
         How long deleted profiles can be brought back.
+    quotas : StoreQuotas
+        What namespaces may store.
     """
 
     _writer: Connection
 
-    def __init__(self, traces: TraceStore, now: Callable[[], float], *, scored: bool, deleted_kept_s: float) -> None:
+    def __init__(
+        self,
+        traces: TraceStore,
+        now: Callable[[], float],
+        *,
+        scored: bool,
+        deleted_kept_s: float,
+        quotas: StoreQuotas,
+    ) -> None:
         self.traces = traces
         self._now = now
         self._scored = scored
         self._deleted_kept_s = deleted_kept_s
+        self._quotas = quotas
+        self._free: int | None = None
+        self._look_at_disks_s = -math.inf
         self._writing = threading.RLock()
         self._digests: dict[tuple[int, int], str] = {}
         self.scores = SqlScoreLedger(self._reading, self._adding, now)
@@ -69,6 +89,18 @@ class SqlProfileStore(ProfileStore):
     def _counted(self, generation: int) -> None:
         """What was written through this object moved the store's generation to here."""
         raise NotImplementedError
+
+    def _disks(self) -> Sequence[str | Path]:
+        """Directories that are written to."""
+        return [self.traces.root] if self.traces.has_root else []
+
+    def _free_bytes(self) -> int | None:
+        """On the disk with least, as it was a moment ago; None = nobody knows."""
+        now_s = time.monotonic()
+        if now_s >= self._look_at_disks_s:
+            found = [free for free in map(free_bytes_at, self._disks()) if free is not None]
+            self._free, self._look_at_disks_s = min(found, default=None), now_s + _DISKS_EVERY_S
+        return self._free
 
     # --- reads
 
@@ -125,6 +157,11 @@ class SqlProfileStore(ProfileStore):
                 return
             after = names[-1]
 
+    def usage(self) -> Mapping[str, Usage]:
+        """As the protocol says."""
+        with self._reading("count what is stored") as connection:
+            return usage_by_namespace(connection)
+
     # --- writes
 
     def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
@@ -132,7 +169,12 @@ class SqlProfileStore(ProfileStore):
         with self._writing:
             digests, self._digests = self._digests, {}
             writing = Writing(
-                self._writer, self.traces, self._now, scored=self._scored, deleted_kept_s=self._deleted_kept_s
+                self._writer,
+                self.traces,
+                self._now,
+                Counting(self._writer, self._quotas, self._free_bytes),
+                scored=self._scored,
+                deleted_kept_s=self._deleted_kept_s,
             )
             try:
                 with translated("write", self._writer.faults):

@@ -9,6 +9,7 @@ from dataclasses import astuple, dataclass, field
 from nodewise.domain.errors import NodewiseError
 from nodewise.profiles.batches import EncodedBatch, encode_batch
 from nodewise.profiles.ingest import AppendPlan, ChunkStep, ProfileState, SessionState, TraceState, plan_append
+from nodewise.profiles.quotas import BATCH_BYTES, PROFILE_BYTES, SESSION_BYTES, Usage
 from nodewise.profiles.sql_reads import ProfileRow, memo, profile_row, stated_columns, stated_in, stated_out
 from nodewise.profiles.sql_removals import delete, purge, retract, undelete
 from nodewise.profiles.sql_rows import (
@@ -22,6 +23,7 @@ from nodewise.profiles.sql_rows import (
     update,
 )
 from nodewise.profiles.sql_scores import put_unscored
+from nodewise.profiles.sql_usage import Counting
 from nodewise.profiles.store import (
     DEFAULT_DELETED_KEPT_S,
     AppendRequest,
@@ -97,6 +99,14 @@ def _profile_state(row: ProfileRow | None) -> ProfileState:
     return ProfileState() if row is None else row.state
 
 
+def _growth(found: _Session, plan: AppendPlan) -> Usage:
+    """What an append adds to what is stored."""
+    stored = sum(len(new.payload) + BATCH_BYTES for new in plan.batches)
+    stored += PROFILE_BYTES * (found.profile is None) + SESSION_BYTES * (found.key is None)
+    traces = sum(step.trace.size_bytes - step.settled_bytes for step in plan.chunks)
+    return Usage(stored_bytes=stored, trace_bytes=traces, profiles=int(found.profile is None))
+
+
 def _encoded(request: WriteRequest) -> tuple[EncodedBatch, ...] | NodewiseError:
     if not isinstance(request, AppendRequest):
         return ()
@@ -112,6 +122,8 @@ class Writing:
 
     Attributes
     ----------
+    counting : Counting
+        Of what namespaces store, against their quotas.
     changed : bool
         Whether profiles changed, as opposed to staged batches only.
     generation : int
@@ -131,6 +143,7 @@ class Writing:
     connection: Connection
     traces: TraceStore
     now: Callable[[], float]
+    counting: Counting
     changed: bool = False
     generation: int = 0
     orphaned: bool = False
@@ -147,9 +160,11 @@ class Writing:
             "UPDATE profiles SET digest = ? WHERE key = ? AND revision = ?",
             [(memo(digest), key, revision) for (key, revision), digest in digests.items()],
         )
-        discards, self.orphaned = purge(self.connection, self.now())
+        self.counting.begin(request.profile_id for request in requests)
+        discards, self.orphaned = purge(self.connection, self.now(), self.counting)
         self.discards += discards
         outcomes = [self._one(request, batches) for request, batches in zip(requests, encoded)]
+        self.counting.settle()
         if self.changed:
             self.generation = self.connection.execute(self.connection.counting).fetchall()[0][0]
         self.connection.execute("COMMIT")
@@ -202,7 +217,7 @@ class Writing:
             case AppendRequest():
                 return self._append(request, batches)
             case RetractRequest():
-                found, changed = retract(self.connection, request, self.now())
+                found, changed = retract(self.connection, request, self.now(), self.counting)
             case DeleteRequest():
                 found, changed = delete(self.connection, request, self.now(), self.deleted_kept_s)
             case _:
@@ -224,12 +239,15 @@ class Writing:
 
         plan = plan_append(before, found.state, batches, stored_hash)
         if plan.batches:
+            more = _growth(found, plan)
+            self.counting.check(request.profile_id, more)
             profile = found.profile or self._new_profile(request.profile_id)
             session_key = self._put_session(profile.key, request.session_id, found.key, plan)
             for step in plan.chunks:
                 self._put_chunk(stage_name(profile.uid, request.session_id, step.chunk.trace_id), session_key, step)
             if plan.commits:
                 self._put_commits(profile, session_key, plan)
+            self.counting.add(request.profile_id, more)
         return _status(plan.profile, plan.session)
 
     def _new_profile(self, profile_id: str) -> ProfileRow:

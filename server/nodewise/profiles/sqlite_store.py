@@ -14,6 +14,7 @@ import structlog
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
+from nodewise.profiles.quotas import DEFAULT_QUOTAS, StoreQuotas
 from nodewise.profiles.sql_rows import Connection, transaction
 from nodewise.profiles.sql_store import SqlProfileStore
 from nodewise.profiles.sqlite_schema import Durability, SqliteConnection, connect, create, translated
@@ -47,6 +48,8 @@ class SqliteProfileStore(SqlProfileStore):
         Most that is kept of what was read of traces, where ``traces`` is None.
     deleted_kept_s : float
         How long deleted profiles can be brought back.
+    quotas : StoreQuotas
+        What namespaces may store.
     now : callable
         Seconds since 1970.
 
@@ -68,10 +71,11 @@ class SqliteProfileStore(SqlProfileStore):
         scored: bool = True,
         artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
         deleted_kept_s: float = DEFAULT_DELETED_KEPT_S,
+        quotas: StoreQuotas = DEFAULT_QUOTAS,
     ) -> None:
         beside = None if path is None else path.with_name(f"{path.name}-traces")
         traces = traces or TraceStore(beside, sync_chunks=durability == "power", artefact_bytes=artefact_bytes)
-        super().__init__(traces, now, scored=scored, deleted_kept_s=deleted_kept_s)
+        super().__init__(traces, now, scored=scored, deleted_kept_s=deleted_kept_s, quotas=quotas)
         self._durability = durability
         self._file = None if path is None else str(path.absolute())
         self._watching = threading.Lock()
@@ -152,6 +156,10 @@ class SqliteProfileStore(SqlProfileStore):
         raise NodewiseError(
             Reason.STORE_UNAVAILABLE, f"the file of the store is {what}: put it back, or restart the server"
         )
+
+    def _disks(self) -> Sequence[str | Path]:
+        own = [] if self._file is None else [Path(self._file).parent]
+        return [*own, *super()._disks()]
 
     def _counted(self, generation: int) -> None:
         self._changes = generation

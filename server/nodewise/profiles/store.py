@@ -10,6 +10,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.ledger import ScoreLedger
+from nodewise.profiles.quotas import Usage
 from nodewise.profiles.tokens import TokenLedger
 from nodewise.profiles.traces import TraceStore
 
@@ -163,7 +164,7 @@ Outcome = SessionStatus | ProfileSummary | NodewiseError
 Label = tuple[str, str | None]
 """A key, and the value that is wanted of it; None = any."""
 
-DEFAULT_DELETED_KEPT_S: Final = 7 * 86_400.0
+DEFAULT_DELETED_KEPT_S: Final = 86_400.0
 """How long a deleted profile can be brought back."""
 
 
@@ -201,7 +202,7 @@ class ProfileStore(Protocol):
             was committed to the profile or staged by this session (if another session committed such facts in between,
             the staged ones can never be committed: start another session); INVALID_FIELD and LIMIT_EXCEEDED for numbers
             that are not finite, for trace chunks that do not continue their trace, and for a commit before a trace has
-            ended.
+            ended; QUOTA_EXCEEDED, naming the quota.
         """
         status: SessionStatus = _only(self.apply([AppendRequest(profile_id, session_id, batches)]))
         return status
@@ -290,6 +291,10 @@ class ProfileStore(Protocol):
 
     def profiles(self) -> Iterator[Profile]:
         """Every profile at its newest revision, by name. Each is consistent in itself."""
+
+    def usage(self) -> Mapping[str, Usage]:
+        """What each namespace stores, of those that store anything; empty where a store does not count."""
+        return {}
 
     def generation(self) -> Hashable:
         """A cheap token; differs from all earlier ones after any process changed a profile.

@@ -21,7 +21,7 @@ from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES, TraceArtefacts
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-__all__ = ["DEFAULT_MAX_TRACE_BYTES", "TraceStore", "stage_name"]
+__all__ = ["DEFAULT_MAX_TRACE_BYTES", "TraceStore", "free_bytes_at", "stage_name"]
 
 DEFAULT_MAX_TRACE_BYTES: Final = 4 << 30
 _READ_BYTES: Final = 1 << 20
@@ -33,6 +33,15 @@ def stage_name(profile_uid: str, session_id: str, trace_id: str) -> str:
     """The name under which a session's trace is staged: 64 hexadecimal digits, whatever the client's names hold."""
     parts = (profile_uid.encode(), session_id.encode(), trace_id.encode())
     return hashlib.sha256(b"".join(len(part).to_bytes(8, "big") + part for part in parts)).hexdigest()
+
+
+def free_bytes_at(path: str | Path) -> int | None:
+    """That may still be written below a directory; None = nobody knows."""
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return None
+    return found.f_bavail * found.f_frsize
 
 
 def _not_stored() -> NodewiseError:
@@ -92,6 +101,11 @@ class TraceStore:
     def artefacts(self) -> TraceArtefacts:
         """What was read of finished traces."""
         return TraceArtefacts(self.root / "artefacts", self._artefact_bytes)
+
+    @property
+    def has_root(self) -> bool:
+        """Whether there is a directory; a temporary one is made when it is needed."""
+        return self._root is not None
 
     def close(self) -> None:
         """Remove the directory if it is temporary. One that is never closed goes with the object or the process."""

@@ -74,6 +74,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "nodewise.v1.ProfileService.GetProfile": _READ,
         "nodewise.v1.ProfileService.ListProfiles": _READ,
         "nodewise.v1.ProfileService.WatchProfiles": _READ,
+        "nodewise.v1.ProfileService.ListUsage": _READ,
         "nodewise.v1.ProfileService.DeleteProfile": _DELETE,
         "nodewise.v1.ProfileService.UndeleteProfile": _DELETE,
         "nodewise.v1.ScheduleService.Schedule": _SCHEDULE,
@@ -152,9 +153,9 @@ class Guard:
         principal = await self.identity.principal(context)
         if not principal.has(self.rule.roles):
             needed = " or ".join(sorted(self.rule.roles | {Role.ADMIN}))
-            raise self._denied(f"needs the role {needed}")
+            raise self._denied(principal, f"needs the role {needed}")
         if self.rule.everywhere and not principal.everywhere:
-            raise self._denied("is about the whole server, and the caller is held to some profiles")
+            raise self._denied(principal, "is about the whole server, and the caller is held to some profiles")
         return principal
 
     def check(self, principal: Principal, message: Message) -> None:
@@ -166,7 +167,7 @@ class Guard:
             PERMISSION_DENIED.
         """
         if not self.permits(principal, message):
-            raise self._denied("names a profile outside of the caller's prefixes")
+            raise self._denied(principal, "names a profile outside of the caller's prefixes")
 
     def permits(self, principal: Principal, message: Message) -> bool:
         """Whether all profiles that a request names are the caller's."""
@@ -174,9 +175,9 @@ class Guard:
             return True
         return all(principal.covers(name) for name in self.names(message))
 
-    def _denied(self, why: str) -> NodewiseError:
+    def _denied(self, principal: Principal, why: str) -> NodewiseError:
         text = f"{self.method.rpartition('.')[2]} {why}"
-        return NodewiseError(Reason.PERMISSION_DENIED, text, {"method": self.method})
+        return NodewiseError(Reason.PERMISSION_DENIED, text, {"method": self.method, "subject": principal.subject})
 
 
 def guard_of(method: MethodDescriptor, identity: Identity) -> Guard:

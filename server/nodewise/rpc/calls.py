@@ -242,11 +242,11 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
             if len(reply) > limit:
                 raise too_large(len(reply), limit)
         except NodewiseError as error:
-            await abort(context, path, call.request_id, error)
+            await abort(context, path, call.request_id, error, method.gate)
         except OverloadedError as error:
             await method.gate.refuse(context, path, call.request_id, error)
         except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
-            await abort(context, path, call.request_id, _fault(path, call, error, late=watched.expired()))
+            await abort(context, path, call.request_id, _fault(path, call, error, late=watched.expired()), method.gate)
         finally:
             call.step_aside()
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
@@ -301,11 +301,11 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
                         call.step_aside()  # nobody waits for how fast this caller reads
                         yield reply
         except NodewiseError as error:
-            await abort(context, path, call.request_id, error)
+            await abort(context, path, call.request_id, error, method.gate)
         except OverloadedError as error:
             await method.gate.refuse(context, path, call.request_id, error)
         except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
-            await abort(context, path, call.request_id, _fault(path, call, error))
+            await abort(context, path, call.request_id, _fault(path, call, error), method.gate)
         finally:
             call.step_aside()
 
@@ -349,8 +349,12 @@ def _fault(path: str, call: Call, error: BaseException, *, late: bool = False) -
     return internal_error()
 
 
-async def abort(context: Context, path: str, request_id: str, error: NodewiseError) -> NoReturn:
-    """End a call by its error, which is logged."""
+async def abort(
+    context: Context, path: str, request_id: str, error: NodewiseError, gate: Gate | None = None
+) -> NoReturn:
+    """End a call by its error, which is logged, and told at the gate."""
+    if gate is not None and gate.turned_away is not None:
+        gate.turned_away(path, context, request_id, error)
     try:
         status = status_of(error)
     except (TypeError, ValueError) as fault:  # an error that is none of ours in the end, such as a plugin's

@@ -125,7 +125,7 @@ def _stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[b
     guard = method.guard
     if guard is None:
         return stream_handler(path, method)
-    return guarded_stream(path, guard, stream_handler(path, guarded(method, guard)))
+    return guarded_stream(path, method, stream_handler(path, guarded(method, guard)))
 
 
 def _guarded(method: Method) -> Callable[[bytes], Any]:
@@ -153,7 +153,7 @@ def _let_in(
     """Wait for a turn, or be refused, before the message is read."""
 
     async def handle(requests: AsyncIterator[Any], context: Context) -> bytes:
-        principal = await admitted(path, method.guard, context)
+        principal = await admitted(path, method, context)
         request, turn = await _read_in_turn(path, method, lane, requests, context)
         return await answer(request, context, turn, principal)
 
@@ -186,7 +186,7 @@ def _let_in_stream(
     path: str, method: Method, lane: Lane, answer: Callable[..., AsyncGenerator[bytes, None]]
 ) -> Callable[..., AsyncGenerator[bytes, None]]:
     async def handle(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[bytes, None]:
-        principal = await admitted(path, method.guard, context)
+        principal = await admitted(path, method, context)
         request, turn = await _read_in_turn(path, method, lane, requests, context)
         async with aclosing(answer(request, context, turn, principal)) as messages:
             async for message in messages:

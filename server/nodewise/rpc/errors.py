@@ -11,6 +11,7 @@ from typing import Final
 
 import grpc
 from google.protobuf import any_pb2, duration_pb2
+from google.protobuf.message import Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from nodewise.domain.errors import Kind, NodewiseError, Reason, Refusal
@@ -49,6 +50,8 @@ def status_of(error: NodewiseError) -> status_pb2.Status:
         violation = error_details_pb2.BadRequest.FieldViolation
         found = [violation(field=v.field, description=v.description, reason=reason) for v in error.violations]
         packed.append(_packed(error_details_pb2.BadRequest(field_violations=found)))
+    if error.reason == Reason.QUOTA_EXCEEDED:
+        packed.append(_packed(_quota_failure(error)))
     delay_s = retry_after_s(error)
     if delay_s is not None:
         whole = int(delay_s)
@@ -116,14 +119,26 @@ def _metadata(error: NodewiseError) -> dict[str, str]:
 
 def retry_after_s(error: NodewiseError) -> float | None:
     """Delay of a retry; None = none helps."""
-    if error.retry_after_s is not None:
+    if error.retry_after_s is not None or error.reason == Reason.QUOTA_EXCEEDED:  # what is stored does not go by itself
         return error.retry_after_s
     return _RETRY_AFTER_S if error.kind in _RETRIED else None
 
 
-def _packed(
-    detail: error_details_pb2.ErrorInfo | error_details_pb2.BadRequest | error_details_pb2.RetryInfo,
-) -> any_pb2.Any:
+def _quota_failure(error: NodewiseError) -> error_details_pb2.QuotaFailure:
+    """Which quota it was, whose, and how much it allows."""
+    said = error.metadata
+    violation = error_details_pb2.QuotaFailure.Violation(
+        subject=said.get("caller") or f"namespace:{said.get('namespace', '')}",
+        description=error.message,
+        api_service=DOMAIN,
+        quota_metric=said.get("quota", ""),
+        quota_id=f"quotas.{said.get('quota', '')}",
+        quota_value=int(said.get("limit", 0)),
+    )
+    return error_details_pb2.QuotaFailure(violations=[violation])
+
+
+def _packed(detail: Message) -> any_pb2.Any:
     packed = any_pb2.Any()
     packed.Pack(detail)
     return packed

@@ -11,7 +11,7 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
@@ -60,6 +60,7 @@ LANES: Final[Mapping[str, str]] = MappingProxyType(
         "Backtest": "questions",
         "GetProfile": "questions",
         "ListProfiles": "questions",
+        "ListUsage": "questions",
         "StreamPredict": "questions",
         "IngestProfile": "ingest",
         "AppendProfile": "ingest",
@@ -147,6 +148,8 @@ class Gate:
         self.arrivals = 0
         """Calls that gRPC handed over so far."""
         self.refusals = Refusals()
+        self.turned_away: Callable[[str, Any, str, NodewiseError], None] | None = None
+        """Told of each call that ends by an error: its path, context and request id."""
         self.questions = Lane("questions", TURNS, wait_s, self.breathe)
         self.ingest = Lane("ingest", INGEST_TURNS, wait_s, self.breathe)
         self.computing = Lane("computing", threads, COMPUTING_WAITS * wait_s, None)

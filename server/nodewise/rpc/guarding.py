@@ -36,14 +36,14 @@ class KnownReply:
         return self.reply if guard.permits(principal, request) else request
 
 
-async def admitted(path: str, guard: Guard | None, context: Context) -> Principal:
+async def admitted(path: str, method: Method, context: Context) -> Principal:
     """The caller, who may call the method. Ends the call if he may not."""
-    if guard is None:
+    if method.guard is None:
         return ANYONE
     try:
-        return await guard.admitted(context)
+        return await method.guard.admitted(context)
     except NodewiseError as error:
-        await abort(context, path, request_id(context), error)
+        await abort(context, path, request_id(context), error, method.gate)
 
 
 def guarded_unary(
@@ -56,7 +56,7 @@ def guarded_unary(
     ) -> bytes:
         metadata = metadata_of(context)
         if principal is None:
-            principal = guard.known(metadata) or await admitted(path, guard, context)
+            principal = guard.known(metadata) or await admitted(path, method, context)
         if request.__class__ is KnownReply:
             request = request.for_caller(method, guard, principal)
         return await answer(request, context, turn, principal, named_in(metadata))
@@ -65,14 +65,14 @@ def guarded_unary(
 
 
 def guarded_stream(
-    path: str, guard: Guard, answer: Callable[..., AsyncGenerator[bytes, None]]
+    path: str, method: Method, answer: Callable[..., AsyncGenerator[bytes, None]]
 ) -> Callable[..., AsyncGenerator[bytes, None]]:
     """The same with many replies."""
 
     async def handle(
         request: Any, context: Context, turn: Turn | None = None, principal: Principal | None = None
     ) -> AsyncGenerator[bytes, None]:
-        caller = await admitted(path, guard, context) if principal is None else principal
+        caller = await admitted(path, method, context) if principal is None else principal
         async with aclosing(answer(request, context, turn, caller)) as messages:
             async for message in messages:
                 yield message

@@ -34,6 +34,7 @@ _MOST_BYTES: Final[Mapping[str, int]] = MappingProxyType(
         "GetProfile": _NAMES_BYTES,
         "DeleteProfile": _NAMES_BYTES,
         "UndeleteProfile": _NAMES_BYTES,
+        "ListUsage": _NAMES_BYTES,
         "RetractEvidence": RECEIVED_BYTES // 16,
         "ListGenerations": _NAMES_BYTES,
         "Reload": _NAMES_BYTES,

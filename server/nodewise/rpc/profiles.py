@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,13 +14,14 @@ from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.ports.limits import Limits
 from nodewise.profiles.batches import Batch
+from nodewise.profiles.quotas import DEFAULT_QUOTAS, StoreQuotas, Usage
 from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import Label, ProfileStore, ProfileSummary, SessionStatus
 from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.errors import below, prefixed
 from nodewise.rpc.observation_pages import ObservationPage
-from nodewise.rpc.paging import next_token, page_after, page_size
+from nodewise.rpc.paging import next_token, page, page_after, page_size
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_profile_changes import (
     not_found_on_the_wire,
@@ -62,6 +63,8 @@ class Profiles:
         Told the name of every profile whose revision moved.
     ending : bool
         Whether watches end.
+    quotas : StoreQuotas
+        That the store keeps to.
     """
 
     store: ProfileStore
@@ -71,6 +74,7 @@ class Profiles:
     executor: Executor
     committed: Callable[[str], None]
     ending: bool = False
+    quotas: StoreQuotas = DEFAULT_QUOTAS
 
     def end_watches(self) -> None:
         """Send those who watch to another server: this one is stopping."""
@@ -116,8 +120,9 @@ class Profiles:
                 if request.WhichOneof("action") != "batch":
                     raise invalid_field("batch", "must follow: a session is opened once per stream")
                 batch = read_batch(request.batch, self.limits)
-                future = self.writer.append(profile_id, session_id, (batch,))
-                await waiting.put(asyncio.wrap_future(future))
+                future = asyncio.wrap_future(self.writer.append(profile_id, session_id, (batch,)))
+                future.add_done_callback(_heard)
+                await waiting.put(future)
         except Exception as error:  # noqa: BLE001  # raised again by the side that replies
             await waiting.put(error)
         else:
@@ -259,6 +264,33 @@ class Profiles:
         (profile_id,) = _names(request, "profile_id")
         summary = await asyncio.wrap_future(self.writer.undelete(profile_id))
         return pb.UndeleteProfileResponse(profile=write_summary(summary))
+
+    async def list_usage(self, request: pb.ListUsageRequest, call: Call) -> pb.ListUsageResponse:
+        """What namespaces store in which the caller has profiles."""
+        found: Mapping[str, Usage] = await run_in(self.executor, self.store.usage)
+        # Pages go by names that are never empty.
+        own = {f"={name}": (name, usage) for name, usage in found.items() if call.principal.reaches(name)}
+        keys, token = page(sorted(own), request)
+        quotas = self.quotas
+        response = pb.ListUsageResponse(next_page_token=token)
+        for key in keys:
+            name, usage = own[key]
+            response.namespaces.add(
+                namespace=name,
+                stored_bytes=usage.stored_bytes,
+                trace_bytes=usage.trace_bytes,
+                profiles_count=usage.profiles,
+                stored_bytes_quota=quotas.stored_bytes,
+                trace_bytes_quota=quotas.trace_bytes,
+                profiles_count_quota=quotas.profiles,
+            )
+        return response
+
+
+def _heard(future: asyncio.Future[SessionStatus]) -> None:
+    """What became of a batch that was read ahead is of no interest once one before it ended the stream."""
+    if not future.cancelled():
+        future.exception()
 
 
 def _names(request: Any, *fields: str, path: str = "") -> list[str]:

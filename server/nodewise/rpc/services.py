@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
@@ -12,11 +13,14 @@ from google.protobuf.message_factory import GetMessageClass
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.ports.limits import Limits
+from nodewise.ports.quotas import NO_QUOTAS, CallerQuotas
 from nodewise.rpc.access import Identity, guard_of
+from nodewise.rpc.audit import Audit, audited, is_audited
 from nodewise.rpc.calls import Call, Method
 from nodewise.rpc.doors import Door, generic_handler
 from nodewise.rpc.gate import Gate
 from nodewise.rpc.intake import RECEIVED_BYTES, InFlight, Intake, most_bytes
+from nodewise.rpc.quotas import OPEN_CALLS, OpenCalls, limited
 from nodewise_protos.v1 import prediction_service_pb2, profile_service_pb2, schedule_service_pb2
 from nodewise_protos.v1beta1 import (
     admin_service_pb2,
@@ -86,6 +90,8 @@ def handlers(
     gate: Gate,
     known: Mapping[str, Callable[[bytes], bytes | None]] | None = None,
     identity: Identity | None = None,
+    quotas: CallerQuotas = NO_QUOTAS,
+    audit: Audit | None = None,
 ) -> list[Door]:
     """Handlers of all services.
 
@@ -103,8 +109,14 @@ def handlers(
         Of methods some of whose replies are known by the bytes of their requests, as :class:`Method` has it.
     identity : Identity or None
         Tells callers apart; None = everybody may do everything.
+    quotas : CallerQuotas
+        What a caller may have open at once.
+    audit : Audit or None
+        Puts down who administers, deletes, or is turned away.
     """
     in_flight = InFlight(limits.bytes_in_flight)
+    open_calls = {each.name: OpenCalls(each.name, getattr(quotas, each.name)) for each in fields(quotas)}
+    gate.turned_away = None if audit is None else audit.refused
 
     def method(described: MethodDescriptor) -> Method:
         usual: dict[str, Any] = {
@@ -112,7 +124,7 @@ def handlers(
             "reply_bytes": limits.reply_bytes,
         }
         request = GetMessageClass(described.input_type)
-        return Method(
+        found = Method(
             behaviour=behaviours[_snake_case(described.name)],
             request=request,
             intake=Intake(request, most_bytes(described.name), limits, in_flight),
@@ -124,6 +136,11 @@ def handlers(
             streams_out=described.server_streaming,
             **usual | _EXCEPTIONS.get(described.name, {}),
         )
+        if described.name in OPEN_CALLS:
+            found = limited(found, open_calls[OPEN_CALLS[described.name]])
+        if audit is not None and is_audited(described.full_name):
+            found = audited(described.full_name, found, audit)
+        return found
 
     return [
         generic_handler(name, {each.name: method(each) for each in service.methods})

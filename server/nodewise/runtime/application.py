@@ -23,6 +23,7 @@ from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.accepting import accept_more
+from nodewise.rpc.audit import Audit
 from nodewise.rpc.calls import run_in
 from nodewise.rpc.doors import Door
 from nodewise.rpc.gate import Gate
@@ -32,10 +33,12 @@ from nodewise.rpc.services import SERVICES, behaviours_by_name, handlers, refuse
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.streams import Streams
 from nodewise.rpc.wire_predictions import write_basis
+from nodewise.runtime.audit_log import AuditLog
 from nodewise.runtime.compute.pool import ComputePool
 from nodewise.runtime.compute.processes import ProcessHand
 from nodewise.runtime.compute.threads import ThreadHand
 from nodewise.runtime.generations.folder import plugins_folder_of
+from nodewise.runtime.connections import connection_options
 from nodewise.runtime.generations.lessons import begun_with, carried_over, changed_estimators
 from nodewise.runtime.generations.rooms import House, Plugged, Rooms, rooms_of
 from nodewise.runtime.generations.switchboard import Switchboard, Tracks
@@ -81,10 +84,20 @@ class Application:
         Closed by :meth:`stop`.
     processes : int
         For long calls, with the plugins that are installed; 0 = threads of this process, with its registry.
+    audit : AuditLog or None
+        Where it is put down who administers, deletes, or is turned away; closed by :meth:`stop`.
     """
 
-    def __init__(self, settings: Settings, plugged: Plugged, store: ProfileStore, processes: int = 0) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        plugged: Plugged,
+        store: ProfileStore,
+        processes: int = 0,
+        audit: AuditLog | None = None,
+    ) -> None:
         self._settings = settings
+        self._audit = audit
         self._store = store
         self._limits = settings.limits.limits()
         self.callers = callers_of(settings, store)
@@ -100,7 +113,10 @@ class Application:
         self._writer = StoreWriter(store)
         space = CacheSpace(settings.cache_bytes)
         self._reader = ProfileReader(store, space)
-        self._profiles = Profiles(store, self._writer, self._reader, self._limits, self._reads, self._committed)
+        self._profiles = Profiles(
+            *(store, self._writer, self._reader, self._limits, self._reads, self._committed),
+            quotas=settings.quotas.store(),
+        )
         self._compute = ComputePool(ProcessHand if processes else ThreadHand, processes or THREAD_HANDS)
         self._hands = processes or THREAD_HANDS
         self._house = House(
@@ -203,7 +219,7 @@ class Application:
                 # The gate refuses, and says why; gRPC's own queue would by a bare CANCELLED.
                 ("grpc.server.max_pending_requests", PENDING_CALLS),
                 ("grpc.server.max_pending_requests_hard_limit", PENDING_CALLS),
-                ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+                *connection_options(self._settings.connections),
             ]
         )
         doors = self._handlers()
@@ -272,6 +288,8 @@ class Application:
         await loop.run_in_executor(None, self._writer.close)
         ended = await loop.run_in_executor(None, self._ended)
         self._store.close()
+        if self._audit is not None:
+            self._audit.close()
         _log.info("stopped", threads_left=not ended)
         return ended
 
@@ -302,7 +320,16 @@ class Application:
         behaviours = {**refused_admin(), **refused_tokens(), **switched, **behaviours_by_name(offered)}
         gate = Gate(self._settings.queue_wait_s, self._settings.threads, self._hands)
         known = {"predict": known_one, "stream_predict": streams.known}
-        return handlers(behaviours, self._settings.default_deadline_s, self._limits, gate, known, self.callers)
+        return handlers(
+            behaviours,
+            self._settings.default_deadline_s,
+            self._limits,
+            gate,
+            known,
+            self.callers,
+            quotas=self._settings.quotas.callers(),
+            audit=None if self._audit is None else Audit(self._audit.write),
+        )
 
     def _committed(self, profile_id: str) -> None:
         """A profile moved: score what arrived, and fit it so that the next question finds the model."""

@@ -13,6 +13,7 @@ from nodewise.profiles.opening import open_store
 from nodewise.profiles.store import ProfileStore, StoreFormatError
 from nodewise.profiles.traces import TraceStore
 from nodewise.runtime.application import Application, PortInUseError
+from nodewise.runtime.audit_log import AuditLog
 from nodewise.runtime.generations.loading import served_first
 from nodewise.runtime.generations.rooms import Plugged
 from nodewise.runtime.settings import Settings, SettingsError, redacted_url
@@ -23,7 +24,12 @@ __all__ = ["application_of", "start_faults", "store_of"]
 
 
 def application_of(
-    settings: Settings, registry: Registry | None = None, *, plugged: Plugged | None = None, processes: int = 0
+    settings: Settings,
+    registry: Registry | None = None,
+    *,
+    plugged: Plugged | None = None,
+    processes: int = 0,
+    audited: bool = False,
 ) -> Application:
     """An application as set.
 
@@ -35,6 +41,8 @@ def application_of(
         Plugins that were loaded before; None = the stable generation, or what is installed.
     processes : int
         Of the pool; 0 = threads.
+    audited : bool
+        Whether it is put down who administers and deletes: where others than the program itself can call.
 
     Raises
     ------
@@ -43,7 +51,8 @@ def application_of(
     """
     if registry is not None:
         plugged, processes = Plugged(registry=registry, catalogue=catalogue_of(settings)), 0
-    return Application(settings, plugged or served_first(settings), store_of(settings), processes)
+    audit = AuditLog(settings.audit_log) if audited or settings.audit_log else None
+    return Application(settings, plugged or served_first(settings), store_of(settings), processes, audit)
 
 
 def store_of(settings: Settings) -> ProfileStore:
@@ -64,6 +73,7 @@ def store_of(settings: Settings) -> ProfileStore:
             scored=settings.scoring,
             artefact_bytes=kept,
             deleted_kept_s=settings.deleted_profiles_kept_s,
+            quotas=settings.quotas.store(),
         )
     except NodewiseError as error:
         raise SettingsError(f"setting {error.message}") from None

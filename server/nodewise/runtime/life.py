@@ -97,7 +97,7 @@ class Life:
         processes = _processes(self._settings)
         if self._core is not None:
             pin(self._core)
-        application = application_of(self._settings, plugged=plugged, processes=processes)
+        application = application_of(self._settings, plugged=plugged, processes=processes, audited=True)
         self._changes = self._changes_of(application)
         serving = self._changes.serving
         await _opened(application, self._listen, share_port=True)
@@ -183,7 +183,7 @@ def serve_alone(settings: Settings, announce: Callable[[str], None]) -> None:
             _leave()
 
     with start_faults(settings), asyncio.Runner(loop_factory=new_event_loop) as runner:
-        application = application_of(settings, processes=_processes(settings))
+        application = application_of(settings, processes=_processes(settings), audited=True)
         runner.run(life())
 
 

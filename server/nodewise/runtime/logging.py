@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, TextIO
 import orjson
 import structlog
 
-__all__ = ["configure_logging", "log_unhandled"]
+__all__ = ["configure_logging", "log_unhandled", "write_line"]
 
 
 ROOM_S: Final = 0.2
@@ -33,6 +33,11 @@ def configure_logging(level: str) -> None:
         logger_factory=_StandardError,
         cache_logger_on_first_use=False,
     )
+
+
+def write_line(line: str) -> None:
+    """A line of the log as it is, whatever the level."""
+    _StandardError().msg(line)
 
 
 def log_unhandled(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit, urlunsplit
@@ -15,15 +16,28 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from nodewise.estimation.weights import CACHE_BYTES
 from nodewise.hosting.processes.limits import HostLimits
 from nodewise.ports.limits import Limits
+from nodewise.ports.quotas import CallerQuotas
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
+from nodewise.profiles.quotas import DEFAULT_QUOTAS, StoreQuotas
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S
 from nodewise.runtime.identity.settings import CertificateGrant, JwtSettings, TlsSettings, Way
 
-__all__ = ["LimitSettings", "Settings", "SettingsError", "load_settings", "redacted"]
+__all__ = [
+    "MOST_CONNECTIONS",
+    "ConnectionSettings",
+    "LimitSettings",
+    "QuotaSettings",
+    "Settings",
+    "SettingsError",
+    "load_settings",
+    "redacted",
+]
 
 DEFAULT_LISTEN: Final = "127.0.0.1:50551"
 DEFAULT_STORE: Final = "sqlite:nodewise.db"
 CONFIG_VARIABLE: Final = "NODEWISE_CONFIG"
+MOST_CONNECTIONS: Final = 16_384
+"""Of a worker, where nothing is set: 13 kB of memory each, measured with 12,000 silent ones."""
 
 
 class SettingsError(Exception):
@@ -91,6 +105,80 @@ class HostSettings(BaseModel):
     def limits(self) -> HostLimits:
         """As the lower rooms read them."""
         return HostLimits(**self.model_dump())
+
+
+class QuotaSettings(BaseModel):
+    """What callers and namespaces may take; see ``profiles.quotas`` and ``ports.quotas``. 0 = no limit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    stored_bytes: int = Field(
+        DEFAULT_QUOTAS.stored_bytes,
+        ge=0,
+        description="evidence of a namespace (the first segment of a profile's id; ids without a slash share one), "
+        "deleted profiles included until they are purged; 0 = no limit, as for all quotas",
+    )
+    trace_bytes: int = Field(
+        DEFAULT_QUOTAS.trace_bytes, ge=0, description="traces of a namespace, as they were sent, each session's count"
+    )
+    profiles: int = Field(DEFAULT_QUOTAS.profiles, ge=0, description="profiles of a namespace")
+    total_bytes: int = Field(
+        DEFAULT_QUOTAS.total_bytes, ge=0, description="evidence and traces of all namespaces together"
+    )
+    free_bytes: int = Field(
+        DEFAULT_QUOTAS.free_bytes,
+        ge=0,
+        description="what ingest leaves free on the disks of the store and of traces, where these are directories",
+    )
+    streams_per_caller: int = Field(
+        CallerQuotas().streams_per_caller,
+        ge=0,
+        description="streams of questions, of ingest and watches that a caller (a token, else an address) has open in "
+        "a worker",
+    )
+    long_calls_per_caller: int = Field(
+        CallerQuotas().long_calls_per_caller,
+        ge=0,
+        description="Simulate, Plan, Replay, Diagnose, Backtest and EstimateCompletion that a caller has at work or "
+        "waiting in a worker",
+    )
+
+    def store(self) -> StoreQuotas:
+        """Those that the store keeps to."""
+        return StoreQuotas(**{each.name: getattr(self, each.name) for each in fields(StoreQuotas)})
+
+    def callers(self) -> CallerQuotas:
+        """Those of callers."""
+        return CallerQuotas(**{each.name: getattr(self, each.name) for each in fields(CallerQuotas)})
+
+
+class ConnectionSettings(BaseModel):
+    """How long connections are kept, and how many; see ``runtime.connections``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    most: int | None = Field(
+        None,
+        ge=0,
+        description="connections that a worker has open; one more is closed at once; 0 = no limit; unset = as many as "
+        f"its descriptors allow and at most {MOST_CONNECTIONS:,}",
+    )
+    calls: int = Field(16_384, ge=1, description="calls that a connection has open at once; more wait at the caller")
+    handshake_s: float = Field(
+        10.0, gt=0, description="seconds for TLS and HTTP/2 to be agreed on; who is silent is dropped then"
+    )
+    idle_s: float = Field(
+        300.0, ge=0, description="seconds without a call after which a connection is closed, as gRPC does it; 0 = never"
+    )
+    alive_s: float = Field(
+        120.0, gt=0, description="seconds of silence after which the other end must answer a ping within 20 seconds"
+    )
+    age_s: float = Field(
+        0.0,
+        ge=0,
+        description="seconds after which calls begin on a new connection, so that callers spread over workers and "
+        "replicas again; those under way end as they began; 0 = never",
+    )
 
 
 class Settings(BaseSettings):
@@ -227,7 +315,14 @@ class Settings(BaseSettings):
     )
     pin_workers: bool = Field(default=False, description="keep each worker to a core of its own")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    audit_log: str = Field(
+        "",
+        description="file of what was administered, deleted, brought back and retracted, and of who was turned away, "
+        "one JSON object a line; empty = in the log, with `audit` true, whatever the level",
+    )
     limits: LimitSettings = LimitSettings()
+    quotas: QuotaSettings = QuotaSettings()
+    connections: ConnectionSettings = ConnectionSettings()
 
     @field_validator(
         "plugins", "trusted_plugins", "fallback_estimators", "authentication", "shared_namespaces", mode="before"

@@ -155,3 +155,11 @@ def test_deleting_names_what_is_deleted(client, server):
     server.answer("UndeleteProfile", profile_service_pb2.UndeleteProfileResponse(profile={"revision": 3}))
     assert client.undelete_profile("r").revision == 3
     assert server.requests["UndeleteProfile"][0].profile_id == "r"
+
+
+def test_usage_is_of_all_pages(client, server):
+    one, two = ({"namespace": name, "profiles_count": 1} for name in ("a", "b"))
+    server.answer("ListUsage", profile_service_pb2.ListUsageResponse(namespaces=[one], next_page_token="t"))
+    server.answer("ListUsage", profile_service_pb2.ListUsageResponse(namespaces=[two]))
+    assert [each.namespace for each in client.list_usage().namespaces] == ["a", "b"]
+    assert [each.page_token for each in server.requests["ListUsage"]] == ["", "t"]

@@ -55,6 +55,7 @@ RETRIED = {
     "SuggestMeasurements": lambda client: client.suggest_measurements(SuggestMeasurementsRequest()),
     "GetProfile": lambda client: client.get_profile("r"),
     "ListProfiles": lambda client: client.list_profiles(),
+    "ListUsage": lambda client: client.list_usage(),
     "Schedule": lambda client: client.schedule(ScheduleRequest(cluster=Cluster(pools=[]), jobs=[])),
     "ListPolicies": lambda client: client.list_policies(),
 }

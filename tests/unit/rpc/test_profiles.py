@@ -352,8 +352,8 @@ def test_a_used_id_retracts_nothing_else(service: Service) -> None:
 def test_a_deleted_profile_is_gone_for_everyone_until_it_is_brought_back(service: Service) -> None:
     kept = service.append("job", "a", 1.0)
     deleted = service.call("delete_profile", profile_id="job", etag=kept.etag).profile
-    week_s = deleted.purge_time.ToSeconds() - deleted.delete_time.ToSeconds()
-    assert week_s == 7 * 86_400
+    day_s = deleted.purge_time.ToSeconds() - deleted.delete_time.ToSeconds()
+    assert day_s == 86_400
     assert (deleted.etag, deleted.digest) == (kept.etag, kept.digest)
     service.refused(Reason.PROFILE_NOT_FOUND, "get_profile", profile_id="job")
     assert not service.call("list_profiles").profiles

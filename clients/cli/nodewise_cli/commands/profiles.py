@@ -20,6 +20,8 @@ from nodewise_cli.views.profiles import (
     show_deleted,
     show_list,
     show_profile,
+    show_usage,
+    usage_document,
     whole_document,
 )
 from nodewise_client import GetProfileRequest, ListProfilesRequest, ProfileView, RetractEvidenceRequest
@@ -47,6 +49,17 @@ def list_profiles(
         asked = ListProfilesRequest(name_prefix=prefix, labels=tuple(label or ()), show_deleted=deleted)
         found = list(client.list_profiles(asked))
     call.tell(list_document, show_list, found)
+
+
+@profiles.command()
+def usage(call: StoreCall = STORE) -> None:
+    """Show what namespaces store, beside their quotas.
+
+    A namespace is the first part of its profiles' names; "-" are names without a slash.
+    """
+    with call.connected() as client:
+        found = client.list_usage().namespaces
+    call.tell(usage_document, show_usage, found)
 
 
 @profiles.command()

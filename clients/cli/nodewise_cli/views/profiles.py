@@ -11,10 +11,19 @@ from nodewise_cli.console import say
 from nodewise_cli.views.numbers import counted, shown
 from nodewise_cli.views.plain import fields_of
 from nodewise_cli.views.table import figures, print_columns, words
-from nodewise_client import Configurations, Observations, Profile, ProfileContent, configuration_rows
+from nodewise_client import Configurations, NamespaceUsage, Observations, Profile, ProfileContent, configuration_rows
 from nodewise_values.wire import to_json
 
-__all__ = ["content_document", "list_document", "show_deleted", "show_list", "show_profile", "whole_document"]
+__all__ = [
+    "content_document",
+    "list_document",
+    "show_deleted",
+    "show_list",
+    "show_profile",
+    "show_usage",
+    "usage_document",
+    "whole_document",
+]
 
 
 def list_document(profiles: Iterable[Profile]) -> dict[str, Any]:
@@ -63,6 +72,31 @@ def show_list(profiles: Sequence[Profile]) -> None:
 
 def _labels(profile: Profile) -> str:
     return ", ".join(f"{key}={value}" if value else key for key, value in sorted(profile.labels.items()))
+
+
+def usage_document(namespaces: Iterable[NamespaceUsage]) -> dict[str, Any]:
+    """The JSON of what namespaces store."""
+    return {"namespaces": [{"namespace": found.namespace} | fields_of(found, "namespace") for found in namespaces]}
+
+
+def show_usage(namespaces: Sequence[NamespaceUsage]) -> None:
+    """A line for each namespace: what it has, of how much."""
+    columns = (
+        ("profiles", "profiles_count", "profiles_count_quota"),
+        ("evidence bytes", "stored_bytes", "stored_bytes_quota"),
+        ("trace bytes", "trace_bytes", "trace_bytes_quota"),
+    )
+    print_columns(
+        (words("namespace"), [found.namespace or "-" for found in namespaces]),
+        *(
+            (figures(title), [_of(getattr(found, name), getattr(found, quota)) for found in namespaces])
+            for title, name, quota in columns
+        ),
+    )
+
+
+def _of(held: int, quota: int) -> str:
+    return f"{held:,} of {quota:,}" if quota else f"{held:,}"
 
 
 def show_deleted(profiles: Sequence[Profile]) -> None:

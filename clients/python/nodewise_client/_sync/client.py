@@ -265,6 +265,10 @@ class Client(Calls):
         asked = values.UndeleteProfileRequest(profile_id=request) if isinstance(request, str) else request
         return (self._unary(asked, values.UndeleteProfileResponse, timeout_s)).profile or values.Profile()
 
+    def list_usage(self, *, timeout_s: float | None = None) -> values.ListUsageResponse:
+        """What namespaces store in which the caller has profiles, beside their quotas; of all pages."""
+        return self._listed(values.ListUsageRequest(), values.ListUsageResponse, timeout_s)
+
     def retract_evidence(
         self, request: values.RetractEvidenceRequest, *, timeout_s: float | None = None
     ) -> values.Profile:

@@ -244,3 +244,37 @@ class UndeleteProfileResponse(_message.Message):
     PROFILE_FIELD_NUMBER: _ClassVar[int]
     profile: _profile_pb2.Profile
     def __init__(self, profile: _Optional[_Union[_profile_pb2.Profile, _Mapping]] = ...) -> None: ...
+
+class ListUsageRequest(_message.Message):
+    __slots__ = ("page_size", "page_token")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class NamespaceUsage(_message.Message):
+    __slots__ = ("namespace", "stored_bytes", "trace_bytes", "profiles_count", "stored_bytes_quota", "trace_bytes_quota", "profiles_count_quota")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    STORED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TRACE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PROFILES_COUNT_FIELD_NUMBER: _ClassVar[int]
+    STORED_BYTES_QUOTA_FIELD_NUMBER: _ClassVar[int]
+    TRACE_BYTES_QUOTA_FIELD_NUMBER: _ClassVar[int]
+    PROFILES_COUNT_QUOTA_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    stored_bytes: int
+    trace_bytes: int
+    profiles_count: int
+    stored_bytes_quota: int
+    trace_bytes_quota: int
+    profiles_count_quota: int
+    def __init__(self, namespace: _Optional[str] = ..., stored_bytes: _Optional[int] = ..., trace_bytes: _Optional[int] = ..., profiles_count: _Optional[int] = ..., stored_bytes_quota: _Optional[int] = ..., trace_bytes_quota: _Optional[int] = ..., profiles_count_quota: _Optional[int] = ...) -> None: ...
+
+class ListUsageResponse(_message.Message):
+    __slots__ = ("namespaces", "next_page_token")
+    NAMESPACES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    namespaces: _containers.RepeatedCompositeFieldContainer[NamespaceUsage]
+    next_page_token: str
+    def __init__(self, namespaces: _Optional[_Iterable[_Union[NamespaceUsage, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...

@@ -82,6 +82,11 @@ class ProfileServiceStub(object):
                 request_serializer=nodewise_dot_v1_dot_profile__service__pb2.UndeleteProfileRequest.SerializeToString,
                 response_deserializer=nodewise_dot_v1_dot_profile__service__pb2.UndeleteProfileResponse.FromString,
                 _registered_method=True)
+        self.ListUsage = channel.unary_unary(
+                '/nodewise.v1.ProfileService/ListUsage',
+                request_serializer=nodewise_dot_v1_dot_profile__service__pb2.ListUsageRequest.SerializeToString,
+                response_deserializer=nodewise_dot_v1_dot_profile__service__pb2.ListUsageResponse.FromString,
+                _registered_method=True)
 
 
 class ProfileServiceServicer(object):
@@ -104,7 +109,8 @@ class ProfileServiceServicer(object):
     def IngestBatch(self, request, context):
         """One batch of a session in one call: the twin of IngestProfile for callers without streams, traces included. Without a
         batch it only tells the last durable number. The same batch again changes nothing.
-        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_OUT_OF_ORDER, BATCH_CONFLICT, STORE_UNAVAILABLE.
+        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_OUT_OF_ORDER, BATCH_CONFLICT, QUOTA_EXCEEDED,
+        STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -113,7 +119,7 @@ class ProfileServiceServicer(object):
     def AppendProfile(self, request, context):
         """Appends to a profile in one call and commits. The same request_id again changes nothing and answers the profile as it
         is now.
-        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, REQUEST_ID_REUSED, STORE_UNAVAILABLE.
+        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, REQUEST_ID_REUSED, QUOTA_EXCEEDED, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -160,6 +166,14 @@ class ProfileServiceServicer(object):
     def UndeleteProfile(self, request, context):
         """Brings a deleted profile back as it was. Of one that is not deleted it changes nothing.
         Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListUsage(self, request, context):
+        """What namespaces store, beside their quotas: those in which the caller has profiles. Reasons: INVALID_FIELD,
+        STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -212,6 +226,11 @@ def add_ProfileServiceServicer_to_server(servicer, server):
                     servicer.UndeleteProfile,
                     request_deserializer=nodewise_dot_v1_dot_profile__service__pb2.UndeleteProfileRequest.FromString,
                     response_serializer=nodewise_dot_v1_dot_profile__service__pb2.UndeleteProfileResponse.SerializeToString,
+            ),
+            'ListUsage': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListUsage,
+                    request_deserializer=nodewise_dot_v1_dot_profile__service__pb2.ListUsageRequest.FromString,
+                    response_serializer=nodewise_dot_v1_dot_profile__service__pb2.ListUsageResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -460,6 +479,33 @@ class ProfileService(object):
             '/nodewise.v1.ProfileService/UndeleteProfile',
             nodewise_dot_v1_dot_profile__service__pb2.UndeleteProfileRequest.SerializeToString,
             nodewise_dot_v1_dot_profile__service__pb2.UndeleteProfileResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListUsage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/nodewise.v1.ProfileService/ListUsage',
+            nodewise_dot_v1_dot_profile__service__pb2.ListUsageRequest.SerializeToString,
+            nodewise_dot_v1_dot_profile__service__pb2.ListUsageResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -48,12 +48,13 @@ class ProfileServiceStub:
     IngestBatch: _grpc.UnaryUnaryMultiCallable[_profile_service_pb2.IngestBatchRequest, _profile_service_pb2.IngestBatchResponse]
     """One batch of a session in one call: the twin of IngestProfile for callers without streams, traces included. Without a
     batch it only tells the last durable number. The same batch again changes nothing.
-    Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_OUT_OF_ORDER, BATCH_CONFLICT, STORE_UNAVAILABLE.
+    Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_OUT_OF_ORDER, BATCH_CONFLICT, QUOTA_EXCEEDED,
+    STORE_UNAVAILABLE.
     """
     AppendProfile: _grpc.UnaryUnaryMultiCallable[_profile_service_pb2.AppendProfileRequest, _profile_service_pb2.AppendProfileResponse]
     """Appends to a profile in one call and commits. The same request_id again changes nothing and answers the profile as it
     is now.
-    Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, REQUEST_ID_REUSED, STORE_UNAVAILABLE.
+    Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, REQUEST_ID_REUSED, QUOTA_EXCEEDED, STORE_UNAVAILABLE.
     """
     RetractEvidence: _grpc.UnaryUnaryMultiCallable[_profile_service_pb2.RetractEvidenceRequest, _profile_service_pb2.RetractEvidenceResponse]
     """Takes evidence out of a profile: observations, phase timings, facts and traces. It stays in the profile's history.
@@ -75,6 +76,10 @@ class ProfileServiceStub:
     """Brings a deleted profile back as it was. Of one that is not deleted it changes nothing.
     Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
     """
+    ListUsage: _grpc.UnaryUnaryMultiCallable[_profile_service_pb2.ListUsageRequest, _profile_service_pb2.ListUsageResponse]
+    """What namespaces store, beside their quotas: those in which the caller has profiles. Reasons: INVALID_FIELD,
+    STORE_UNAVAILABLE.
+    """
 
 @_typing.type_check_only
 class ProfileServiceAsyncStub(ProfileServiceStub):
@@ -94,12 +99,13 @@ class ProfileServiceAsyncStub(ProfileServiceStub):
     IngestBatch: _aio.UnaryUnaryMultiCallable[_profile_service_pb2.IngestBatchRequest, _profile_service_pb2.IngestBatchResponse]  # type: ignore[assignment]
     """One batch of a session in one call: the twin of IngestProfile for callers without streams, traces included. Without a
     batch it only tells the last durable number. The same batch again changes nothing.
-    Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_OUT_OF_ORDER, BATCH_CONFLICT, STORE_UNAVAILABLE.
+    Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_OUT_OF_ORDER, BATCH_CONFLICT, QUOTA_EXCEEDED,
+    STORE_UNAVAILABLE.
     """
     AppendProfile: _aio.UnaryUnaryMultiCallable[_profile_service_pb2.AppendProfileRequest, _profile_service_pb2.AppendProfileResponse]  # type: ignore[assignment]
     """Appends to a profile in one call and commits. The same request_id again changes nothing and answers the profile as it
     is now.
-    Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, REQUEST_ID_REUSED, STORE_UNAVAILABLE.
+    Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, REQUEST_ID_REUSED, QUOTA_EXCEEDED, STORE_UNAVAILABLE.
     """
     RetractEvidence: _aio.UnaryUnaryMultiCallable[_profile_service_pb2.RetractEvidenceRequest, _profile_service_pb2.RetractEvidenceResponse]  # type: ignore[assignment]
     """Takes evidence out of a profile: observations, phase timings, facts and traces. It stays in the profile's history.
@@ -120,6 +126,10 @@ class ProfileServiceAsyncStub(ProfileServiceStub):
     UndeleteProfile: _aio.UnaryUnaryMultiCallable[_profile_service_pb2.UndeleteProfileRequest, _profile_service_pb2.UndeleteProfileResponse]  # type: ignore[assignment]
     """Brings a deleted profile back as it was. Of one that is not deleted it changes nothing.
     Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
+    """
+    ListUsage: _aio.UnaryUnaryMultiCallable[_profile_service_pb2.ListUsageRequest, _profile_service_pb2.ListUsageResponse]  # type: ignore[assignment]
+    """What namespaces store, beside their quotas: those in which the caller has profiles. Reasons: INVALID_FIELD,
+    STORE_UNAVAILABLE.
     """
 
 class ProfileServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -149,7 +159,8 @@ class ProfileServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_profile_service_pb2.IngestBatchResponse, _abc.Awaitable[_profile_service_pb2.IngestBatchResponse]]:
         """One batch of a session in one call: the twin of IngestProfile for callers without streams, traces included. Without a
         batch it only tells the last durable number. The same batch again changes nothing.
-        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_OUT_OF_ORDER, BATCH_CONFLICT, STORE_UNAVAILABLE.
+        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_OUT_OF_ORDER, BATCH_CONFLICT, QUOTA_EXCEEDED,
+        STORE_UNAVAILABLE.
         """
 
     @_abc_1.abstractmethod
@@ -160,7 +171,7 @@ class ProfileServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_profile_service_pb2.AppendProfileResponse, _abc.Awaitable[_profile_service_pb2.AppendProfileResponse]]:
         """Appends to a profile in one call and commits. The same request_id again changes nothing and answers the profile as it
         is now.
-        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, REQUEST_ID_REUSED, STORE_UNAVAILABLE.
+        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, REQUEST_ID_REUSED, QUOTA_EXCEEDED, STORE_UNAVAILABLE.
         """
 
     @_abc_1.abstractmethod
@@ -217,6 +228,16 @@ class ProfileServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_profile_service_pb2.UndeleteProfileResponse, _abc.Awaitable[_profile_service_pb2.UndeleteProfileResponse]]:
         """Brings a deleted profile back as it was. Of one that is not deleted it changes nothing.
         Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
+        """
+
+    @_abc_1.abstractmethod
+    def ListUsage(
+        self,
+        request: _profile_service_pb2.ListUsageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_profile_service_pb2.ListUsageResponse, _abc.Awaitable[_profile_service_pb2.ListUsageResponse]]:
+        """What namespaces store, beside their quotas: those in which the caller has profiles. Reasons: INVALID_FIELD,
+        STORE_UNAVAILABLE.
         """
 
 def add_ProfileServiceServicer_to_server(servicer: ProfileServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

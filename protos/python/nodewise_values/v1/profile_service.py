@@ -24,6 +24,9 @@ __all__ = [
     "IngestState",
     "ListProfilesRequest",
     "ListProfilesResponse",
+    "ListUsageRequest",
+    "ListUsageResponse",
+    "NamespaceUsage",
     "OpenSession",
     "ProfileBatch",
     "ProfileView",
@@ -301,3 +304,43 @@ class UndeleteProfileResponse(Value):
 
     profile: Profile | None = None
     """Without its content."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ListUsageRequest(Value):
+    """Which namespaces."""
+
+    page_size: int | None = None
+    """At most this many, up to 1000. Absent = 100."""
+    page_token: str = ""
+    """From an earlier reply."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class NamespaceUsage(Value):
+    """What a namespace stores: the first segment of its profiles' names. What is deleted counts until it is purged."""
+
+    namespace: str = ""
+    """Its name. Empty = profiles whose names have no slash."""
+    stored_bytes: int = 0
+    """Evidence, and about what it takes beside its content."""
+    trace_bytes: int = 0
+    """Traces as they were sent, those too that are arriving; one that two sessions sent counts twice."""
+    profiles_count: int = 0
+    """Profiles, those too of which nothing was committed yet."""
+    stored_bytes_quota: int = 0
+    """Most of evidence. 0 = no limit."""
+    trace_bytes_quota: int = 0
+    """Most of traces. 0 = no limit."""
+    profiles_count_quota: int = 0
+    """Most profiles. 0 = no limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ListUsageResponse(Value):
+    """Usage."""
+
+    namespaces: tuple[NamespaceUsage, ...] = ()
+    """By name, of those that store anything."""
+    next_page_token: str = ""
+    """For the next page. Empty = this was the last."""

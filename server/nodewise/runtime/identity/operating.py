@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from nodewise.profiles.opening import open_store
 from nodewise.profiles.store import StoreFormatError
 from nodewise.profiles.tokens import StoredToken, TokenLedger
 from nodewise.profiles.traces import TraceStore
+from nodewise.rpc.audit import entry_of
+from nodewise.runtime.audit_log import AuditLog
 from nodewise.runtime.identity.secret_texts import new_token
 from nodewise.runtime.settings import SettingsError, load_settings, redacted_url
 from nodewise.runtime.starting import StartError
@@ -43,29 +46,34 @@ def created(
     ------
     StartError
     """
-    with _ledger(config, store) as ledger:
+    with _ledger(config, store) as (ledger, audit):
         text, token = new_token(description, roles, prefixes, life_s)
         ledger.add(token)
+        _put_down(audit, "CreateToken", token)
         return text, _plain(token)
 
 
 def listed(config: Path | None, store: str | None, *, ended: bool) -> list[dict[str, Any]]:
     """Tokens of a store, by the time that they were made. Raises StartError."""
-    with _ledger(config, store) as ledger:
+    with _ledger(config, store) as (ledger, _):
         now_s = time.time()
         return [_plain(token) for token in ledger.all()[1] if ended or not token.ended(now_s)]
 
 
 def revoked(config: Path | None, store: str | None, token_id: str) -> dict[str, Any]:
     """A token of a store that was ended now, or before. Raises StartError."""
-    with _ledger(config, store) as ledger:
-        return _plain(ledger.revoke(token_id))
+    with _ledger(config, store) as (ledger, audit):
+        token = ledger.revoke(token_id)
+        _put_down(audit, "RevokeToken", token)
+        return _plain(token)
 
 
 @contextmanager
-def _ledger(config: Path | None, store: str | None) -> Iterator[TokenLedger]:
+def _ledger(config: Path | None, store: str | None) -> Iterator[tuple[TokenLedger, AuditLog | None]]:
+    """Tokens, and the audit log if the settings name a file for it, opened before anything changes."""
     try:
         settings = load_settings(config, store=store)
+        audit = AuditLog(settings.audit_log) if settings.audit_log else None
     except SettingsError as error:
         raise StartError(str(error), of_input=True) from None
     if settings.store == "memory:":
@@ -81,11 +89,20 @@ def _ledger(config: Path | None, store: str | None) -> Iterator[TokenLedger]:
     try:
         if opened.tokens is None:
             raise StartError(f"store {where}: this kind of store keeps no tokens", of_input=True)
-        yield opened.tokens
+        yield opened.tokens, audit
     except NodewiseError as error:
         raise StartError(error.message, of_input=error.kind in (Kind.INVALID, Kind.NOT_FOUND)) from None
     finally:
         opened.close()
+        if audit is not None:
+            audit.close()
+
+
+def _put_down(audit: AuditLog | None, method: str, token: StoredToken) -> None:
+    """As a server does, by the user who may write the store."""
+    if audit is not None:
+        kept = {name: value for name, value in _plain(token).items() if name in ("token_id", "roles", "prefixes")}
+        audit.write(entry_of(f"nodewise.tokens.{method}", f"user:{os.getuid()}", "", "OK", kept, ""))
 
 
 def _plain(token: StoredToken) -> dict[str, Any]:

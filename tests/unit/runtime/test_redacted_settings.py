@@ -1,0 +1,22 @@
+"""Settings as they are logged hold no secret."""
+
+from __future__ import annotations
+
+import pytest
+
+from nodewise.runtime.settings import Settings, redacted
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        "postgresql://nodewise:hunter2@db.example.org/nodewise",
+        "postgresql://nodewise@db.example.org/nodewise?password=hunter2&sslmode=require",
+        "postgresql:///nodewise?user=nodewise&password=hunter2",
+        "mine://nodewise:hunter2@[2001:db8::1]:5432/nodewise",
+    ],
+)
+def test_a_store_is_logged_without_its_password(store: str) -> None:
+    shown = redacted(Settings(store=store))
+    assert "hunter2" not in str(shown)
+    assert "nodewise" in shown["store"]
