@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
@@ -16,6 +17,9 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT / "tests" / "support"), str(Path(__file__).parent)]
+
+# Programs are started while threads call: handlers of forks would wait for these.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 import ingest  # noqa: E402  # the path is set above
 import kills  # noqa: E402

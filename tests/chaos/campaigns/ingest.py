@@ -1,7 +1,7 @@
 """Servers are killed by chance while clients ingest: one on a file, two on a database that is restarted in between.
 
-Whoever ingests uses the shipped client with its usual patience. What it had acknowledged must be there in the end, each row
-once and in its order, and no client may have seen an error.
+Whoever ingests uses the shipped client with its usual patience. What it had acknowledged must be there in the end, each
+row once and in its order, and no client may have seen an error.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import grpc
 import pytest
+from patience import PATIENCE_S
 from postgres_clusters import PostgresCluster, running_cluster
 from serving import Stubs
 from warm_servers import WarmServer, WarmServers, warm_servers
@@ -54,7 +55,7 @@ def run(arguments: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]
 def _killed(
     arguments: argparse.Namespace, folder: Path, cluster: PostgresCluster | None, stack: ExitStack
 ) -> Iterator[dict[str, Any]]:
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     chance = random.Random(arguments.seed)
     store = f"sqlite:{folder}/store.db" if cluster is None else cluster.url
     settings = {"store": store, "traces": str(folder / "traces"), "log_level": "error"}
@@ -65,7 +66,8 @@ def _killed(
     writers = [Writer(ports[number % len(ports) :] + ports[: number % len(ports)], number) for number in range(WRITERS)]
     crashes, began = 0, time.monotonic()
     for number in range(1, arguments.kills + 1):
-        time.sleep(chance.uniform(0.05, 0.6))
+        _until_all_progress(writers)
+        time.sleep(chance.uniform(0.0, 0.5))
         which = chance.randrange(len(ports))
         servers[which].kill()
         if cluster is not None and number % DATABASE_EVERY == 0:
@@ -95,6 +97,17 @@ def _killed(
         "wrong": wrong[:5],
         "kept": not errors and not wrong and all(each.acknowledged for each in writers),
     }
+
+
+def _until_all_progress(writers: list[Writer]) -> None:
+    """So that every kill meets an ingest under way: after a start, channels wait a second or more to connect again."""
+    before = [each.commits for each in writers]
+    ends = time.monotonic() + PATIENCE_S
+    while time.monotonic() < ends:
+        progress = [each.errors or each.commits > count for each, count in zip(writers, before, strict=True)]
+        if all(progress):
+            return
+        time.sleep(0.01)
 
 
 class Writer:
