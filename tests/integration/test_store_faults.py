@@ -118,6 +118,8 @@ def test_a_copy_in_the_place_of_the_file_splits_no_brain(servers: WarmServers, t
         with sqlite3.connect(path) as connection:
             connection.execute(f"VACUUM INTO '{copy}'")
         connection.close()
+        for suffix in ("-wal", "-shm"):
+            Path(f"{path}{suffix}").unlink()
         copy.replace(path)
         told_by_health(stubs)
         with others.start(store=f"sqlite:{path}") as other, Stubs(other.target) as fresh:

@@ -16,7 +16,7 @@ from nodewise.profiles.condition import CORRUPT, READ_ONLY, REPLACED, Faults
 from nodewise.profiles.postgres_connection import PostgresConnection, cause_of, connect, conninfo_of
 from nodewise.profiles.postgres_following import GenerationFollower
 from nodewise.profiles.postgres_schema import prepare
-from nodewise.profiles.sql_keeping import identity_of
+from nodewise.profiles.sql_keeping import identity_of, write_a_little
 from nodewise.profiles.sql_rows import Connection, transaction, translated
 from nodewise.profiles.sql_store import SqlProfileStore
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S, Outcome, WriteRequest, store_unavailable
@@ -101,7 +101,7 @@ class PostgresProfileStore(SqlProfileStore):
             raise store_unavailable(self.condition.cause)
         if self.condition.cause:  # as a write would
             with self._adding("check") as connection:
-                connection.execute("UPDATE meta SET value = value WHERE name = 'generation'")
+                write_a_little(connection)
 
     def close(self) -> None:
         """As the protocol says."""

@@ -16,7 +16,7 @@ from nodewise.domain.errors import NodewiseError
 from nodewise.profiles.sql_rows import Connection, transaction
 from nodewise.profiles.store import DeleteRequest, Evidence, ProfileStore, Retention, RetractRequest, WriteRequest
 
-__all__ = ["claimed", "damaged_batches", "damaged_tables", "identity_of", "let_go"]
+__all__ = ["claimed", "damaged_batches", "damaged_tables", "identity_of", "let_go", "write_a_little"]
 
 _log = structlog.get_logger(__name__)
 
@@ -62,6 +62,11 @@ def identity_of(connection: Connection, before: int | None = None) -> int:
             connection.execute("INSERT INTO meta VALUES ('store_id', ?) ON CONFLICT DO NOTHING", (number,))
         row = connection.execute(asking).fetchone()
     return int(row[0])
+
+
+def write_a_little(connection: Connection) -> None:
+    """Change what nobody reads, to see whether anything can be written: what stays as it was is not."""
+    connection.execute("INSERT INTO meta VALUES ('written', 1) ON CONFLICT (name) DO UPDATE SET value = meta.value + 1")
 
 
 def claimed(connection: Connection, task: str, now_s: float, lease_s: float) -> bool:

@@ -88,7 +88,9 @@ def translated(doing: str, faults: Faults) -> Iterator[None]:
         yield
     except caught as error:
         cause = faults.cause(error)
-        _log.error("store failed", doing=doing, cause=cause, error=type(error).__name__, text=str(error))
+        # Looks come every moment: who asks for them tells what changes.
+        tell = _log.debug if doing == "check" else _log.error
+        tell("store failed", doing=doing, cause=cause, error=type(error).__name__, text=str(error))
         raise StoreCondition.error(cause) from None
 
 

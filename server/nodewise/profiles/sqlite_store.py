@@ -14,7 +14,7 @@ from typing import Final
 from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.condition import CORRUPT, DELETED, FULL, LOCKED, READ_ONLY, REPLACED, Faults
-from nodewise.profiles.sql_keeping import damaged_tables, identity_of
+from nodewise.profiles.sql_keeping import damaged_tables, identity_of, write_a_little
 from nodewise.profiles.sql_rows import Connection, transaction, translated
 from nodewise.profiles.sql_store import SqlProfileStore
 from nodewise.profiles.sqlite_place import StorePlace
@@ -153,7 +153,7 @@ class SqliteProfileStore(SqlProfileStore):
                 raise store_unavailable(cause)
             with transaction(connection, connection.writing):
                 if self.condition.cause:  # as a write would
-                    connection.execute("UPDATE meta SET value = value WHERE name = 'generation'")
+                    write_a_little(connection)
             self.condition.written()
 
     def _damage(self, rest: Callable[[], bool]) -> int:
@@ -236,8 +236,13 @@ class SqliteProfileStore(SqlProfileStore):
                 connection = connect(self._file, self._durability, self._faults)
             try:
                 yield connection
-            finally:
-                if self._closed:
-                    connection.close()
-                else:
-                    self._idle.append(connection)
+            except sqlite3.Error:
+                connection.close()  # one that was opened while nothing could be written never writes
+                raise
+            except BaseException:
+                self._idle.append(connection)
+                raise
+            if self._closed:
+                connection.close()
+            else:
+                self._idle.append(connection)

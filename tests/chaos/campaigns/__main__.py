@@ -27,11 +27,13 @@ import matrix  # noqa: E402
 import restarts  # noqa: E402
 import soak  # noqa: E402
 import swapping  # noqa: E402
+import twice  # noqa: E402
 
 CAMPAIGNS: Final[dict[str, Callable[[argparse.Namespace, Path], Iterator[dict[str, Any]]]]] = {
     "matrix": matrix.run,
     "kills": kills.run,
     "ingest": ingest.run,
+    "twice": twice.run,
     "restarts": restarts.run,
     "swaps": swapping.run,
     "soak": soak.run,
@@ -48,6 +50,7 @@ def main() -> int:
         "--calls-per-s", type=float, default=0.0, help="of each caller; 0 = a fifth of what is measured"
     )
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--batches", type=int, default=10_000, help="that are sent to two replicas at once")
     parser.add_argument("--restarts", type=int, default=100)
     parser.add_argument("--swaps", type=int, default=1000)
     parser.add_argument("--at-most-minutes", type=float, default=float("inf"), help="of the swaps; fewer are a miss")
