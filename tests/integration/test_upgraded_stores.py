@@ -73,7 +73,14 @@ def test_profiles_of_then_answer_as_those_of_today(tmp_path: Path, file: Callabl
         assert len(content.observations.steps_per_second) >= 5
         assert len(content.phase_timings.compute_seconds) >= 1
         del content.traces[:]  # their bytes are no part of the fixture
-        rows = configuration_pb2.Configurations(workers=[1, 2, 4], nodes=[1, 2, 4])
+        rows = configuration_pb2.Configurations(
+            workers=[1, 2, 4],
+            nodes=[1, 2, 4],
+            devices=["V100"],
+            device_indexes=[0],
+            parameter_servers=[1],
+            sync_modes=[configuration_pb2.SYNC_MODE_ASYNC],
+        )
         for model in ("queueing", "auto"):
             options = options_pb2.PredictOptions(model=options_pb2.ModelOptions(estimator=model))
             replies = [
