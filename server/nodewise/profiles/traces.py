@@ -10,7 +10,8 @@ import tempfile
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
@@ -208,6 +209,14 @@ class TraceStore:
         if _HEX.fullmatch(content_sha256):
             self._blob(content_sha256).unlink(missing_ok=True)
             self.artefacts.remove(content_sha256)
+
+    def finished(self) -> Iterator[tuple[str, float]]:
+        """The hashes of all finished traces, and when each was stored, in seconds since 1970."""
+        if self._root is None:
+            return
+        for path in self._root.glob("blobs/*/*"):
+            with suppress(FileNotFoundError):  # removed meanwhile
+                yield path.name, path.stat().st_mtime
 
     def _staged(self, stage: str) -> Path:
         if not _HEX.fullmatch(stage):

@@ -17,6 +17,11 @@ __all__ = ["Health"]
 
 SERVING: Final = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
+STORE: Final = "store"
+"""The entry of the store itself."""
+NEEDING_STORE: Final = frozenset({"nodewise.v1.ProfileService"})
+"""Services that are nothing without it. Others go on about profiles in questions, and about those that were read; a
+store that all workers share must not take all of them out of a balancer at once, so the whole stays SERVING too."""
 UNKNOWN: Final = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
 
 
@@ -27,6 +32,7 @@ class Health:
         self._servicer = health.aio.HealthServicer()
         self._estimators: set[str] = set()
         self._ends: list[Callable[[], None]] = []
+        self._store = SERVING
 
     def offer(self, server: grpc.aio.Server) -> None:
         """Answer health checks, before the start."""
@@ -42,7 +48,8 @@ class Health:
         breakers = {name: each.breaker for name, each in records.items() if each.breaker is not None}
         self._ends = self._listened(breakers)
         for name in ("", *SERVICES):
-            await self._servicer.set(name, SERVING)
+            await self._servicer.set(name, self._store if name in NEEDING_STORE else SERVING)
+        await self._servicer.set(STORE, self._store)
         names = names_of(tracks)
         for name in names:
             breaker = breakers.get(name)
@@ -50,6 +57,12 @@ class Health:
         for name in self._estimators - names:
             await self._tell(name, UNKNOWN)
         self._estimators = names
+
+    async def store(self, cause: str) -> None:
+        """Tell of the store: what ails it, or nothing."""
+        self._store = NOT_SERVING if cause else SERVING
+        for name in (STORE, *sorted(NEEDING_STORE)):
+            await self._servicer.set(name, self._store)
 
     async def drain(self) -> None:
         """Tell balancers that nothing is to come here any more."""
