@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Final
@@ -10,11 +11,14 @@ from typing import Final
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
 from nodewise.profiles import sql_reads as reads
+from nodewise.profiles.remote_traces import RemoteTraceStore
+from nodewise.profiles.sql_incoming import brings_traces, incoming_of, pieces_of, unfinished_folders, unreferenced
 from nodewise.profiles.sql_reads import ProfileRow
 from nodewise.profiles.sql_rows import Connection, translated
 from nodewise.profiles.sql_scores import SqlScoreLedger
 from nodewise.profiles.sql_writes import Writing, session_status
 from nodewise.profiles.store import (
+    AppendRequest,
     Label,
     Outcome,
     ProfileStore,
@@ -22,12 +26,14 @@ from nodewise.profiles.store import (
     SessionStatus,
     WriteRequest,
 )
-from nodewise.profiles.traces import TraceStore
+from nodewise.profiles.traces import Piece, TraceStore
 
 __all__ = ["SqlProfileStore"]
 
 _PAGE: Final = 256
 _MOST_MEMOS: Final = 4096
+_SWEPT_S: Final = 86_400.0
+"""Between two looks for traces that nothing refers to."""
 
 
 class SqlProfileStore(ProfileStore):
@@ -54,6 +60,7 @@ class SqlProfileStore(ProfileStore):
         self._deleted_kept_s = deleted_kept_s
         self._writing = threading.RLock()
         self._digests: dict[tuple[int, int], str] = {}
+        self._swept_s = float("-inf")
         self.scores = SqlScoreLedger(self._reading, self._adding, now)
 
     def _reading(self, doing: str) -> AbstractContextManager[Connection]:
@@ -125,8 +132,46 @@ class SqlProfileStore(ProfileStore):
 
     # --- writes
 
+    def prepare(self, request: AppendRequest) -> None:
+        """As the protocol says: for traces that are kept elsewhere."""
+        if not self.traces.away or not brings_traces(request):
+            return
+        assert isinstance(self.traces, RemoteTraceStore)
+        with self._reading("prepare traces") as connection:
+            incoming = incoming_of(connection, request, self._pieces)
+        self.traces.prepare(incoming)
+        if self._swept_s < time.monotonic() - _SWEPT_S:
+            self._swept_s = time.monotonic()
+            self.traces.sweep(self._unfinished, self._remove_unreferenced)
+
+    def _pieces(self, session_key: int, trace_id: str) -> tuple[Piece, ...]:
+        with self._reading("read pieces of a trace") as connection:
+            return tuple(pieces_of(connection, session_key, trace_id))
+
+    def _unfinished(self) -> set[str]:
+        with self._reading("look for garbage") as connection:
+            return unfinished_folders(connection)
+
+    def _remove_unreferenced(self, names: Sequence[str]) -> None:
+        with self._adding("remove garbage") as connection:
+            self.traces.remove_all(unreferenced(connection, names))
+
+    def _unprepared(self, request: WriteRequest) -> NodewiseError | None:
+        if not isinstance(request, AppendRequest) or request.prepared:
+            return None
+        try:
+            self.prepare(request)
+        except NodewiseError as error:
+            return error
+        return None
+
     def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
         """As the protocol says: one transaction, a savepoint for each request."""
+        refused = [self._unprepared(request) for request in requests]
+        written = iter(self._applied([each for each, error in zip(requests, refused) if error is None]))
+        return [next(written) if error is None else error for error in refused]
+
+    def _applied(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
         with self._writing:
             digests, self._digests = self._digests, {}
             writing = Writing(

@@ -10,7 +10,8 @@ import tempfile
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
@@ -21,7 +22,7 @@ from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES, TraceArtefacts
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-__all__ = ["DEFAULT_MAX_TRACE_BYTES", "TraceStore", "stage_name"]
+__all__ = ["DEFAULT_MAX_TRACE_BYTES", "Piece", "TraceStore", "is_hash", "not_stored", "stage_name"]
 
 DEFAULT_MAX_TRACE_BYTES: Final = 4 << 30
 _READ_BYTES: Final = 1 << 20
@@ -35,7 +36,21 @@ def stage_name(profile_uid: str, session_id: str, trace_id: str) -> str:
     return hashlib.sha256(b"".join(len(part).to_bytes(8, "big") + part for part in parts)).hexdigest()
 
 
-def _not_stored() -> NodewiseError:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A chunk of a trace as the rows remember it: where it stood, and the hash of its bytes."""
+
+    offset_bytes: int
+    sha256: str
+
+
+def is_hash(name: str) -> bool:
+    """Whether it is a SHA-256 as traces are named by; what is not is never a part of a path."""
+    return _HEX.fullmatch(name) is not None
+
+
+def not_stored() -> NodewiseError:
+    """No trace of that hash."""
     return invalid_field("traces.content_sha256", "names no trace that is stored here")
 
 
@@ -61,6 +76,9 @@ class TraceStore:
     artefact_bytes : int
         Most that is kept of what was read of traces.
     """
+
+    away: bool = False
+    """Whether traces are kept by what may be away, so that each append is prepared before it is stored."""
 
     def __init__(
         self,
@@ -182,21 +200,26 @@ class TraceStore:
         NodewiseError
             INVALID_FIELD if no trace of that hash is stored.
         """
-        if not _HEX.fullmatch(content_sha256):
-            raise _not_stored()
+        if not is_hash(content_sha256):
+            raise not_stored()
         try:
             return self._blob(content_sha256).open("rb")
         except FileNotFoundError:
-            raise _not_stored() from None
+            raise not_stored() from None
 
     def remove(self, content_sha256: str) -> None:
         """Delete a finished trace and what was read of it. Nothing happens if there is none."""
-        if _HEX.fullmatch(content_sha256):
+        if is_hash(content_sha256):
             self._blob(content_sha256).unlink(missing_ok=True)
             self.artefacts.remove(content_sha256)
 
+    def remove_all(self, names: Iterable[str]) -> None:
+        """Delete several."""
+        for name in names:
+            self.remove(name)
+
     def _staged(self, stage: str) -> Path:
-        if not _HEX.fullmatch(stage):
+        if not is_hash(stage):
             raise ValueError("stages are named by stage_name()")
         return self.root / "staged" / stage
 

@@ -16,6 +16,7 @@ from nodewise.estimation.weights import CACHE_BYTES
 from nodewise.hosting.processes.limits import HostLimits
 from nodewise.ports.limits import Limits
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
+from nodewise.profiles.remote_traces import DEFAULT_CACHE_BYTES
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S
 
 __all__ = ["LimitSettings", "Settings", "SettingsError", "load_settings", "redacted"]
@@ -107,7 +108,15 @@ class Settings(BaseSettings):
     )
     traces: str = Field(
         "",
-        description="directory of traces; empty = beside the store; needed with PostgreSQL, and shared there",
+        description="directory of traces, or s3://BUCKET/PREFIX; empty = beside the store; needed with PostgreSQL, and "
+        "shared there",
+    )
+    trace_cache: str = Field(
+        "",
+        description="directory for copies of traces that are in a bucket; empty = beside the store, or a temporary one",
+    )
+    trace_cache_bytes: int = Field(
+        DEFAULT_CACHE_BYTES, ge=0, description="most that those copies take; what was used least goes first"
     )
     trace_artefact_bytes: int = Field(
         DEFAULT_ARTEFACT_BYTES,

@@ -13,6 +13,7 @@ from nodewise.hosting.processes.host import Listing
 from nodewise.hosting.registry import Hosting, Registry, load_registry
 from nodewise.plugin import Catalogue
 from nodewise.ports.cache import CacheSpace
+from nodewise.profiles.opening import open_traces
 from nodewise.profiles.reading import TraceLoader
 from nodewise.profiles.traces import TraceStore
 from nodewise.rpc.long_call import Workshop
@@ -20,7 +21,7 @@ from nodewise.runtime.generations.discovery import entry_points_of
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, SettingsError
 
-__all__ = ["Opening", "catalogue_of", "registry_of", "workshop_of"]
+__all__ = ["Opening", "catalogue_of", "registry_of", "traces_of", "workshop_of"]
 
 POOL_SHARE = 4
 """A process of the pool has this part of a worker's room for caches: work there takes long beside a fit."""
@@ -72,6 +73,24 @@ def catalogue_of(settings: Settings) -> Catalogue:
         raise SettingsError(f"setting catalogue: {error}") from None
 
 
+def traces_of(settings: Settings, root: Path | None, *, sync_chunks: bool = False) -> TraceStore:
+    """Traces as set, with what is kept of them in a directory of this machine, which is all there is if no URL is set.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD for a setting that cannot be used.
+    """
+    where = settings.traces if "://" in settings.traces or root is None else str(root)
+    return open_traces(
+        where,
+        root,
+        sync_chunks=sync_chunks,
+        artefact_bytes=settings.trace_artefact_bytes,
+        cache_bytes=settings.trace_cache_bytes,
+    )
+
+
 def workshop_of(
     settings: Settings, registry: Registry, catalogue: Catalogue, traces: TraceStore, **more: Any
 ) -> Workshop:
@@ -100,7 +119,7 @@ class Opening:
     Attributes
     ----------
     traces : Path
-        Directory of the store of traces.
+        Directory of the store of traces, or of what is kept here of one that is elsewhere.
     number : int
         Of the generation: another one is opened anew.
     folders : tuple of Path
@@ -119,7 +138,7 @@ class Opening:
         """Open it."""
         settings = self.settings
         configure_logging(settings.log_level)
-        store = TraceStore(self.traces, artefact_bytes=settings.trace_artefact_bytes)
+        store = traces_of(settings, self.traces)
         registry = registry_of(settings, self.listings, self.folders)
         space = CacheSpace(settings.cache_bytes // POOL_SHARE)
         return workshop_of(settings, registry, catalogue_of(settings), store, space=space)

@@ -1,0 +1,369 @@
+"""Traces that are kept away from this machine, with a directory here for what arrives and for what is read."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tempfile
+import threading
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import structlog
+
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
+from nodewise.profiles.batches import TraceChunk
+from nodewise.profiles.trace_blobs import BlobsAwayError, TraceBlobs
+from nodewise.profiles.traces import DEFAULT_MAX_TRACE_BYTES, Piece, TraceStore, is_hash, not_stored
+
+__all__ = ["DEFAULT_CACHE_BYTES", "Incoming", "RemoteTraceStore"]
+
+DEFAULT_CACHE_BYTES: Final = 32 << 30
+_HELD_S: Final = 3600.0
+"""For so long it is believed that an object is still there which this process wrote or saw: far less than garbage lives."""
+_MOST_HELD: Final = 65_536
+GARBAGE_S: Final = 86_400.0
+"""Age from which what nothing refers to is deleted: whoever wrote it for a batch has long stored that or given up."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incoming:
+    """What a request brings of one trace.
+
+    Attributes
+    ----------
+    stage : str
+        Name of its stage; empty = its profile is not in the store yet, and nothing is settled then.
+    folder : str
+        Of its pieces: like the stage, but known before the profile is.
+    settled_bytes : int
+        What the store vouches for.
+    chunks : sequence of TraceChunk
+        In order; they continue it, and the last of them may end it.
+    pieces : callable
+        What is settled came in these chunks.
+    """
+
+    stage: str
+    folder: str
+    settled_bytes: int
+    chunks: Sequence[TraceChunk]
+    pieces: Callable[[], Iterable[Piece]]
+
+
+class RemoteTraceStore(TraceStore):
+    """Traces as objects: ``blobs/<sha256>`` for good, ``staged/<folder>/<sha256 of a chunk>-<any>`` while they arrive.
+
+    A chunk is an object before it is acknowledged, and so is a trace before its last chunk is: any replica can go on
+    with what another began. :meth:`prepare` does this ahead of the transaction that stores the batch, because the
+    storage may take long and the database lets one write at a time. In that transaction ``write`` and ``finish`` work
+    on the files of this machine; ``finish`` asks once whether the trace is there, as one that nothing referred to may
+    have been deleted since, which also happens in a transaction.
+
+    Parameters
+    ----------
+    blobs : TraceBlobs
+        Where they are.
+    root : path or None
+        Directory for stages, for copies of traces that are read, and for artefacts; None = a temporary one.
+    cache_bytes : int
+        Most that copies of traces take; what was used least goes first.
+    """
+
+    away = True
+
+    def __init__(
+        self,
+        blobs: TraceBlobs,
+        root: Path | None = None,
+        max_bytes: int = DEFAULT_MAX_TRACE_BYTES,
+        *,
+        artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
+        cache_bytes: int = DEFAULT_CACHE_BYTES,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(root, max_bytes, artefact_bytes=artefact_bytes)
+        self._blobs = blobs
+        self._cache_bytes = cache_bytes
+        self._now = now
+        self._held: OrderedDict[str, float] = OrderedDict()
+        self._folders: dict[str, str] = {}
+        self._telling = threading.Lock()
+        self._tidying = ThreadPoolExecutor(1, thread_name_prefix="nodewise-traces")
+        self.problem = ""
+        """Why the storage did not do what was last asked; empty = it did."""
+
+    def close(self) -> None:
+        """As for a directory; what is tidied up is finished first."""
+        self._tidying.shutdown(wait=True)
+        super().close()
+
+    # --- ahead of the transaction
+
+    def prepare(self, incoming: Iterable[Incoming]) -> None:
+        """Keep what a request brings, so that its transaction need not wait for the storage. Can be repeated.
+
+        Raises
+        ------
+        NodewiseError
+            STORE_UNAVAILABLE.
+        """
+        for trace in incoming:
+            if trace.settled_bytes and not self._knows(trace.stage, trace.settled_bytes):
+                self._gather(trace)
+            if trace.chunks[-1].last:
+                self._upload(trace)
+                continue
+            for chunk in trace.chunks:
+                sha256 = hashlib.sha256(chunk.data).hexdigest()
+                key = f"{trace.folder}/{sha256}"
+                if not self._holds(key):
+                    with self._answering():
+                        name = f"staged/{key}-{uuid.uuid4().hex[:8]}"
+                        self._blobs.put(name, io.BytesIO(chunk.data), len(chunk.data))
+                    self._hold(key)
+
+    def _knows(self, stage: str, settled_bytes: int) -> bool:
+        """Whether the file of a stage here holds what is settled: bytes that this process wrote or gathered."""
+        with self._lock:
+            known = self._hashes.get(stage)
+            return known is not None and known[0] == settled_bytes
+
+    def _gather(self, trace: Incoming) -> None:
+        """Write the file of a stage anew from its pieces: they went through another process."""
+        hasher, size, found = hashlib.sha256(), 0, {}
+        with self._answering():
+            for name in self._blobs.names(f"staged/{trace.folder}/"):
+                found[name.rpartition("/")[2].partition("-")[0]] = name
+        path = self._staged(trace.stage)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.root, prefix="gathering-") as scratch:
+            copy = Path(scratch, "stage")
+            with copy.open("w+b") as file:
+                for piece in trace.pieces():
+                    data = self._piece(found.get(piece.sha256, ""), piece)
+                    new = data[max(0, size - piece.offset_bytes) :]
+                    file.write(new)
+                    hasher.update(new)
+                    size += len(new)
+            if size != trace.settled_bytes:
+                raise _unavailable("another replica has more of the trace by now; retry")
+            copy.replace(path)
+        with self._lock:
+            self._hashes[trace.stage] = (size, hasher)
+            self._hashes.move_to_end(trace.stage)
+
+    def _piece(self, name: str, piece: Piece) -> bytes:
+        data = io.BytesIO()
+        with self._answering():
+            there = bool(name) and self._blobs.fetch(name, data)
+        content = data.getvalue()
+        if not there or hashlib.sha256(content).hexdigest() != piece.sha256:
+            _log.error("trace_piece_lost", piece=piece.sha256, found=there)
+            raise _unavailable("a part of the trace that was stored is gone; send it in another session")
+        return content
+
+    def _upload(self, trace: Incoming) -> None:
+        hasher, size = hashlib.sha256(), trace.settled_bytes
+        if size:
+            with self._lock:
+                known = self._hashes.get(trace.stage)
+                if known is None or known[0] != size:
+                    raise _unavailable("another request goes on with the trace; retry")
+                hasher = known[1].copy()
+            self._folders[trace.stage] = trace.folder
+        new = bytearray()
+        for chunk in trace.chunks:
+            new += chunk.data[max(0, size + len(new) - chunk.offset_bytes) :]
+        hasher.update(new)
+        name, total = hasher.hexdigest(), size + len(new)
+        if self._holds(name) or total > self._max_bytes:  # too large a one is refused where it is written
+            return
+        with self._answering():
+            if self._blobs.size_bytes(_object(name)) != total:
+                with self._staged(trace.stage).open("rb") if size else io.BytesIO() as file:
+                    self._blobs.put(_object(name), _Joined(file, size, new), total)
+        self._hold(name)
+
+    # --- inside it
+
+    def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
+        """As for a directory; STORE_UNAVAILABLE if what is settled is not here."""
+        if settled_bytes and not self._knows(stage, settled_bytes):
+            raise _unavailable("another replica has more of the trace by now; retry")
+        return super().write(stage, settled_bytes, offset_bytes, data)
+
+    def finish(self, stage: str, size_bytes: int) -> str:
+        """As for a directory; STORE_UNAVAILABLE if the trace is not where it is kept for good."""
+        name = super().finish(stage, size_bytes)
+        with self._answering():
+            there = self._blobs.size_bytes(_object(name), soon=True)
+        if there != size_bytes:
+            with self._lock:
+                self._held.pop(name, None)
+            raise _unavailable("the trace was not kept; retry")
+        self._later(self._make_room)
+        return name
+
+    def discard(self, stage: str) -> None:
+        """Forget a stage, and a little later its pieces."""
+        super().discard(stage)
+        if (folder := self._folders.pop(stage, None)) is not None:
+            self._later(lambda: self._drop_pieces(folder))
+
+    def _drop_pieces(self, folder: str) -> None:
+        with self._answering():
+            self._blobs.remove(list(self._blobs.names(f"staged/{folder}/")))
+
+    def remove_all(self, names: Iterable[str]) -> None:
+        """As for a directory. STORE_UNAVAILABLE if they stay, some perhaps gone already."""
+        names = list(names)
+        with self._lock:
+            for name in names:
+                self._held.pop(name, None)
+        with self._answering():
+            self._blobs.remove(map(_object, names), soon=True)
+        super().remove_all(names)
+
+    # --- reading
+
+    def open(self, content_sha256: str) -> BinaryIO:
+        """As for a directory: a copy is fetched if there is none here. STORE_UNAVAILABLE if that fails."""
+        if not self._kept(content_sha256):
+            self._fetch(content_sha256)
+        file = super().open(content_sha256)
+        with suppress(OSError):
+            self._blob(content_sha256).touch()  # copies go in the order of their last use
+        return file
+
+    def _kept(self, name: str) -> bool:
+        """Whether there is a copy here."""
+        return is_hash(name) and self._blob(name).exists()
+
+    def _fetch(self, name: str) -> None:
+        if not is_hash(name):
+            raise not_stored()
+        path = self._blob(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.root, prefix="fetching-") as scratch:
+            copy = Path(scratch, "blob")
+            with copy.open("w+b") as file:
+                with self._answering():
+                    if not self._blobs.fetch(_object(name), file):
+                        raise not_stored()
+                file.seek(0)
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+            if found != name:
+                _log.error("trace_damaged", trace=name, found=found)
+                raise _unavailable("the trace is not what was stored; the log says which")
+            copy.replace(path)
+        self._later(self._make_room)
+
+    # --- tidying up
+
+    def sweep(self, unfinished: Callable[[], set[str]], referred: Callable[[Sequence[str]], None]) -> None:
+        """Delete, a little later, what a day ago was written for batches that were never stored.
+
+        Parameters
+        ----------
+        unfinished : callable
+            The folders of traces that have not ended.
+        referred : callable
+            Is given hashes of traces, and removes those that nothing refers to.
+        """
+        self._later(lambda: self._sweep(unfinished, referred))
+
+    def _sweep(self, unfinished: Callable[[], set[str]], referred: Callable[[Sequence[str]], None]) -> None:
+        before_s = self._now() - GARBAGE_S
+        with self._answering():
+            self._blobs.abandon(before_s)
+            if pieces := list(self._blobs.names("staged/", before_s)):
+                kept = unfinished()
+                self._blobs.remove([name for name in pieces if name.split("/")[1] not in kept])
+            blobs = [name.rpartition("/")[2] for name in self._blobs.names("blobs/", before_s)]
+        referred(blobs)
+
+    def _later(self, task: Callable[[], None]) -> None:
+        def tidied() -> None:
+            try:
+                task()
+            except (NodewiseError, OSError):
+                _log.warning("traces_not_tidied", exc_info=True)
+
+        with suppress(RuntimeError):  # closing: the next process tidies up
+            self._tidying.submit(tidied)
+
+    def _make_room(self) -> None:
+        found = []
+        for path in (self.root / "blobs").glob("*/*"):
+            with suppress(OSError):
+                state = path.stat()
+                found.append((state.st_mtime_ns, state.st_size, path))
+        left = sum(size for _, size, _ in found)
+        for _, size, path in sorted(found)[:-1]:  # the newest stays, whatever its size
+            if left <= self._cache_bytes:
+                return
+            path.unlink(missing_ok=True)
+            left -= size
+
+    # --- the storage
+
+    def _holds(self, key: str) -> bool:
+        with self._lock:
+            return self._held.get(key, float("-inf")) > time.monotonic() - _HELD_S
+
+    def _hold(self, key: str) -> None:
+        with self._lock:
+            self._held[key] = time.monotonic()
+            self._held.move_to_end(key)
+            if len(self._held) > _MOST_HELD:
+                self._held.popitem(last=False)
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        try:
+            yield
+        except BlobsAwayError as error:
+            with self._telling:
+                if not self.problem:
+                    _log.error("traces_away", text=str(error))
+                self.problem = str(error)
+            raise _unavailable("the storage of traces cannot be read or written now; retry later") from None
+        with self._telling:
+            if self.problem:
+                _log.info("traces_back")
+            self.problem = ""
+
+
+class _Joined:
+    """The beginning of a file, and bytes that come after it."""
+
+    def __init__(self, file: BinaryIO, size: int, new: bytearray) -> None:
+        self._file = file
+        self._left = size
+        self._new = io.BytesIO(new)
+
+    def read(self, size: int = -1, /) -> bytes:
+        first = self._file.read(self._left if size < 0 else min(size, self._left)) if self._left else b""
+        self._left -= len(first)
+        if self._left and (size < 0 or len(first) < size):
+            raise OSError("a stage is shorter than what is settled of it")
+        return first + self._new.read(-1 if size < 0 else size - len(first))
+
+
+def _object(content_sha256: str) -> str:
+    return f"blobs/{content_sha256}"
+
+
+def _unavailable(why: str) -> NodewiseError:
+    return NodewiseError(Reason.STORE_UNAVAILABLE, why)
