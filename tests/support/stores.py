@@ -19,7 +19,7 @@ Opener = Callable[[], ProfileStore]
 KINDS = ("memory", "sqlite", "sqlite-power", "postgresql")
 SHARED_KINDS = ("sqlite", "postgresql")
 """Stores that several processes can open at once."""
-KINDS_ELSEWHERE = ("memory", "sqlite", "postgresql")
+KINDS_ELSEWHERE = ("sqlite",)
 """Stores whose traces are tested in a bucket too."""
 
 

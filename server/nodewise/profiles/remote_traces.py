@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -100,12 +101,14 @@ class RemoteTraceStore(TraceStore):
         self._folders: dict[str, str] = {}
         self._telling = threading.Lock()
         self._tidying = ThreadPoolExecutor(1, thread_name_prefix="nodewise-traces")
+        self._closing = False
         self.problem = ""
         """Why the storage did not do what was last asked; empty = it did."""
 
     def close(self) -> None:
-        """As for a directory; what is tidied up is finished first."""
-        self._tidying.shutdown(wait=True)
+        """As for a directory; what is being tidied up ends soon, the rest is left to the next process."""
+        self._closing = True
+        self._tidying.shutdown(wait=True, cancel_futures=True)
         super().close()
 
     # --- ahead of the transaction
@@ -287,18 +290,22 @@ class RemoteTraceStore(TraceStore):
         before_s = self._now() - GARBAGE_S
         with self._answering():
             self._blobs.abandon(before_s)
-            if pieces := list(self._blobs.names("staged/", before_s)):
+            if pieces := self._listed("staged/", before_s):
                 kept = unfinished()
                 self._blobs.remove([name for name in pieces if name.split("/")[1] not in kept])
-            blobs = [name.rpartition("/")[2] for name in self._blobs.names("blobs/", before_s)]
-        referred(blobs)
+            blobs = self._listed("blobs/", before_s)
+        if not self._closing:
+            referred([name.rpartition("/")[2] for name in blobs])
+
+    def _listed(self, prefix: str, before_s: float) -> list[str]:
+        return list(takewhile(lambda _: not self._closing, self._blobs.names(prefix, before_s)))
 
     def _later(self, task: Callable[[], None]) -> None:
         def tidied() -> None:
             try:
                 task()
-            except (NodewiseError, OSError):
-                _log.warning("traces_not_tidied", exc_info=True)
+            except (NodewiseError, OSError) as error:
+                _log.warning("traces_not_tidied", error=type(error).__name__, text=str(error))
 
         with suppress(RuntimeError):  # closing: the next process tidies up
             self._tidying.submit(tidied)

@@ -38,7 +38,7 @@ _COMMON: Final[dict[str, Any]] = {
     "tcp_keepalive": True,
     "max_pool_connections": 16,
 }
-_PATIENT: Final = Config(connect_timeout=5, read_timeout=30, retries={"mode": "standard", "total_max_attempts": 4})
+_PATIENT: Final = Config(connect_timeout=5, read_timeout=30, retries={"mode": "standard"})
 _HURRIED: Final = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 1})
 
 
@@ -149,20 +149,20 @@ class S3Blobs:
 
     def _client(self, *, soon: bool = False) -> Any:
         with self._lock:
-            client = self._clients.get(soon)
-            if client is None:
+            if not self._clients:
                 with _translated():
-                    client = self._clients[soon] = _connected(_HURRIED if soon else _PATIENT)
-            return client
+                    self._clients = _connected()
+            return self._clients[soon]
 
 
-def _connected(how: Config) -> Any:
+def _connected() -> dict[bool, Any]:
+    """Clients that are patient, and that are in a hurry."""
     session = boto3.Session()
+    common = Config(**_COMMON)
     region = session.region_name or _DEFAULT_REGION
-    config = Config(**_COMMON).merge(how)
-    client = session.client("s3", region_name=region, config=config)
-    host = urlsplit(client.meta.endpoint_url).hostname or ""
-    if "amazonaws.com" not in host:  # others rarely have a name for each bucket
-        config = config.merge(Config(s3={"addressing_style": "path"}))
-        client = session.client("s3", region_name=region, config=config)
-    return client
+    patient = session.client("s3", region_name=region, config=common.merge(_PATIENT))
+    if "amazonaws.com" not in (urlsplit(patient.meta.endpoint_url).hostname or ""):
+        # Others rarely have a host for each bucket.
+        common = common.merge(Config(s3={"addressing_style": "path"}))
+        patient = session.client("s3", region_name=region, config=common.merge(_PATIENT))
+    return {False: patient, True: session.client("s3", region_name=region, config=common.merge(_HURRIED))}
