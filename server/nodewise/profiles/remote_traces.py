@@ -23,7 +23,15 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.batches import TraceChunk
 from nodewise.profiles.trace_blobs import BlobsAwayError, TraceBlobs
-from nodewise.profiles.traces import DEFAULT_MAX_TRACE_BYTES, Piece, TraceStore, is_hash, not_stored
+from nodewise.profiles.traces import (
+    DEFAULT_MAX_TRACE_BYTES,
+    Piece,
+    TraceStore,
+    Unfinished,
+    copy_checked,
+    is_hash,
+    not_stored,
+)
 
 __all__ = ["DEFAULT_CACHE_BYTES", "Incoming", "RemoteTraceStore"]
 
@@ -123,18 +131,19 @@ class RemoteTraceStore(TraceStore):
         """
         for trace in incoming:
             if trace.settled_bytes and not self._knows(trace.stage, trace.settled_bytes):
-                self._gather(trace)
+                self._gather(trace.stage, trace.folder, trace.settled_bytes, trace.pieces())
             if trace.chunks[-1].last:
                 self._upload(trace)
                 continue
             for chunk in trace.chunks:
-                sha256 = hashlib.sha256(chunk.data).hexdigest()
-                key = f"{trace.folder}/{sha256}"
-                if not self._holds(key):
-                    with self._answering():
-                        name = f"staged/{key}-{uuid.uuid4().hex[:8]}"
-                        self._blobs.put(name, io.BytesIO(chunk.data), len(chunk.data))
-                    self._hold(key)
+                self._keep_piece(trace.folder, hashlib.sha256(chunk.data).hexdigest(), chunk.data)
+
+    def _keep_piece(self, folder: str, sha256: str, data: bytes) -> None:
+        key = f"{folder}/{sha256}"
+        if not self._holds(key):
+            with self._answering():  # by a name of its own, so that nobody who tidies up means this one
+                self._blobs.put(f"staged/{key}-{uuid.uuid4().hex[:8]}", io.BytesIO(data), len(data))
+            self._hold(key)
 
     def _knows(self, stage: str, settled_bytes: int) -> bool:
         """Whether the file of a stage here holds what is settled: bytes that this process wrote or gathered."""
@@ -142,29 +151,29 @@ class RemoteTraceStore(TraceStore):
             known = self._hashes.get(stage)
             return known is not None and known[0] == settled_bytes
 
-    def _gather(self, trace: Incoming) -> None:
+    def _gather(self, stage: str, folder: str, settled_bytes: int, pieces: Iterable[Piece]) -> None:
         """Write the file of a stage anew from its pieces: they went through another process."""
         hasher, size, found = hashlib.sha256(), 0, {}
         with self._answering():
-            for name in self._blobs.names(f"staged/{trace.folder}/"):
+            for name in self._blobs.names(f"staged/{folder}/"):
                 found[name.rpartition("/")[2].partition("-")[0]] = name
-        path = self._staged(trace.stage)
+        path = self._staged(stage)
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self.root, prefix="gathering-") as scratch:
             copy = Path(scratch, "stage")
             with copy.open("w+b") as file:
-                for piece in trace.pieces():
+                for piece in pieces:
                     data = self._piece(found.get(piece.sha256, ""), piece)
                     new = data[max(0, size - piece.offset_bytes) :]
                     file.write(new)
                     hasher.update(new)
                     size += len(new)
-            if size != trace.settled_bytes:
+            if size != settled_bytes:
                 raise _unavailable("another replica has more of the trace by now; retry")
             copy.replace(path)
         with self._lock:
-            self._hashes[trace.stage] = (size, hasher)
-            self._hashes.move_to_end(trace.stage)
+            self._hashes[stage] = (size, hasher)
+            self._hashes.move_to_end(stage)
 
     def _piece(self, name: str, piece: Piece) -> bytes:
         data = io.BytesIO()
@@ -271,6 +280,35 @@ class RemoteTraceStore(TraceStore):
                 raise _unavailable("the trace is not what was stored; the log says which")
             copy.replace(path)
         self._later(self._make_room)
+
+    # --- whole stores
+
+    def holds(self, content_sha256: str) -> int | None:
+        """As for a directory: whether it is kept for good, whatever is here."""
+        if not is_hash(content_sha256):
+            return None
+        with self._answering():
+            return self._blobs.size_bytes(_object(content_sha256))
+
+    def keep(self, content_sha256: str, source: BinaryIO) -> None:
+        """As for a directory; no copy stays here."""
+        with tempfile.TemporaryDirectory(dir=self.root, prefix="keeping-") as scratch:
+            copy = Path(scratch, "blob")
+            size = copy_checked(source, copy, content_sha256)
+            with copy.open("rb") as file, self._answering():
+                self._blobs.put(_object(content_sha256), file, size)
+
+    def open_stage(self, unfinished: Unfinished) -> BinaryIO:
+        """As for a directory: gathered from its pieces."""
+        self._gather(unfinished.stage, unfinished.folder, unfinished.size_bytes, unfinished.pieces)
+        return super().open_stage(unfinished)
+
+    def keep_stage(self, unfinished: Unfinished, source: BinaryIO) -> None:
+        """As for a directory: in pieces as it came."""
+        content = source.read(unfinished.size_bytes)
+        for piece in unfinished.pieces:
+            data = content[piece.offset_bytes : piece.offset_bytes + piece.size_bytes]
+            self._keep_piece(unfinished.folder, piece.sha256, data)
 
     # --- tidying up
 

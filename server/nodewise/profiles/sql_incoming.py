@@ -13,9 +13,9 @@ from nodewise.profiles.remote_traces import Incoming
 from nodewise.profiles.sql_reads import profile_row
 from nodewise.profiles.sql_rows import Connection
 from nodewise.profiles.store import AppendRequest
-from nodewise.profiles.traces import Piece, stage_name
+from nodewise.profiles.traces import Piece, Unfinished, stage_name
 
-__all__ = ["brings_traces", "incoming_of", "pieces_of", "unfinished_folders", "unreferenced"]
+__all__ = ["brings_traces", "incoming_of", "pieces_of", "unfinished_folders", "unfinished_traces", "unreferenced"]
 
 _ASKED_TOGETHER: Final = 500
 
@@ -82,7 +82,7 @@ def pieces_of(connection: Connection, session_key: int, trace_id: str) -> list[P
         "SELECT payload FROM batches WHERE session_key = ? ORDER BY sequence_number", (session_key,)
     )
     return [
-        Piece(offset_bytes=chunk.get("offset_bytes", 0), sha256=chunk["sha256"])
+        Piece(offset_bytes=chunk.get("offset_bytes", 0), size_bytes=chunk["size_bytes"], sha256=chunk["sha256"])
         for (payload,) in payloads
         if b'"trace_chunks"' in payload
         for chunk in orjson.loads(payload).get("trace_chunks", ())
@@ -90,13 +90,30 @@ def pieces_of(connection: Connection, session_key: int, trace_id: str) -> list[P
     ]
 
 
+_UNFINISHED: Final = """
+SELECT p.profile_id, p.uid, s.session_id, t.trace_id, s.key, t.size_bytes FROM traces t
+JOIN sessions s ON s.key = t.session_key JOIN profiles p ON p.key = s.profile_key
+WHERE t.content_sha256 IS NULL ORDER BY t.key"""
+
+
 def unfinished_folders(connection: Connection) -> set[str]:
     """Where pieces are that a batch to come may need."""
-    rows = connection.execute(
-        "SELECT p.profile_id, s.session_id, t.trace_id FROM traces t JOIN sessions s ON s.key = t.session_key"
-        " JOIN profiles p ON p.key = s.profile_key WHERE t.content_sha256 IS NULL"
-    )
-    return {_folder(*row) for row in rows}
+    rows = connection.execute(_UNFINISHED).fetchall()
+    return {_folder(profile_id, session_id, trace_id) for profile_id, _, session_id, trace_id, _, _ in rows}
+
+
+def unfinished_traces(connection: Connection) -> list[Unfinished]:
+    """Every trace of which some bytes are stored and more are to come."""
+    return [
+        Unfinished(
+            stage=stage_name(uid, session_id, trace_id),
+            folder=_folder(profile_id, session_id, trace_id),
+            size_bytes=size,
+            pieces=tuple(pieces_of(connection, session_key, trace_id)),
+        )
+        for profile_id, uid, session_id, trace_id, session_key, size in connection.execute(_UNFINISHED).fetchall()
+        if size
+    ]
 
 
 def unreferenced(connection: Connection, names: Sequence[str]) -> list[str]:

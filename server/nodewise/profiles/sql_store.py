@@ -71,6 +71,14 @@ class SqlProfileStore(ProfileStore):
         """The writer's connection inside a transaction of its own, which profiles do not change in."""
         raise NotImplementedError
 
+    def whole(self) -> AbstractContextManager[Connection]:
+        """For who copies or checks all of it: as it is at one moment."""
+        return self._reading("read all of the store")
+
+    def filled(self) -> AbstractContextManager[Connection]:
+        """For who brings all of it: written as a whole, or not at all."""
+        return self._adding("fill the store")
+
     def _counted(self, generation: int) -> None:
         """What was written through this object moved the store's generation to here."""
         raise NotImplementedError

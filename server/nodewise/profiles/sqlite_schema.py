@@ -197,6 +197,7 @@ translated = partial(sql_rows.translated, faults=(sqlite3.Error,))
 class SqliteConnection(sqlite3.Connection):
     """A connection to a file, with what SQLite reads in its own way."""
 
+    dialect = "sqlite"
     reading = "BEGIN"
     writing = "BEGIN IMMEDIATE"
     labelled = "EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ?)"

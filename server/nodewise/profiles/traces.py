@@ -22,7 +22,7 @@ from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES, TraceArtefacts
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-__all__ = ["DEFAULT_MAX_TRACE_BYTES", "Piece", "TraceStore", "is_hash", "not_stored", "stage_name"]
+__all__ = ["DEFAULT_MAX_TRACE_BYTES", "Piece", "TraceStore", "Unfinished", "copy_checked", "is_hash", "not_stored", "stage_name"]
 
 DEFAULT_MAX_TRACE_BYTES: Final = 4 << 30
 _READ_BYTES: Final = 1 << 20
@@ -38,10 +38,33 @@ def stage_name(profile_uid: str, session_id: str, trace_id: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A chunk of a trace as the rows remember it: where it stood, and the hash of its bytes."""
+    """A chunk of a trace as the rows remember it: where it stood, how many bytes it had, and their hash."""
 
     offset_bytes: int
+    size_bytes: int
     sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfinished:
+    """A trace that arrives.
+
+    Attributes
+    ----------
+    stage : str
+        Name of its stage.
+    folder : str
+        Of its pieces, where they are kept elsewhere.
+    size_bytes : int
+        What the rows vouch for.
+    pieces : tuple of Piece
+        In which it came.
+    """
+
+    stage: str
+    folder: str
+    size_bytes: int
+    pieces: tuple[Piece, ...]
 
 
 def is_hash(name: str) -> bool:
@@ -207,6 +230,42 @@ class TraceStore:
         except FileNotFoundError:
             raise not_stored() from None
 
+    def holds(self, content_sha256: str) -> int | None:
+        """How many bytes a finished trace has; None = none is stored."""
+        path = self._blob(content_sha256)
+        return path.stat().st_size if is_hash(content_sha256) and path.exists() else None
+
+    def keep(self, content_sha256: str, source: BinaryIO) -> None:
+        """Store a whole trace; on the disk when this returns.
+
+        Raises
+        ------
+        NodewiseError
+            INVALID_FIELD if the bytes are not those of the hash.
+        """
+        blob = self._blob(content_sha256)
+        blob.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.root, prefix="keeping-") as scratch:
+            copy = Path(scratch, "blob")
+            copy_checked(source, copy, content_sha256)
+            copy.replace(blob)
+        for directory in (blob.parent, blob.parent.parent):
+            _sync(directory)
+
+    def open_stage(self, unfinished: Unfinished) -> BinaryIO:
+        """What is stored of a trace that arrives, and perhaps more behind it."""
+        return self._staged(unfinished.stage).open("rb")
+
+    def keep_stage(self, unfinished: Unfinished, source: BinaryIO) -> None:
+        """Bring what is stored of a trace that arrives."""
+        path = self._staged(unfinished.stage)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w+b") as file:
+            shutil.copyfileobj(source, file)
+            file.truncate(unfinished.size_bytes)
+            os.fsync(file.fileno())
+        _sync(path.parent)
+
     def remove(self, content_sha256: str) -> None:
         """Delete a finished trace and what was read of it. Nothing happens if there is none."""
         if is_hash(content_sha256):
@@ -260,6 +319,27 @@ class TraceStore:
         if left:
             raise OSError(f"stage {stage} is {left} bytes short")
         return hasher.hexdigest()
+
+
+def copy_checked(source: BinaryIO, path: Path, content_sha256: str) -> int:
+    """Write a file whose bytes have this hash; returns their number. It is on the disk when this returns.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD if they have another; the file is gone then.
+    """
+    hasher, size = hashlib.sha256(), 0
+    with path.open("w+b") as file:
+        while piece := source.read(_READ_BYTES):
+            hasher.update(piece)
+            size += file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
+    if hasher.hexdigest() != content_sha256:
+        path.unlink()
+        raise invalid_field("traces.content_sha256", f"must be that of the bytes; {content_sha256} are damaged")
+    return size
 
 
 def _sync(path: Path) -> None:
