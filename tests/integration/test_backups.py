@@ -44,8 +44,9 @@ def opened(options: list[str]) -> ProfileStore:
 def ran(*arguments: str | Path, status: int = 0) -> dict[str, Any]:
     result = CliRunner().invoke(app, [str(argument) for argument in (*arguments, "--json")])
     assert result.exit_code == status, result.stderr
-    found: dict[str, Any] = json.loads(result.stdout or result.stderr)
-    return found
+    found: dict[str, Any] = json.loads(result.stdout or result.stderr.splitlines()[-1])
+    told: dict[str, Any] = found.get("error", found)
+    return told
 
 
 @pytest.fixture
