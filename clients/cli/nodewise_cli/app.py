@@ -9,11 +9,11 @@ from typer import Option
 from typer.core import TyperGroup
 
 from nodewise_cli.commands.backtest import backtest
+from nodewise_cli.commands.backups import backup, copy, restore, verify
 from nodewise_cli.commands.diagnose import diagnose
 from nodewise_cli.commands.estimators import estimators
 from nodewise_cli.commands.health import health
 from nodewise_cli.commands.ingest import ingest
-from nodewise_cli.commands.keeping import backup, copy, restore, verify
 from nodewise_cli.commands.options import Commands
 from nodewise_cli.commands.plan import plan
 from nodewise_cli.commands.plugins import plugins

@@ -15,7 +15,7 @@ from nodewise_cli.failures import ExitStatus, InputError, RefusedAnswer
 from nodewise_cli.service import starting
 
 if TYPE_CHECKING:
-    from nodewise.runtime.keeping import Place
+    from nodewise.runtime.backups import Place
 
 __all__ = ["backup", "copy", "restore", "verify"]
 
@@ -36,7 +36,7 @@ class _Store:
     def place(self) -> Place:
         """As the server's code takes it."""
         # Only here: the other commands should not wait for the server's imports.
-        from nodewise.runtime.keeping import Place
+        from nodewise.runtime.backups import Place
 
         return Place(self.config, self.store, self.traces)
 
@@ -62,7 +62,7 @@ def backup(
 
     The directory appears when all of it is on the disk; what was interrupted goes on if the command is given again.
     """
-    from nodewise.runtime.keeping import backed_up
+    from nodewise.runtime.backups import backed_up
 
     with starting():
         made = backed_up(store.place(), target, since)
@@ -75,7 +75,7 @@ def restore(
     store: _Store = _STORE,
 ) -> None:
     """Bring a backup into an empty store of any kind: all of it, or no row."""
-    from nodewise.runtime.keeping import restored
+    from nodewise.runtime.backups import restored
 
     with starting():
         done = restored(store.place(), source)
@@ -88,7 +88,7 @@ def copy(
     store: _Store = _STORE,
 ) -> None:
     """Copy a store into an empty one, as it is at one moment: from SQLite to PostgreSQL, or back."""
-    from nodewise.runtime.keeping import Place, copied
+    from nodewise.runtime.backups import Place, copied
 
     with starting():
         done = copied(store.place(), Place(store.config, to, to_traces or ""))
@@ -104,7 +104,7 @@ def verify(
 
     Exit 0 if it is, 1 if something is damaged or missing, 3 if it does not answer.
     """
-    from nodewise.runtime.keeping import UncheckedError, verified
+    from nodewise.runtime.backups import UncheckedError, verified
 
     if source is not None and (store.store, store.traces) != (None, None):
         raise InputError("a backup needs no --store and no --traces")
