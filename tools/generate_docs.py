@@ -15,7 +15,7 @@ from pydantic_core import PydanticUndefined
 from nodewise.domain.errors import CATALOGUE, NodewiseError
 from nodewise.ports.limits import Limits
 from nodewise.rpc.errors import grpc_code, status_of
-from nodewise.runtime.settings import HostSettings, LimitSettings, Settings
+from nodewise.runtime.settings import HostSettings, LimitSettings, RetentionSettings, Settings
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
@@ -83,10 +83,11 @@ def settings_table() -> str:
     for name, field in LimitSettings.model_fields.items():
         variable = f"NODEWISE_LIMITS__{name.upper()}"
         lines.append(_line(f"limits.{name}", variable, field, described[name]))
-    lines += [
-        _line(f"hosts.{name}", f"NODEWISE_HOSTS__{name.upper()}", field)
-        for name, field in HostSettings.model_fields.items()
-    ]
+    for group, settings in (("hosts", HostSettings), ("retention", RetentionSettings)):
+        lines += [
+            _line(f"{group}.{name}", f"NODEWISE_{group.upper()}__{name.upper()}", field)
+            for name, field in settings.model_fields.items()
+        ]
     return "\n".join(lines)
 
 
@@ -105,7 +106,7 @@ def main() -> None:
 
 
 def _plain(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
-    return [(name, field) for name, field in model.model_fields.items() if name not in ("limits", "hosts")]
+    return [(name, field) for name, field in model.model_fields.items() if name not in ("limits", "hosts", "retention")]
 
 
 def _line(name: str, variable: str, field: FieldInfo, meaning: str = "") -> str:

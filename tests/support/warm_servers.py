@@ -37,6 +37,12 @@ class WarmServer:
         self._pid: int | None = int(self._told.readline())
         self.target = self._told.readline().strip()
 
+    @property
+    def pid(self) -> int:
+        """Of the process that answers."""
+        assert self._pid is not None
+        return self._pid
+
     def kill(self) -> None:
         """As a power switch would, for the process; returns when it is gone."""
         if self._pid is not None:

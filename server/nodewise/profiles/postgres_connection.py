@@ -12,9 +12,10 @@ from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from nodewise.domain.errors import invalid_field
+from nodewise.profiles.condition import CORRUPT, DELETED, FULL, LOCKED, READ_ONLY, UNREACHABLE, Faults
 from nodewise.profiles.postgres_schema import CHANNEL
 
-__all__ = ["PostgresConnection", "connect", "conninfo_of"]
+__all__ = ["PostgresConnection", "cause_of", "connect", "conninfo_of"]
 
 _CONNECT_S: Final = 5
 _IDLE_S: Final = 60
@@ -29,13 +30,35 @@ _DEFAULTS: Final[dict[str, Any]] = {
 # A replica that hangs inside a transaction holds up every other: the database ends it. Whoever waits for another
 # gives up before its caller does, as with a SQLite file.
 _SETTINGS: Final = (
-    "SET lock_timeout = '10s'",
+    "SET lock_timeout = '4s'",
     "SET statement_timeout = '30s'",
     f"SET idle_in_transaction_session_timeout = '{_IDLE_S}s'",
     "SET client_min_messages = warning",
     # What is acknowledged survives the death of the database: one that is set to forget the last moments is not heard.
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
 )
+
+
+_CAUSES: Final = {
+    "53100": FULL,
+    "53400": FULL,
+    "25006": READ_ONLY,
+    "55P03": LOCKED,
+    "XX001": CORRUPT,
+    "XX002": CORRUPT,
+    "42P01": DELETED,
+    "3F000": DELETED,
+    "3D000": DELETED,
+}
+"""By SQLSTATE: what the database says of itself, or that our tables or it itself are no more."""
+
+
+def cause_of(error: Exception) -> str:
+    """What an error of the database says of the store."""
+    state = getattr(error, "sqlstate", None)
+    if state is None or state[:2] in ("08", "57"):
+        return UNREACHABLE if isinstance(error, psycopg.OperationalError) else ""
+    return _CAUSES.get(state, "")
 
 
 class _Untyped(Dumper):
@@ -92,9 +115,9 @@ class PostgresConnection:
         "UPDATE meta SET value = value + 1 WHERE name = 'generation'"  # noqa: S608  # the channel is a constant
         f" RETURNING value, pg_notify('{CHANNEL}', CAST(value AS text))"
     )
-    faults: tuple[type[Exception], ...] = (psycopg.Error,)
 
-    def __init__(self, connecting: Callable[[], psycopg.Connection[Any]]) -> None:
+    def __init__(self, connecting: Callable[[], psycopg.Connection[Any]], faults: Faults) -> None:
+        self.faults = faults
         self._connecting = connecting
         self._connection = connecting()
         self._closed = False

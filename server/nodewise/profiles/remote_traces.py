@@ -39,6 +39,9 @@ DEFAULT_CACHE_BYTES: Final = 32 << 30
 _HELD_S: Final = 3600.0
 """For so long it is believed that an object is still there which this process wrote or saw: far less than garbage lives."""
 _MOST_HELD: Final = 65_536
+_ASKED_S: Final = 30.0
+_ASKED_AWAY_S: Final = 5.0
+"""Between two looks whether the storage answers, while it does and while it does not."""
 GARBAGE_S: Final = 86_400.0
 """Age from which what nothing refers to is deleted: whoever wrote it for a batch has long stored that or given up."""
 
@@ -110,6 +113,7 @@ class RemoteTraceStore(TraceStore):
         self._telling = threading.Lock()
         self._tidying = ThreadPoolExecutor(1, thread_name_prefix="nodewise-traces")
         self._closing = False
+        self._asked_s = time.monotonic()
         self.problem = ""
         """Why the storage did not do what was last asked; empty = it did."""
 
@@ -155,7 +159,7 @@ class RemoteTraceStore(TraceStore):
         """Write the file of a stage anew from its pieces: they went through another process."""
         hasher, size, found = hashlib.sha256(), 0, {}
         with self._answering():
-            for name in self._blobs.names(f"staged/{folder}/"):
+            for name, _ in self._blobs.listed(f"staged/{folder}/"):
                 found[name.rpartition("/")[2].partition("-")[0]] = name
         path = self._staged(stage)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -235,7 +239,7 @@ class RemoteTraceStore(TraceStore):
 
     def _drop_pieces(self, folder: str) -> None:
         with self._answering():
-            self._blobs.remove(list(self._blobs.names(f"staged/{folder}/")))
+            self._blobs.remove([name for name, _ in self._blobs.listed(f"staged/{folder}/")])
 
     def remove_all(self, names: Iterable[str]) -> None:
         """As for a directory. STORE_UNAVAILABLE if they stay, some perhaps gone already."""
@@ -245,7 +249,20 @@ class RemoteTraceStore(TraceStore):
                 self._held.pop(name, None)
         with self._answering():
             self._blobs.remove(map(_object, names), soon=True)
-        super().remove_all(names)
+        for name in names:
+            super().remove(name)
+
+    def remove(self, content_sha256: str) -> None:
+        """As for a directory. STORE_UNAVAILABLE if it stays."""
+        if is_hash(content_sha256):
+            self.remove_all([content_sha256])
+
+    def finished(self) -> Iterator[tuple[str, float]]:
+        """As for a directory."""
+        with self._answering():
+            found = list(self._blobs.listed("blobs/"))
+        for name, written_s in found:
+            yield name.rpartition("/")[2], written_s
 
     # --- reading
 
@@ -336,7 +353,8 @@ class RemoteTraceStore(TraceStore):
             referred([name.rpartition("/")[2] for name in blobs])
 
     def _listed(self, prefix: str, before_s: float) -> list[str]:
-        return list(takewhile(lambda _: not self._closing, self._blobs.names(prefix, before_s)))
+        found = takewhile(lambda _: not self._closing, self._blobs.listed(prefix))
+        return [name for name, written_s in found if written_s < before_s]
 
     def _later(self, task: Callable[[], None]) -> None:
         def tidied() -> None:
@@ -363,6 +381,14 @@ class RemoteTraceStore(TraceStore):
 
     # --- the storage
 
+    def check(self) -> str:
+        """As for a directory; the storage is asked now and then where nobody else did, and often while it is away."""
+        with suppress(NodewiseError):
+            if time.monotonic() > self._asked_s + (_ASKED_AWAY_S if self.problem else _ASKED_S):
+                with self._answering():
+                    self._blobs.size_bytes(_object("0" * 64), soon=True)
+        return self.problem
+
     def _holds(self, key: str) -> bool:
         with self._lock:
             return self._held.get(key, float("-inf")) > time.monotonic() - _HELD_S
@@ -380,11 +406,13 @@ class RemoteTraceStore(TraceStore):
             yield
         except BlobsAwayError as error:
             with self._telling:
+                self._asked_s = time.monotonic()
                 if not self.problem:
                     _log.error("traces_away", text=str(error))
                 self.problem = str(error)
             raise _unavailable("the storage of traces cannot be read or written now; retry later") from None
         with self._telling:
+            self._asked_s = time.monotonic()
             if self.problem:
                 _log.info("traces_back")
             self.problem = ""

@@ -107,14 +107,13 @@ class S3Blobs:
                 raise
             return int(head["ContentLength"])
 
-    def names(self, prefix: str, before_s: float = float("inf")) -> Iterator[str]:
+    def listed(self, prefix: str) -> Iterator[tuple[str, float]]:
         """As the protocol says."""
         with _translated():
             pages = self._client().get_paginator("list_objects_v2")
             for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix + prefix):
                 for found in page.get("Contents", ()):
-                    if found["LastModified"].timestamp() < before_s:
-                        yield found["Key"][len(self._prefix) :]
+                    yield found["Key"][len(self._prefix) :], found["LastModified"].timestamp()
 
     def abandon(self, before_s: float) -> None:
         """As the protocol says."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
@@ -88,7 +89,7 @@ _DELETED: Final = f"{_SELECT} WHERE profile_id = ? AND revision > 0 AND purge_ti
 _ROWS: Final = f"{_SELECT} WHERE profile_id > ? AND profile_id >= ? AND profile_id < ? AND revision > 0"
 _CHANGED: Final = f"{_SELECT} WHERE changed > ? AND profile_id >= ? AND profile_id < ? AND revision > 0"
 _PAYLOADS: Final = """
-SELECT b.payload, c.revision FROM commits c JOIN batches b
+SELECT b.payload, c.revision, b.content_hash FROM commits c JOIN batches b
     ON b.session_key = c.session_key AND b.sequence_number BETWEEN c.first_sequence_number AND c.last_sequence_number
 WHERE c.profile_key = ? AND c.revision > ? AND c.revision <= ? ORDER BY c.revision, b.sequence_number"""
 _REFERENCES: Final = """
@@ -229,7 +230,7 @@ def row_at(connection: Connection, row: ProfileRow, revision: int, known: Profil
         " AND revision <= ? ORDER BY revision DESC",
         (row.key, since, revision),
     ).fetchall()
-    for payload, at in connection.execute(_PAYLOADS, (row.key, since, revision)):
+    for payload, at in _payloads(connection, row.key, since, revision):
         while retractions and retractions[-1][0] < at:
             stated = stated.without(retractions.pop()[1])
         stated = stated.then(stated_from_payload(payload))
@@ -267,7 +268,7 @@ def replayed(connection: Connection, row: ProfileRow | None, profile_id: str, kn
     beside: list[tuple[SharedDeviceRun, int]] = []
 
     def payloads() -> Iterator[bytes]:
-        for payload, at in connection.execute(_PAYLOADS, since):
+        for payload, at in _payloads(connection, *since):
             beside.extend((run, at) for run in shared_runs_from_payload(payload))
             yield payload
 
@@ -315,7 +316,24 @@ def replayed(connection: Connection, row: ProfileRow | None, profile_id: str, kn
         display_name=row.display_name,
         labels=stated.naming.labels,
     )
-    return replace(profile, digest=content_digest(profile))
+    digest = content_digest(profile)
+    if memorised(row.digest) not in (None, digest):
+        raise PayloadError("the profile is not what it was when its digest was computed")
+    return replace(profile, digest=digest)
+
+
+def _payloads(connection: Connection, key: int, since: int, revision: int) -> Iterator[tuple[bytes, int]]:
+    """What was sent, and in which revision it counts.
+
+    Raises
+    ------
+    PayloadError
+        For bytes that are not those that were written.
+    """
+    for payload, at, content_hash in connection.execute(_PAYLOADS, (key, since, revision)):
+        if hashlib.sha256(payload).digest() != bytes(content_hash):
+            raise PayloadError("a batch is not as it was written")
+        yield payload, at
 
 
 def _retracted(connection: Connection, kind: str, since: tuple[int, int, int]) -> dict[Any, int]:

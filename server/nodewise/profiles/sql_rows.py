@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import structlog
 
 from nodewise.profiles.codec import PayloadError
-from nodewise.profiles.store import store_unavailable
+from nodewise.profiles.condition import Faults, StoreCondition
 
 __all__ = [
     "Connection",
@@ -60,8 +60,8 @@ class Connection(Protocol):
         Conditions on ``labels``: it has a key; it has a key with a value.
     counting : str
         Moves the store's generation by one, tells it, and lets others know once the transaction is done.
-    faults : tuple of type
-        What it raises.
+    faults : Faults
+        What it raises, and what that says of the store.
     """
 
     dialect: str
@@ -70,7 +70,7 @@ class Connection(Protocol):
     labelled: str
     labelled_as: str
     counting: str
-    faults: tuple[type[Exception], ...]
+    faults: Faults
 
     @property
     def in_transaction(self) -> bool:
@@ -84,14 +84,17 @@ class Connection(Protocol):
 
 
 @contextmanager
-def translated(doing: str, faults: tuple[type[Exception], ...]) -> Iterator[None]:
+def translated(doing: str, faults: Faults) -> Iterator[None]:
     """Turn what the database, the disk or damaged content raise into STORE_UNAVAILABLE; only the log gets the text."""
-    caught: tuple[type[Exception], ...] = (*faults, OSError, PayloadError)
+    caught: tuple[type[Exception], ...] = (*faults.types, OSError, PayloadError)
     try:
         yield
     except caught as error:
-        _log.error("store failed", doing=doing, error=type(error).__name__, text=str(error))
-        raise store_unavailable() from None
+        cause = faults.cause(error)
+        # Looks come every moment: who asks for them tells what changes.
+        tell = _log.debug if doing == "check" else _log.error
+        tell("store failed", doing=doing, cause=cause, error=type(error).__name__, text=str(error))
+        raise StoreCondition.error(cause) from None
 
 
 @contextmanager

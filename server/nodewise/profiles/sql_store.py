@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final
 
-from nodewise.domain.errors import NodewiseError
+from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
+from nodewise.profiles import sql_keeping as keeping
 from nodewise.profiles import sql_reads as reads
+from nodewise.profiles.condition import CORRUPT, StoreCondition
 from nodewise.profiles.remote_traces import RemoteTraceStore
 from nodewise.profiles.sql_incoming import brings_traces, incoming_of, pieces_of, unfinished_folders, unreferenced
 from nodewise.profiles.sql_reads import ProfileRow
@@ -23,6 +25,7 @@ from nodewise.profiles.store import (
     Outcome,
     ProfileStore,
     ProfileSummary,
+    Retention,
     SessionStatus,
     WriteRequest,
 )
@@ -61,6 +64,8 @@ class SqlProfileStore(ProfileStore):
         self._writing = threading.RLock()
         self._digests: dict[tuple[int, int], str] = {}
         self._swept_s = float("-inf")
+        self.condition = StoreCondition()
+        """What ails it, as this process met it."""
         self.scores = SqlScoreLedger(self._reading, self._adding, now)
 
     def _reading(self, doing: str) -> AbstractContextManager[Connection]:
@@ -194,6 +199,10 @@ class SqlProfileStore(ProfileStore):
             except BaseException:
                 self._take_back(writing)
                 raise
+            if not any(
+                isinstance(each, NodewiseError) and each.reason == Reason.STORE_UNAVAILABLE for each in outcomes
+            ):
+                self.condition.written()
             if writing.changed:
                 self._counted(writing.generation)
             try:
@@ -202,6 +211,37 @@ class SqlProfileStore(ProfileStore):
             except NodewiseError:  # logged; what is stored is stored, and the next deletion tidies up again
                 self._take_back(writing)
             return outcomes
+
+    # --- keeping
+
+    def inspect(self, rest: Callable[[], bool]) -> int:
+        """As the protocol says. It counts as damaged no more once all was looked through and nothing found."""
+        ended = False
+
+        def rested() -> bool:
+            nonlocal ended
+            ended = ended or not rest()
+            return not ended
+
+        found = self._damage(rested)
+        if found:
+            self.condition.note(CORRUPT)
+        elif not ended:
+            self.condition.over(CORRUPT)
+        return found
+
+    def _damage(self, rest: Callable[[], bool]) -> int:
+        """How much is damaged: what batches hold is compared with its hash."""
+        return keeping.damaged_batches(self._reading, rest)
+
+    def keep(self, rules: Retention) -> Mapping[str, int]:
+        """As the protocol says."""
+        return keeping.let_go(self, rules, self._now(), self._reading, self._adding)
+
+    def claim(self, task: str, lease_s: float) -> bool:
+        """As the protocol says: by a row with the time at which the lease ends."""
+        with self._adding("claim a task") as connection:
+            return keeping.claimed(connection, task, self._now(), lease_s)
 
     # --- what both need
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from functools import partial
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from nodewise.profiles import sql_rows
+from nodewise.profiles.condition import Faults
 from nodewise.profiles.sql_rows import transaction
 from nodewise.profiles.store import StoreFormatError
 
-__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "Durability", "SqliteConnection", "connect", "create", "translated"]
+__all__ = ["APPLICATION_ID", "PATIENCE_S", "SCHEMA_VERSION", "Durability", "SqliteConnection", "connect", "create"]
 
 Durability = Literal["process", "power"]
 """What acknowledged batches survive: the death of the process, or also the loss of power."""
@@ -22,6 +21,9 @@ APPLICATION_ID: Final = 0x4E444F57
 SCHEMA_VERSION: Final = 3
 
 _BUSY_TIMEOUT_S: Final = 10.0
+"""Of an open store's beginning, which may wait for an upgrade by another process."""
+PATIENCE_S: Final = 2.0
+"""With whoever else holds the lock: below the deadlines of callers, and more than processes of ours need for turns."""
 _PAUSE_S: Final = 0.005
 _CHECKPOINT_PAGES: Final = 4000
 _JOURNAL_BYTES: Final = 64 << 20
@@ -190,12 +192,14 @@ ALTER TABLE profiles_3 RENAME TO profiles;
 """
 
 
-translated = partial(sql_rows.translated, faults=(sqlite3.Error,))
-"""Turn what SQLite, the disk or damaged content raise into STORE_UNAVAILABLE."""
-
-
 class SqliteConnection(sqlite3.Connection):
-    """A connection to a file, with what SQLite reads in its own way."""
+    """A connection to a file, with what SQLite reads in its own way.
+
+    Attributes
+    ----------
+    patience_s : float
+        How long a transaction that writes waits for its turn.
+    """
 
     dialect = "sqlite"
     reading = "BEGIN"
@@ -203,19 +207,34 @@ class SqliteConnection(sqlite3.Connection):
     labelled = "EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ?)"
     labelled_as = "EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ? AND value = ?)"
     counting = "UPDATE meta SET value = value + 1 WHERE name = 'generation' RETURNING value"
-    faults: tuple[type[Exception], ...] = (sqlite3.Error,)
+    faults: Faults
+    patience_s = PATIENCE_S
+
+    def execute(self, statement: str, values: Any = (), /) -> sqlite3.Cursor:
+        """As the protocol says. Turns are asked for often: SQLite itself asks ever more seldom, and may starve."""
+        if statement is not self.writing:
+            return super().execute(statement, values)
+        ends_s = time.monotonic() + self.patience_s
+        while True:
+            try:
+                return super().execute(statement)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > ends_s:
+                    raise
+                time.sleep(_PAUSE_S)
 
 
-def connect(path: str, durability: Durability) -> SqliteConnection:
+def connect(path: str, durability: Durability, faults: Faults, timeout_s: float = PATIENCE_S) -> SqliteConnection:
     """A connection in autocommit mode with our settings; any thread may use it, one at a time."""
     connection = sqlite3.connect(
         path,
-        timeout=_BUSY_TIMEOUT_S,
+        timeout=timeout_s,
         isolation_level=None,
         check_same_thread=False,
         cached_statements=256,
         factory=SqliteConnection,
     )
+    connection.faults = faults
     for setting in (
         f"synchronous = {_SYNCHRONOUS[durability]}",
         "foreign_keys = ON",
@@ -227,8 +246,8 @@ def connect(path: str, durability: Durability) -> SqliteConnection:
     return connection
 
 
-def create(path: str, durability: Durability) -> SqliteConnection:
-    """A connection to a file that holds our tables: they are created if it is empty.
+def create(path: str, durability: Durability, faults: Faults) -> SqliteConnection:
+    """A connection, for writing, to a file that holds our tables: they are created if it is empty.
 
     Raises
     ------
@@ -236,9 +255,12 @@ def create(path: str, durability: Durability) -> SqliteConnection:
         If the file is not ours or of a schema that this release does not know; nothing was written then.
     """
     try:
-        connection = connect(path, durability)
+        connection = connect(path, durability, faults, _BUSY_TIMEOUT_S)
         try:
+            connection.patience_s = _BUSY_TIMEOUT_S
             _check_or_create(connection)
+            connection.patience_s = PATIENCE_S
+            connection.execute(f"PRAGMA busy_timeout = {int(1000 * _PAUSE_S)}")
         except BaseException:
             connection.close()
             raise

@@ -9,20 +9,30 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
-import structlog
-
-from nodewise.domain.errors import NodewiseError, Reason, invalid_field
+from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
-from nodewise.profiles.sql_rows import Connection, transaction
+from nodewise.profiles.condition import CORRUPT, DELETED, FULL, LOCKED, READ_ONLY, REPLACED, Faults
+from nodewise.profiles.sql_keeping import damaged_tables, identity_of, write_a_little
+from nodewise.profiles.sql_rows import Connection, transaction, translated
 from nodewise.profiles.sql_store import SqlProfileStore
-from nodewise.profiles.sqlite_schema import Durability, SqliteConnection, connect, create, translated
+from nodewise.profiles.sqlite_place import StorePlace
+from nodewise.profiles.sqlite_schema import PATIENCE_S, Durability, SqliteConnection, connect, create
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S, Outcome, WriteRequest, store_unavailable
 from nodewise.profiles.traces import TraceStore
 
 __all__ = ["SqliteProfileStore"]
 
-_log = structlog.get_logger(__name__)
+_BRIEFLY_S: Final = 0.1
+_LOOK_S: Final = 0.1
+"""Between two looks at the file's place where nothing is read from it: a look costs as much as the answer."""
+_LOST: Final = (DELETED, REPLACED)
+
+
+def _no_cause(_: Exception) -> str:
+    """Of a store in memory, which nothing ails."""
+    return ""
 
 
 class SqliteProfileStore(SqlProfileStore):
@@ -74,6 +84,9 @@ class SqliteProfileStore(SqlProfileStore):
         super().__init__(traces, now, scored=scored, deleted_kept_s=deleted_kept_s)
         self._durability = durability
         self._file = None if path is None else str(path.absolute())
+        self._place = None if path is None else StorePlace(path.absolute())
+        self._faults = Faults((sqlite3.Error,), self._place.cause_of if self._place else _no_cause, self.condition.note)
+        self._looked_s = 0.0
         self._watching = threading.Lock()
         self._watched = (-1, -1)
         self._changes = 0
@@ -81,15 +94,23 @@ class SqliteProfileStore(SqlProfileStore):
         if path is not None and not path.parent.is_dir():
             # Made silently, it would turn a slip of the pen into an empty store.
             raise invalid_field("store", f"the directory {path.parent} does not exist")
-        with translated("open"):
-            self._writer: SqliteConnection = create(self._file or ":memory:", durability)
-            self._watcher = connect(self._file, durability) if self._file else self._writer
-            self._place = self._found()
-        self._said = False
+        with translated("open", self._faults):
+            if self._place is not None:
+                self._place.check_before_opening()
+            self._writer: SqliteConnection = create(self._file or ":memory:", durability, self._faults)
+            self._watcher = connect(self._file, durability, self._faults) if self._file else self._writer
+            if self._place is not None:
+                self._place.opened(identity_of(self._writer, self._place.store_before()))
         self._idle: deque[SqliteConnection] = deque()
 
     def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
         """As the protocol says; nothing is acknowledged that went to a file which is no longer at its path."""
+        try:
+            self._check_place()
+        except NodewiseError as error:
+            return [error] * len(requests)
+        # Who holds the lock for long keeps the next writes waiting no more: they are refused, and come again.
+        self._writer.patience_s = _BRIEFLY_S if self.condition.cause == LOCKED else PATIENCE_S
         outcomes = super().apply(requests)
         try:
             self._check_place()
@@ -103,6 +124,8 @@ class SqliteProfileStore(SqlProfileStore):
             if self._closed:
                 raise store_unavailable()
             return self._changes
+        if time.monotonic() - self._looked_s > _LOOK_S:
+            self._check_place()  # what is kept in memory of a file that others do not see is not told either
         try:
             with self._watching:
                 # Any commit of another connection moves data_version; only then is the counter read. As it is read
@@ -113,8 +136,33 @@ class SqliteProfileStore(SqlProfileStore):
                     self._watched = (version, value)
                 return self._watched[1]
         except sqlite3.Error:
-            with translated("read the generation"):
+            with translated("read the generation", self._faults):
                 raise
+
+    def check(self) -> None:
+        """As the protocol says; what was found damaged stays so until it is inspected again."""
+        if self._place is None:
+            self.generation()
+            return
+        self._check_place()
+        with self._lent("check") as connection:
+            if self.condition.cause == CORRUPT:
+                raise store_unavailable(CORRUPT)
+            if cause := self._not_writable():
+                self.condition.note(cause)
+                raise store_unavailable(cause)
+            with transaction(connection, connection.writing):
+                if self.condition.cause:  # as a write would
+                    write_a_little(connection)
+            self.condition.written()
+
+    def _damage(self, rest: Callable[[], bool]) -> int:
+        """SQLite looks at the form of tables, too."""
+        if self._file is None:
+            return super()._damage(rest)
+        with self._lent("inspect") as connection:
+            found = damaged_tables(connection, rest)
+        return found + super()._damage(rest)
 
     def close(self) -> None:
         """As the protocol says."""
@@ -128,30 +176,25 @@ class SqliteProfileStore(SqlProfileStore):
 
     # --- connections
 
-    def _found(self) -> tuple[int, int] | None:
-        """Which file is at the path; None = none is, or the store is in memory."""
-        try:
-            found = Path(self._file).stat() if self._file else None
-        except FileNotFoundError:
-            return None
-        return None if found is None else (found.st_dev, found.st_ino)
+    def _not_writable(self) -> str:
+        """Why nothing can be written, as far as the system says so; asked in full where a write has failed."""
+        assert self._place is not None
+        if self.condition.cause == FULL:
+            return self._place.why_not_writable()
+        return READ_ONLY if self._place.is_read_only() else ""
 
     def _check_place(self) -> None:
         """Refuse to go on with a file that was moved, deleted or replaced: others would open another, or none.
 
         Put back where it was, it is the store again.
         """
-        found = self._found()
-        if found == self._place:
-            self._said = False
-            return
-        what = "gone" if found is None else "another"
-        if not self._said:
-            self._said = True
-            _log.error("store_file_lost", path=self._file, found=what, mend="put the file back, or restart the server")
-        raise NodewiseError(
-            Reason.STORE_UNAVAILABLE, f"the file of the store is {what}: put it back, or restart the server"
-        )
+        cause = self._place.lost() if self._place else ""
+        if cause:
+            self.condition.note(cause)
+            raise store_unavailable(cause)
+        self._looked_s = time.monotonic()
+        if self.condition.cause in _LOST:
+            self.condition.over(*_LOST)
 
     def _counted(self, generation: int) -> None:
         self._changes = generation
@@ -159,30 +202,47 @@ class SqliteProfileStore(SqlProfileStore):
     @contextmanager
     def _adding(self, doing: str) -> Iterator[Connection]:
         """The writer's connection inside a transaction of its own, which profiles do not change in."""
-        with self._writing, translated(doing), transaction(self._writer, self._writer.writing) as connection:
-            self._check_place()
-            yield connection
+        with self._writing, translated(doing, self._faults):
+            with transaction(self._writer, self._writer.writing) as connection:
+                self._check_place()
+                yield connection
+            self.condition.written()
 
     @contextmanager
     def _reading(self, doing: str) -> Iterator[Connection]:
         """A connection inside a read transaction: everything read in it is of one moment."""
-        with translated(doing):
-            if self._file is None:
-                with self._writing, transaction(self._writer, self._writer.reading) as connection:
-                    yield connection
-                return
+        if self._file is None:
+            with (
+                translated(doing, self._faults),
+                self._writing,
+                transaction(self._writer, self._writer.reading) as connection,
+            ):
+                yield connection
+            return
+        with self._lent(doing) as connection, transaction(connection, connection.reading):
+            yield connection
+
+    @contextmanager
+    def _lent(self, doing: str) -> Iterator[SqliteConnection]:
+        """A connection to the file for a moment."""
+        assert self._file is not None
+        with translated(doing, self._faults):
             self._check_place()
             try:
                 connection = self._idle.pop()
             except IndexError:
                 if self._closed:
                     raise store_unavailable() from None
-                connection = connect(self._file, self._durability)
+                connection = connect(self._file, self._durability, self._faults)
             try:
-                with transaction(connection, connection.reading):
-                    yield connection
-            finally:
-                if self._closed:
-                    connection.close()
-                else:
-                    self._idle.append(connection)
+                yield connection
+            except sqlite3.Error:
+                connection.close()  # one that was opened while nothing could be written never writes
+                raise
+            except BaseException:
+                self._idle.append(connection)
+                raise
+            if self._closed:
+                connection.close()
+            else:
+                self._idle.append(connection)

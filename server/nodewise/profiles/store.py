@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Protocol
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
 from nodewise.profiles.batches import Batch
+from nodewise.profiles.condition import StoreCondition
 from nodewise.profiles.ledger import ScoreLedger
 from nodewise.profiles.traces import TraceStore
 
@@ -21,6 +22,7 @@ __all__ = [
     "Outcome",
     "ProfileStore",
     "ProfileSummary",
+    "Retention",
     "RetractRequest",
     "SessionStatus",
     "StoreFormatError",
@@ -156,6 +158,28 @@ class UndeleteRequest:
     """Bring a deleted profile back; answered with a ProfileSummary."""
 
     profile_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How long things are kept, in seconds; None = for ever.
+
+    Attributes
+    ----------
+    profiles_s : float or None
+        Since a profile's last change; it is deleted then, and can be brought back like any other.
+    observations_s : float or None
+        Since the commit of an observation; it is retracted then.
+    traces_s : float or None
+        Of a trace that nothing refers to, since it was stored.
+    """
+
+    profiles_s: float | None = None
+    observations_s: float | None = None
+    traces_s: float | None = None
+
+    def __bool__(self) -> bool:
+        return any(each is not None for each in (self.profiles_s, self.observations_s, self.traces_s))
 
 
 WriteRequest = AppendRequest | RetractRequest | DeleteRequest | UndeleteRequest
@@ -302,6 +326,37 @@ class ProfileStore(Protocol):
         machines it may show a few seconds later, which the store states.
         """
 
+    def check(self) -> None:
+        """Look whether it can be read and written now; asked every second, by each process.
+
+        Raises
+        ------
+        NodewiseError
+            STORE_UNAVAILABLE, with the metadata ``cause``, one of the words of ``condition``.
+        """
+        self.generation()
+
+    def inspect(self, rest: Callable[[], bool]) -> int:  # noqa: ARG002  # others have steps
+        """Look for damage in all that is stored, in small steps; returns how many pieces of it were found.
+
+        Parameters
+        ----------
+        rest : callable
+            Called between steps, rests as is due; False = end here.
+        """
+        return 0
+
+    def keep(self, rules: Retention) -> Mapping[str, int]:  # noqa: ARG002  # others may let go
+        """Let go of what the rules say, a little in each transaction; returns how many of what went.
+
+        Deleted profiles can be brought back as long as others, and no trace goes that anything refers to.
+        """
+        return {}
+
+    def claim(self, task: str, lease_s: float) -> bool:  # noqa: ARG002  # who shares with nobody need not ask
+        """Whether a task is this process's until the lease ends, among all that share the store."""
+        return True
+
     def close(self) -> None:
         """Release files and connections. Later calls raise STORE_UNAVAILABLE."""
 
@@ -332,6 +387,6 @@ def revision_not_found(profile_id: str, revision: int) -> NodewiseError:
     )
 
 
-def store_unavailable() -> NodewiseError:
-    """The database does not answer; the log says why, the caller may retry."""
-    return NodewiseError(Reason.STORE_UNAVAILABLE, "the store cannot be read or written now; retry later")
+def store_unavailable(cause: str = "") -> NodewiseError:
+    """The database does not answer, for one of the causes of ``condition``; the log says more, the caller may retry."""
+    return StoreCondition.error(cause)

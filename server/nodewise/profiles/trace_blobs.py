@@ -38,8 +38,8 @@ class TraceBlobs(Protocol):
         ``soon``: whoever waits holds others up, so this gives up within seconds, and at once where that was so lately.
         """
 
-    def names(self, prefix: str, before_s: float = float("inf")) -> Iterator[str]:
-        """Of objects that were written before a time in seconds since 1970."""
+    def listed(self, prefix: str) -> Iterator[tuple[str, float]]:
+        """Names of objects, and when each was written, in seconds since 1970."""
 
     def abandon(self, before_s: float) -> None:
         """Forget uploads that began before a time and never ended."""

@@ -10,7 +10,8 @@ import tempfile
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -276,6 +277,18 @@ class TraceStore:
         """Delete several."""
         for name in names:
             self.remove(name)
+
+    def check(self) -> str:
+        """Why traces cannot be read or written where they are kept, as far as is known; empty = they can."""
+        return ""
+
+    def finished(self) -> Iterator[tuple[str, float]]:
+        """The hashes of all finished traces, and when each was stored, in seconds since 1970."""
+        if self._root is None:
+            return
+        for path in self._root.glob("blobs/*/*"):
+            with suppress(FileNotFoundError):  # removed meanwhile
+                yield path.name, path.stat().st_mtime
 
     def _staged(self, stage: str) -> Path:
         if not is_hash(stage):

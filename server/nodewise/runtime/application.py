@@ -40,9 +40,11 @@ from nodewise.runtime.generations.lessons import begun_with, carried_over, chang
 from nodewise.runtime.generations.rooms import House, Plugged, Rooms, rooms_of
 from nodewise.runtime.generations.switchboard import Switchboard, Tracks
 from nodewise.runtime.health import Health
+from nodewise.runtime.keeping import StoreKeeping
 from nodewise.runtime.learning import Learning
 from nodewise.runtime.scoring import Scoring
 from nodewise.runtime.settings import Settings
+from nodewise.runtime.store_watch import StoreWatch
 from nodewise_protos.v1 import profile_pb2
 
 __all__ = ["Application", "PortInUseError"]
@@ -114,6 +116,11 @@ class Application:
         """What compares predictions with what arrives; None = switched off."""
         self._offered: tuple[object, ...] = ()
         self._health = Health()
+        self._looks = ThreadPoolExecutor(1, thread_name_prefix="nodewise-store-watch")
+        self.store_watch = StoreWatch(store, self._health.store, self._looks, self._health.traces)
+        """What ails the store, as this worker sees it."""
+        self._watching: asyncio.Task[None] | None = None
+        self._keeping = StoreKeeping(store, settings.retention.rules(), settings.store_inspect_interval_s)
         self._server: grpc.aio.Server | None = None
 
     @property
@@ -206,7 +213,9 @@ class Application:
         self._learner = asyncio.get_running_loop().create_task(self._learning.run())
         if self.scoring is not None:
             self.scoring.start()
+        self._keeping.start()
         await self._health.follow(self.tracks)
+        self._watching = asyncio.get_running_loop().create_task(self.store_watch.run())
         return port
 
     async def stop(self, *, at_once: asyncio.Event | None = None) -> bool:
@@ -219,14 +228,16 @@ class Application:
 
         Returns whether every thread has ended; one that a plugin holds would keep the process from exiting.
         """
-        if self._learner is not None:
-            self._learner.cancel()
+        for task in (self._learner, self._watching):
+            if task is not None:
+                task.cancel()
         await self._health.drain()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._settings.drain_delay_s):
                 await (at_once or asyncio.Event()).wait()
         if self.scoring is not None:
             self.scoring.stop()
+        self._keeping.stop()
         self._profiles.end_watches()
         if self._server is not None:
             await self._server.stop(self._settings.grace_s)
@@ -246,10 +257,11 @@ class Application:
         def end() -> None:
             for rooms in self.tracks.rooms:  # first: threads that wait for a plugin host end with it
                 rooms.close()
-            for pool in (self._lessons, self._ahead, self._simulations, self._work, self._reads):
+            for pool in (self._lessons, self._ahead, self._simulations, self._work, self._reads, self._looks):
                 pool.shutdown(wait=True, cancel_futures=True)
             if self.scoring is not None:
                 self.scoring.join()
+            self._keeping.join()
 
         ending = threading.Thread(target=end, daemon=True)
         ending.start()

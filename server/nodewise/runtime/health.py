@@ -17,6 +17,13 @@ __all__ = ["Health"]
 
 SERVING: Final = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
+STORE: Final = "store"
+"""The entry of the store itself."""
+TRACES: Final = "traces"
+"""The entry of where traces are kept, if that may be away while the store is well: what needs none goes on."""
+NEEDING_STORE: Final = frozenset({"nodewise.v1.ProfileService"})
+"""Services that are nothing without it. Others go on about profiles in questions, and about those that were read; a
+store that all workers share must not take all of them out of a balancer at once, so the whole stays SERVING too."""
 UNKNOWN: Final = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
 
 
@@ -27,6 +34,8 @@ class Health:
         self._servicer = health.aio.HealthServicer()
         self._estimators: set[str] = set()
         self._ends: list[Callable[[], None]] = []
+        self._store = SERVING
+        self._traces = SERVING
 
     def offer(self, server: grpc.aio.Server) -> None:
         """Answer health checks, before the start."""
@@ -42,7 +51,9 @@ class Health:
         breakers = {name: each.breaker for name, each in records.items() if each.breaker is not None}
         self._ends = self._listened(breakers)
         for name in ("", *SERVICES):
-            await self._servicer.set(name, SERVING)
+            await self._servicer.set(name, self._store if name in NEEDING_STORE else SERVING)
+        await self._servicer.set(STORE, self._store)
+        await self._servicer.set(TRACES, self._traces)
         names = names_of(tracks)
         for name in names:
             breaker = breakers.get(name)
@@ -50,6 +61,17 @@ class Health:
         for name in self._estimators - names:
             await self._tell(name, UNKNOWN)
         self._estimators = names
+
+    async def store(self, cause: str) -> None:
+        """Tell of the store: what ails it, or nothing."""
+        self._store = NOT_SERVING if cause else SERVING
+        for name in (STORE, *sorted(NEEDING_STORE)):
+            await self._servicer.set(name, self._store)
+
+    async def traces(self, problem: str) -> None:
+        """Tell of where traces are kept: what ails it, or nothing."""
+        self._traces = NOT_SERVING if problem else SERVING
+        await self._servicer.set(TRACES, self._traces)
 
     async def drain(self) -> None:
         """Tell balancers that nothing is to come here any more."""

@@ -17,9 +17,9 @@ from nodewise.hosting.processes.limits import HostLimits
 from nodewise.ports.limits import Limits
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.remote_traces import DEFAULT_CACHE_BYTES
-from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S
+from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S, Retention
 
-__all__ = ["LimitSettings", "Settings", "SettingsError", "load_settings", "redacted"]
+__all__ = ["LimitSettings", "RetentionSettings", "Settings", "SettingsError", "load_settings", "redacted"]
 
 DEFAULT_LISTEN: Final = "127.0.0.1:50551"
 DEFAULT_STORE: Final = "sqlite:nodewise.db"
@@ -93,6 +93,33 @@ class HostSettings(BaseModel):
         return HostLimits(**self.model_dump())
 
 
+class RetentionSettings(BaseModel):
+    """How long things are kept; unset = for ever."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    profiles_days: float | None = Field(
+        None,
+        gt=0,
+        description="days after its last change that a profile is deleted, to be brought back like any other; not "
+        "while a session has begun what it did not commit",
+    )
+    observations_days: float | None = Field(
+        None, gt=0, description="days after its commit that an observation is retracted; it stays in the history"
+    )
+    unreferenced_traces_days: float | None = Field(
+        None,
+        gt=0,
+        description="days after it was stored that a trace goes to which nothing refers, not even a deleted profile",
+    )
+
+    def rules(self) -> Retention:
+        """As the lower rooms read them."""
+        days = (self.profiles_days, self.observations_days, self.unreferenced_traces_days)
+        profiles_s, observations_s, traces_s = (None if each is None else 86_400.0 * each for each in days)
+        return Retention(profiles_s=profiles_s, observations_s=observations_s, traces_s=traces_s)
+
+
 class Settings(BaseSettings):
     """Everything that an operator can set. Environment: ``NODEWISE_`` and the name, nested with ``__``."""
 
@@ -125,6 +152,13 @@ class Settings(BaseSettings):
     )
     deleted_profiles_kept_s: float = Field(
         DEFAULT_DELETED_KEPT_S, ge=0, description="how long a deleted profile can be brought back, seconds"
+    )
+    retention: RetentionSettings = RetentionSettings()
+    store_inspect_interval_s: float = Field(
+        21_600.0,
+        ge=0,
+        description="seconds between two looks for damage in all that is stored, the first at the start, by one "
+        "worker of all that share the store; 0 = never",
     )
     catalogue: str = Field("", description="TOML file of devices and links that join the shipped ones; empty = none")
     plugins: Annotated[tuple[str, ...] | None, NoDecode] = Field(

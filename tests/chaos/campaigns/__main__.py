@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
@@ -17,15 +18,22 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT / "tests" / "support"), str(Path(__file__).parent)]
 
-import kills  # noqa: E402  # the path is set above
+# Programs are started while threads call: handlers of forks would wait for these.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+
+import ingest  # noqa: E402  # the path is set above
+import kills  # noqa: E402
 import matrix  # noqa: E402
 import restarts  # noqa: E402
 import soak  # noqa: E402
 import swapping  # noqa: E402
+import twice  # noqa: E402
 
 CAMPAIGNS: Final[dict[str, Callable[[argparse.Namespace, Path], Iterator[dict[str, Any]]]]] = {
     "matrix": matrix.run,
     "kills": kills.run,
+    "ingest": ingest.run,
+    "twice": twice.run,
     "restarts": restarts.run,
     "swaps": swapping.run,
     "soak": soak.run,
@@ -42,11 +50,12 @@ def main() -> int:
         "--calls-per-s", type=float, default=0.0, help="of each caller; 0 = a fifth of what is measured"
     )
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--batches", type=int, default=10_000, help="that are sent to two replicas at once")
     parser.add_argument("--restarts", type=int, default=100)
     parser.add_argument("--swaps", type=int, default=1000)
     parser.add_argument("--at-most-minutes", type=float, default=float("inf"), help="of the swaps; fewer are a miss")
     parser.add_argument("--trial-s", type=float, default=2.0, help="of each swap at most; 0 = nothing is tried")
-    parser.add_argument("--kinds", nargs="*", default=[], help="of the matrix; none = all")
+    parser.add_argument("--kinds", nargs="*", default=[], help="of the matrix, or of stores; none = all")
     parser.add_argument("--faults", nargs="*", default=[], help="of the matrix; none = all")
     parser.add_argument("--per-server", type=int, default=12, help="faults of the matrix that stand beside each other")
     parser.add_argument("--window-s", type=float, default=10.0, help="of a measurement of latencies")

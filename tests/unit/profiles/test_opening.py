@@ -46,7 +46,12 @@ def test_relative_paths_are_taken_from_here(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     open_store("sqlite:here.db").close()
     open_store("there.db").close()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["here.db", "there.db"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "here.db",
+        "here.db-id",
+        "there.db",
+        "there.db-id",
+    ]
 
 
 def test_memory_is_gone_with_the_store() -> None:

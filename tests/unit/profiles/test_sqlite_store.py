@@ -59,8 +59,10 @@ def test_a_full_disk_loses_nothing_and_may_be_retried(store: SqliteProfileStore,
     assert store.append("job", "s", [batch(3, *many, commit=True)]).observations_count == 5002
 
 
-def test_a_lock_that_is_held_too_long_is_unavailable(store: SqliteProfileStore, tmp_path: Path) -> None:
-    store._writer.execute("PRAGMA busy_timeout = 1")
+def test_a_lock_that_is_held_too_long_is_unavailable(
+    store: SqliteProfileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodewise.profiles.sqlite_store.PATIENCE_S", 0.01)
     other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     unavailable(store.append, "job", "s", [batch(1, 1.0)])
@@ -85,7 +87,7 @@ def test_a_file_that_is_lost_is_said_and_nothing_acknowledged(
         unavailable(store.load, "job")
         unavailable(store.scores.claim, 1.0)
     said = [event["found"] for event in logs if event["event"] == "store_file_lost"]
-    assert said == ["gone" if by == "nothing" else "another"]
+    assert said == ["deleted" if by == "nothing" else "replaced"]
     away.replace(path)
     assert store.append("job", "s", [batch(2, 2.0, commit=True)]).durable_sequence_number == 2
     assert speeds(store.load("job")) == {1: 1.0, 2: 2.0}

@@ -97,6 +97,7 @@ class _RowsAlone:
     def __init__(self, contents: BackupContents) -> None:
         self.schema_version = contents.schema_version
         self.generation = contents.generation
+        self.store_id = contents.store_id
         self.tables = contents.tables
         self.trace = contents.trace
         self.staged = contents.staged
@@ -131,13 +132,13 @@ def _found(connection: Connection, statement: str) -> list[Any]:
     """The first column of what a statement finds; that it cannot be read, as a text."""
     try:
         return [row[0] for row in connection.execute(statement).fetchall()]
-    except connection.faults as error:
+    except connection.faults.types as error:
         return [f"the database cannot be read ({type(error).__name__})"]
 
 
 def _wrong_profile(connection: Connection, key: int) -> Iterator[str]:
     row: ProfileRow | None = None
-    faults: tuple[type[Exception], ...] = (*connection.faults, PayloadError, ValueError, KeyError, TypeError)
+    faults: tuple[type[Exception], ...] = (*connection.faults.types, PayloadError, ValueError, KeyError, TypeError)
     try:
         row = reads.row_of(connection, key)
         digest = reads.replayed(connection, row, row.profile_id, None).digest

@@ -1,0 +1,187 @@
+"""Looking after what a store holds, in small steps: which store it is, what is damaged, what is kept no longer."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+import structlog
+
+from nodewise.domain.errors import NodewiseError
+from nodewise.profiles.sql_rows import Connection, transaction
+from nodewise.profiles.store import DeleteRequest, Evidence, ProfileStore, Retention, RetractRequest, WriteRequest
+
+__all__ = ["claimed", "damaged_batches", "damaged_tables", "identity_of", "let_go", "write_a_little"]
+
+_log = structlog.get_logger(__name__)
+
+Opened = Callable[[str], AbstractContextManager[Connection]]
+
+_STEP_ROWS: Final = 32
+_STEP_PROFILES: Final = 64
+_STEP_OBSERVATIONS: Final = 4096
+_WHOLE_BYTES: Final = 256 << 20
+"""A file up to this size is looked through by SQLite as a whole; of larger ones all but the batches, whose content is
+read anyway."""
+_BATCHES: Final = """
+SELECT session_key, sequence_number, content_hash, payload FROM batches
+WHERE (session_key, sequence_number) > (?, ?) ORDER BY session_key, sequence_number LIMIT ?"""
+_PROFILE_OF: Final = "SELECT profile_id FROM profiles p JOIN sessions s ON s.profile_key = p.key WHERE s.key = ?"
+_UNTOUCHED: Final = """
+SELECT profile_id, uid, revision FROM profiles p
+WHERE delete_time_s = 0 AND revision > 0 AND update_time_s <= ?
+    AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.profile_key = p.key AND s.durable > s.committed)
+ORDER BY key LIMIT ?"""
+_OLD_ROWS: Final = """
+SELECT p.profile_id, p.key, c.first_observation_number, c.rows FROM commits c JOIN profiles p ON p.key = c.profile_key
+WHERE p.delete_time_s = 0 AND c.time_s <= ? AND c.rows > (SELECT count(*) FROM retracted r
+    WHERE r.profile_key = p.key AND r.number >= c.first_observation_number
+    AND r.number < c.first_observation_number + c.rows)
+ORDER BY p.key, c.revision LIMIT 1"""
+_RETRACTED: Final = "SELECT number FROM retracted WHERE profile_key = ? AND number >= ? AND number < ?"
+
+
+def identity_of(connection: Connection, before: int | None = None) -> int:
+    """A number of the store's own, which its copies and backups share. One that has none yet gets it.
+
+    Parameters
+    ----------
+    before : int or None
+        Of the store that was in its place before numbers were given; None = a new one.
+    """
+    asking = "SELECT value FROM meta WHERE name = 'store_id'"
+    row = connection.execute(asking).fetchone()
+    if row is None:
+        with transaction(connection, connection.writing):
+            number = secrets.randbits(62) if before is None else before
+            connection.execute("INSERT INTO meta VALUES ('store_id', ?) ON CONFLICT DO NOTHING", (number,))
+        row = connection.execute(asking).fetchone()
+    return int(row[0])
+
+
+def write_a_little(connection: Connection) -> None:
+    """Change what nobody reads, to see whether anything can be written: what stays as it was is not."""
+    connection.execute("INSERT INTO meta VALUES ('written', 1) ON CONFLICT (name) DO UPDATE SET value = meta.value + 1")
+
+
+def claimed(connection: Connection, task: str, now_s: float, lease_s: float) -> bool:
+    """Whether a task was free, and is taken now. In a transaction that writes."""
+    name = f"task {task}"
+    row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+    if row is not None and row[0] > now_s:
+        return False
+    connection.execute(
+        "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        (name, int(now_s + lease_s)),
+    )
+    return True
+
+
+def damaged_tables(connection: Connection, rest: Callable[[], bool]) -> int:
+    """How many tables SQLite finds damaged; what it says of them is logged."""
+    found = 0
+    ((pages,), (size,)) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
+    names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    for name in sorted(names):
+        if name.startswith("sqlite_") or (name == "batches" and pages * size > _WHOLE_BYTES):
+            continue
+        if not rest():
+            break
+        said = [text for (text,) in connection.execute(f"PRAGMA quick_check({name})")]
+        if said != ["ok"]:
+            found += 1
+            _log.error("store_damaged", table=name, found=said[:3])
+    return found
+
+
+def damaged_batches(reading: Opened, rest: Callable[[], bool]) -> int:
+    """How many batches are not as they were written; each is logged with its profile."""
+    found = 0
+    after = (0, 0)
+    while rest():
+        with reading("inspect") as connection:
+            rows: Sequence[Any] = connection.execute(_BATCHES, (*after, _STEP_ROWS)).fetchall()
+        for session, number, content_hash, payload in rows:
+            if hashlib.sha256(payload).digest() != bytes(content_hash):
+                found += 1
+                with reading("inspect") as connection:
+                    names = [name for (name,) in connection.execute(_PROFILE_OF, (session,))]
+                _log.error("store_damaged", table="batches", profile_ids=names, sequence_number=number)
+        if len(rows) < _STEP_ROWS:
+            break
+        after = rows[-1][:2]
+    return found
+
+
+def let_go(store: ProfileStore, rules: Retention, now_s: float, reading: Opened, adding: Opened) -> Mapping[str, int]:
+    """Let go of what is kept no longer, as :meth:`ProfileStore.keep` says."""
+    gone: Counter[str] = Counter()
+    if rules.profiles_s is not None:
+        gone["profiles"] = sum(_applied(store, some) for some in _untouched(reading, now_s - rules.profiles_s))
+    if rules.observations_s is not None:
+        gone["observations"] = _retracted(store, reading, now_s - rules.observations_s)
+    if rules.traces_s is not None:
+        gone["traces"] = _traces(store, adding, now_s - rules.traces_s)
+    return {what: count for what, count in gone.items() if count}
+
+
+def _untouched(reading: Opened, until_s: float) -> Iterator[list[WriteRequest]]:
+    """Deletions of profiles that nobody changed since; by their etags, so that one that changes meanwhile stays."""
+    seen: set[str] = set()
+    while True:
+        with reading("find what is kept no longer") as connection:
+            rows = connection.execute(_UNTOUCHED, (until_s, _STEP_PROFILES)).fetchall()
+        new = [(name, f"{uid}-{revision}") for name, uid, revision in rows if uid not in seen]
+        seen |= {uid for _, uid, _ in rows}
+        if not new:
+            return
+        yield [DeleteRequest(name, etag) for name, etag in new]
+
+
+def _retracted(store: ProfileStore, reading: Opened, until_s: float) -> int:
+    """Retract observations that were committed before; returns how many."""
+    count = 0
+    while True:
+        with reading("find what is kept no longer") as connection:
+            row = connection.execute(_OLD_ROWS, (until_s,)).fetchone()
+            if row is None:
+                return count
+            name, key, first, rows = row
+            gone = {number for (number,) in connection.execute(_RETRACTED, (key, first, first + rows))}
+        numbers = [number for number in range(first, first + rows) if number not in gone][:_STEP_OBSERVATIONS]
+        request = RetractRequest(name, f"retention-{uuid.uuid4().hex}", Evidence.of(numbers), "kept no longer")
+        if not _applied(store, [request]):
+            return count
+        count += len(numbers)
+
+
+def _traces(store: ProfileStore, adding: Opened, until_s: float) -> int:
+    """Delete traces that nothing refers to; returns how many."""
+    old = [name for name, stored_s in store.traces.finished() if stored_s <= until_s]
+    count = 0
+    for begin in range(0, len(old), _STEP_PROFILES):
+        # Traces are finished in transactions that write: none of these is referred to anew while this one is open.
+        with adding("delete traces") as connection:
+            gone = [
+                name
+                for name in old[begin : begin + _STEP_PROFILES]
+                if connection.execute("SELECT 1 FROM traces WHERE content_sha256 = ?", (name,)).fetchone() is None
+            ]
+            store.traces.remove_all(gone)
+            count += len(gone)
+    return count
+
+
+def _applied(store: ProfileStore, requests: list[WriteRequest]) -> int:
+    """Write; returns how many were not refused. A store that does not answer raises."""
+    outcomes = store.apply(requests)
+    refused = [outcome for outcome in outcomes if isinstance(outcome, NodewiseError)]
+    for error in refused:
+        if error.reason == "STORE_UNAVAILABLE":
+            raise error
+    return len(outcomes) - len(refused)

@@ -1,0 +1,192 @@
+"""The place of a SQLite store: which file is there, which store was there before, and why it cannot be written."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from nodewise.profiles.condition import CORRUPT, DELETED, FULL, LOCKED, READ_ONLY, REPLACED, UNREACHABLE, cause_of_errno
+from nodewise.profiles.store import StoreFormatError
+
+__all__ = ["StorePlace"]
+
+try:
+    import resource
+except ImportError:  # no such limits there
+    _FILE_LIMIT = None
+else:
+    _FILE_LIMIT = resource.RLIMIT_FSIZE
+
+_log = structlog.get_logger(__name__)
+
+_MARKER: Final = "-id"
+_CAUSES: Final = {
+    sqlite3.SQLITE_BUSY: LOCKED,
+    sqlite3.SQLITE_LOCKED: LOCKED,
+    sqlite3.SQLITE_FULL: FULL,
+    sqlite3.SQLITE_READONLY: READ_ONLY,
+    sqlite3.SQLITE_CORRUPT: CORRUPT,
+    sqlite3.SQLITE_NOTADB: CORRUPT,
+}
+_OF_PLACE: Final = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
+_DAMAGED: Final = frozenset({sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS})
+_ROOM_BYTES: Final = 64 << 10
+"""What the smallest transactions need."""
+
+
+class StorePlace:
+    """Where a store's file is. A file beside it, ``<its name>-id``, says which store it was that was there last.
+
+    Parameters
+    ----------
+    path : Path
+        Absolute.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._marker = path.with_name(f"{path.name}{_MARKER}")
+        self._opened: tuple[int, int] | None = None
+        self._said = False
+
+    def store_before(self) -> int | None:
+        """The identity of the store that was here last; None = none is known of."""
+        try:
+            return int(self._marker.read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return None
+
+    def check_before_opening(self) -> None:
+        """Refuse to begin a new store where there was one: what it acknowledged would be gone, and nobody told.
+
+        Raises
+        ------
+        StoreFormatError
+        """
+        if self.store_before() is not None and not self._size():
+            state = "is empty" if self._path.exists() else "is gone"
+            raise StoreFormatError(
+                f"the file {state}, and there was a store here: put it back, or remove {self._marker.name} beside it"
+                " to begin a new one"
+            )
+
+    def opened(self, identity: int) -> None:
+        """The store of this identity was opened here.
+
+        Raises
+        ------
+        StoreFormatError
+            If another one was here before.
+        """
+        before = self.store_before()
+        if before not in (None, identity):
+            raise StoreFormatError(
+                f"the file is another store than was here before: put that one back, or remove {self._marker.name}"
+                " beside it to go on with this one"
+            )
+        if before is None:
+            self._mark(identity)
+        self._opened = self._found()
+
+    def lost(self) -> str:
+        """Whether the file that was opened is here no more: deleted or replaced; empty = it is here."""
+        found = self._found()
+        if found == self._opened:
+            self._said = False
+            return ""
+        cause = DELETED if found is None else REPLACED
+        if not self._said:
+            self._said = True
+            _log.error(
+                "store_file_lost", path=str(self._path), found=cause, mend="put the file back, or restart the server"
+            )
+        return cause
+
+    def cause_of(self, error: Exception) -> str:
+        """What an error of SQLite says of the place."""
+        code = getattr(error, "sqlite_errorcode", 0)
+        if code in _DAMAGED:
+            return CORRUPT
+        main = code & 0xFF
+        if main in (sqlite3.SQLITE_READONLY, *_OF_PLACE) and (lost := self.lost()):
+            return lost
+        if main in _OF_PLACE:
+            return self._why_not_written() or UNREACHABLE
+        return _CAUSES.get(main, "")
+
+    def why_not_writable(self) -> str:
+        """Why nothing can be written here whatever SQLite says: its file system, or its room; empty = it can.
+
+        Writes as much as a small transaction, beside the file.
+        """
+        try:
+            descriptor = os.open(self._path.with_name(f"{self._path.name}-room.{os.getpid()}"), os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            return cause_of_errno(error)
+        try:
+            Path(f"{self._path}-room.{os.getpid()}").unlink(missing_ok=True)
+            left = _ROOM_BYTES
+            while left:
+                left -= os.write(descriptor, bytes(left))
+        except OSError as error:
+            return cause_of_errno(error)
+        finally:
+            os.close(descriptor)
+        return self._why_not_written()
+
+    def is_read_only(self) -> bool:
+        """Whether its file system cannot be written."""
+        try:
+            return bool(os.statvfs(self._path).f_flag & os.ST_RDONLY)
+        except (OSError, AttributeError):
+            return False
+
+    def _why_not_written(self) -> str:
+        """What the system says of the files: SQLite tells a limit, a quota and a bad permission by one word."""
+        for path in (Path(f"{self._path}-wal"), self._path):
+            try:
+                with path.open("r+b"):
+                    pass
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                return cause_of_errno(error)
+        if self.is_read_only():
+            return READ_ONLY
+        return FULL if self._at_its_limit() else ""
+
+    def _at_its_limit(self) -> bool:
+        try:
+            if not os.statvfs(self._path).f_bavail:
+                return True
+            limit = resource.RLIM_INFINITY if _FILE_LIMIT is None else resource.getrlimit(_FILE_LIMIT)[0]
+            sizes = [path.stat().st_size for path in (self._path, Path(f"{self._path}-wal")) if path.exists()]
+        except (OSError, AttributeError):
+            return False
+        return limit >= 0 and max(sizes, default=0) + _ROOM_BYTES > limit
+
+    def _found(self) -> tuple[int, int] | None:
+        """Which file is at the path; None = none is."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return None
+        return (found.st_dev, found.st_ino)
+
+    def _size(self) -> int:
+        try:
+            return self._path.stat().st_size
+        except OSError:
+            return 0
+
+    def _mark(self, identity: int) -> None:
+        scratch = self._marker.with_name(f"{self._marker.name}.{os.getpid()}")
+        try:
+            scratch.write_text(f"{identity}\n", encoding="ascii")
+            scratch.replace(self._marker)
+        except OSError as error:
+            _log.warning("store_not_marked", path=str(self._marker), error=str(error))

@@ -1,0 +1,93 @@
+"""Looking after the store while serving, by one worker at a time: for damage, and for what is kept no longer."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import suppress
+from typing import Final
+
+import structlog
+
+from nodewise.domain.errors import NodewiseError
+from nodewise.profiles.store import ProfileStore, Retention
+
+__all__ = ["StoreKeeping"]
+
+_log = structlog.get_logger(__name__)
+
+LOOK_S: Final = 60.0
+"""Between two looks whether something is due, which another worker may have done."""
+REST: Final = 3.0
+"""Seconds of rest per second of work: a large store takes no more than a quarter of one core, at a low priority."""
+NICE: Final = 10
+
+
+class StoreKeeping:
+    """One thread of low priority.
+
+    Parameters
+    ----------
+    store : ProfileStore
+        Of this process; who of those that share it does a task is settled by a lease in it.
+    rules : Retention
+        What is kept how long.
+    inspect_interval_s, keep_interval_s : float
+        Between two inspections, and two times that things go, of all processes together; 0 = never.
+    """
+
+    def __init__(
+        self, store: ProfileStore, rules: Retention, inspect_interval_s: float, keep_interval_s: float = 3600.0
+    ) -> None:
+        self._store = store
+        self._rules = rules
+        self._intervals_s = {"inspect": inspect_interval_s, "keep": keep_interval_s if rules else 0.0}
+        self._stopped = threading.Event()
+        self._began_s = 0.0
+        self._thread = threading.Thread(target=self._run, name="nodewise-keeping", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        if any(self._intervals_s.values()):
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Begin to stop."""
+        self._stopped.set()
+
+    def join(self) -> None:
+        """Wait until the thread has ended. After ``stop``."""
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        with suppress(OSError, AttributeError):  # where threads have priorities of their own
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        while not self._stopped.is_set():
+            for task, interval_s in self._intervals_s.items():
+                if interval_s and not self._stopped.is_set():
+                    self._do(task, interval_s)
+            self._stopped.wait(LOOK_S)
+
+    def _do(self, task: str, interval_s: float) -> None:
+        try:
+            if not self._store.claim(task, interval_s):
+                return
+            self._began_s = began_s = time.monotonic()
+            if task == "inspect":
+                found = self._store.inspect(self._rest)
+                event, about = ("store_damage_found", found) if found else ("store_inspected", 0)
+                _log.log(40 if found else 20, event, damaged=about, seconds=round(time.monotonic() - began_s, 3))
+            elif gone := self._store.keep(self._rules):
+                _log.info("kept_no_longer", seconds=round(time.monotonic() - began_s, 3), **gone)
+        except NodewiseError as error:  # the store does not answer; it said why
+            _log.warning("store_keeping_paused", task=task, reason=str(error.reason), **error.metadata)
+        except Exception:  # noqa: BLE001 - the thread must outlive whatever is stored
+            _log.exception("store_keeping_failed", task=task)
+
+    def _rest(self) -> bool:
+        """Rest as long as the work since the last rest is worth; False = the process stops."""
+        self._stopped.wait(REST * (time.monotonic() - self._began_s))
+        self._began_s = time.monotonic()
+        return not self._stopped.is_set()

@@ -1,0 +1,89 @@
+"""Stores of every schema that was released open, and answer as they would have been filled today."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from serving import Stubs, inline, stored
+
+from nodewise.profiles.digest import content_digest
+from nodewise.profiles.opening import open_store
+from nodewise.profiles.sqlite_schema import APPLICATION_ID
+from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.settings import Settings
+from nodewise_protos.v1 import configuration_pb2
+from nodewise_protos.v1 import prediction_service_pb2 as predictions
+from nodewise_protos.v1 import profile_service_pb2 as profiles
+
+FILES = Path(__file__).parents[1] / "fixtures" / "stores"
+DUMPS = sorted(FILES.glob("store_of_schema_*.sql.gz"))
+
+
+def opened_file(path: Path, dump: str) -> Path:
+    with sqlite3.connect(path) as connection:
+        connection.executescript(dump)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.close()
+    return path
+
+
+@pytest.mark.parametrize("dump", DUMPS, ids=lambda path: path.name.partition(".")[0])
+def test_a_store_of_a_released_schema_has_lost_nothing(tmp_path: Path, dump: Path) -> None:
+    path = opened_file(tmp_path / "store.db", gzip.decompress(dump.read_bytes()).decode())
+    told = json.loads(dump.with_name(dump.name.replace(".sql.gz", ".json")).read_text(encoding="utf-8"))
+    store = open_store(str(path))
+    assert {found.profile_id: found.digest for found in store.list()} == told["digests"]
+    for revision, digest in enumerate(told["kept"], start=1):
+        assert content_digest(store.load("kept", None, revision)) == digest
+    assert (store.scores.waiting(), store.generation()) == (told["waiting"], told["generation"])
+    assert [score.sums.observations for score in store.scores.scores()] == [3]
+    kept = store.load("kept")
+    assert (kept.display_name, kept.labels, len(kept.shared_runs), len(kept.traces)) == (
+        "A job",
+        {"team": "one"},
+        1,
+        1,
+    )
+    assert store.open_session("kept", "s").durable_sequence_number == 3
+    assert store.undelete("deleted").revision == 1
+    assert not store.inspect(lambda: True)
+    store.close()
+
+
+def of_0_1(path: Path) -> Path:
+    return opened_file(path, (FILES / "store_of_0_1.sql").read_text(encoding="utf-8"))
+
+
+def of_schema_3(path: Path) -> Path:
+    return opened_file(path, gzip.decompress((FILES / "store_of_schema_3.sql.gz").read_bytes()).decode())
+
+
+@pytest.mark.parametrize("file", [of_0_1, of_schema_3])
+def test_profiles_of_then_answer_as_those_of_today(tmp_path: Path, file: Callable[[Path], Path]) -> None:
+    settings = Settings(store=f"sqlite:{file(tmp_path / 'store.db')}", scoring=False)
+    with EmbeddedServer(settings) as server, Stubs(server.target) as stubs:
+        asked = profiles.GetProfileRequest(profile_id="kept")
+        content = stubs.profile.GetProfile(asked).profile.content
+        assert content.workload.layers
+        assert len(content.observations.steps_per_second) >= 5
+        assert len(content.phase_timings.compute_seconds) >= 2
+        del content.traces[:]  # their bytes are no part of the fixture
+        for model in ("queueing", "rules-of-thumb"):
+            rows = configuration_pb2.Configurations(workers=[1, 2, 4], nodes=[1, 2, 4])
+            replies = [
+                predictions_of(stubs, predictions.PredictRequest(profile=source, configurations=rows, estimator=model))
+                for source in (stored("kept"), inline(content))
+            ]
+            assert replies[0] == replies[1]
+
+
+def predictions_of(stubs: Stubs, request: predictions.PredictRequest) -> predictions.PredictResponse:
+    """What is answered, without what names the profile."""
+    reply: predictions.PredictResponse = stubs.prediction.Predict(request)
+    reply.ClearField("basis")
+    return reply
