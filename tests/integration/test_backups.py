@@ -106,7 +106,9 @@ def test_traces_of_an_earlier_backup_are_not_copied_again(tmp_path: Path, full: 
     assert ran("verify", tmp_path / "two")["problems"] == []
 
 
-def test_a_backup_that_was_interrupted_goes_on(tmp_path: Path, full: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backup_that_was_interrupted_goes_on(
+    tmp_path: Path, full: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Path, "rename", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     assert "No space left" in ran("backup", tmp_path / "one", *full, status=1)["message"]
     monkeypatch.undo()
@@ -161,7 +163,9 @@ def test_damage_of_a_store_is_found(tmp_path: Path, full: list[str]) -> None:
     assert not any(changed.name in problem for problem in quick)
 
 
-def test_storage_that_does_not_answer_says_nothing_of_a_store(place: Places, s3_server: S3Server, full: list[str]) -> None:
+def test_storage_that_does_not_answer_says_nothing_of_a_store(
+    place: Places, s3_server: S3Server, full: list[str]
+) -> None:
     there = place("postgresql with s3")
     ran("copy", there[1], "--to-traces", there[3], *full)
     s3_server.stop()
@@ -171,7 +175,9 @@ def test_storage_that_does_not_answer_says_nothing_of_a_store(place: Places, s3_
         s3_server.start()
 
 
-def test_replicas_that_run_follow_what_is_restored(tmp_path: Path, full: list[str], database: Callable[[], str]) -> None:
+def test_replicas_that_run_follow_what_is_restored(
+    tmp_path: Path, full: list[str], database: Callable[[], str]
+) -> None:
     ran("backup", tmp_path / "one", *full)
     traces = str(tmp_path / "shared")
     url = database()
@@ -191,7 +197,7 @@ def test_replicas_that_run_follow_what_is_restored(tmp_path: Path, full: list[st
     _, changed = store.changes(generation)
     assert {each.profile_id for each in changed} == {"jobs/full", "jobs/gone", "jobs/scored"}
     kept = ProfileReader(other)
-    kept._kept.put("jobs/full", (generation, later), 1)  # noqa: SLF001  # as a replica has it that was not restarted
+    kept._kept.put("jobs/full", (generation, later), 1)  # as a replica has it that was not restarted
     assert kept.get("jobs/full").digest == other.load("jobs/full").digest != later.digest
     store.close()
     other.close()

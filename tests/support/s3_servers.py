@@ -20,7 +20,7 @@ __all__ = ["S3Server", "running_s3"]
 
 _PROGRAM: Final = "versitygw"
 _KEY: Final = "nodewise-tests"
-_SECRET: Final = "not-a-secret-of-anyone"  # noqa: S105  # of a server that lives for a test
+_SECRET: Final = "not-a-secret-of-anyone"  # of a server that lives for a test
 
 
 class S3Server:
@@ -49,7 +49,15 @@ class S3Server:
     def start(self) -> None:
         """Start it and wait until it answers."""
         own = {"ROOT_ACCESS_KEY": _KEY, "ROOT_SECRET_KEY": _SECRET}
-        command = [self._program, "--quiet", "--port", f"127.0.0.1:{self.port}", "posix", "--sidecar", str(self._beside)]
+        command = [
+            self._program,
+            "--quiet",
+            "--port",
+            f"127.0.0.1:{self.port}",
+            "posix",
+            "--sidecar",
+            str(self._beside),
+        ]
         with (self._folder / "log").open("ab") as log:
             command.append(str(self._buckets))
             self._process = subprocess.Popen(command, env=os.environ | own, stdout=log, stderr=log)
@@ -59,7 +67,8 @@ class S3Server:
                 socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
                 return
             gone = self._process.poll() is not None
-            assert not gone and time.monotonic() < deadline_s, (self._folder / "log").read_text()
+            if gone or time.monotonic() > deadline_s:
+                raise AssertionError((self._folder / "log").read_text())
             time.sleep(0.02)
 
     @property

@@ -1,4 +1,4 @@
-"""Appends that wait for others than the database before they are written: each session in its order, none for another."""
+"""Appends that wait for more than the database: each session in its order, and none for another."""
 
 from __future__ import annotations
 

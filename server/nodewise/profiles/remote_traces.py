@@ -5,24 +5,21 @@ from __future__ import annotations
 import hashlib
 import io
 import tempfile
-import threading
 import time
-import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO, Final
 
 import structlog
 
-from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.errors import NodewiseError
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.batches import TraceChunk
-from nodewise.profiles.trace_blobs import BlobsAwayError, TraceBlobs
+from nodewise.profiles.trace_blobs import TraceBlobs
+from nodewise.profiles.trace_storage import GARBAGE_S, TraceStorage, unavailable
 from nodewise.profiles.traces import (
     DEFAULT_MAX_TRACE_BYTES,
     Piece,
@@ -36,15 +33,6 @@ from nodewise.profiles.traces import (
 __all__ = ["DEFAULT_CACHE_BYTES", "Incoming", "RemoteTraceStore"]
 
 DEFAULT_CACHE_BYTES: Final = 32 << 30
-_HELD_S: Final = 3600.0
-"""For so long it is believed that an object is still there which this process wrote or saw: far less than garbage lives."""
-_MOST_HELD: Final = 65_536
-_ASKED_S: Final = 30.0
-_ASKED_AWAY_S: Final = 5.0
-"""Between two looks whether the storage answers, while it does and while it does not."""
-GARBAGE_S: Final = 86_400.0
-"""Age from which what nothing refers to is deleted: whoever wrote it for a batch has long stored that or given up."""
-
 _log = structlog.get_logger(__name__)
 
 
@@ -74,7 +62,7 @@ class Incoming:
 
 
 class RemoteTraceStore(TraceStore):
-    """Traces as objects: ``blobs/<sha256>`` for good, ``staged/<folder>/<sha256 of a chunk>-<any>`` while they arrive.
+    """Traces as objects elsewhere, with files of this machine beside.
 
     A chunk is an object before it is acknowledged, and so is a trace before its last chunk is: any replica can go on
     with what another began. :meth:`prepare` does this ahead of the transaction that stores the batch, because the
@@ -105,21 +93,15 @@ class RemoteTraceStore(TraceStore):
         now: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(root, max_bytes, artefact_bytes=artefact_bytes)
-        self._blobs = blobs
+        self._storage = TraceStorage(blobs)
         self._cache_bytes = cache_bytes
         self._now = now
-        self._held: OrderedDict[str, float] = OrderedDict()
         self._folders: dict[str, str] = {}
-        self._telling = threading.Lock()
         self._tidying = ThreadPoolExecutor(1, thread_name_prefix="nodewise-traces")
-        self._closing = False
-        self._asked_s = time.monotonic()
-        self.problem = ""
-        """Why the storage did not do what was last asked; empty = it did."""
 
     def close(self) -> None:
         """As for a directory; what is being tidied up ends soon, the rest is left to the next process."""
-        self._closing = True
+        self._storage.close()
         self._tidying.shutdown(wait=True, cancel_futures=True)
         super().close()
 
@@ -140,54 +122,31 @@ class RemoteTraceStore(TraceStore):
                 self._upload(trace)
                 continue
             for chunk in trace.chunks:
-                self._keep_piece(trace.folder, hashlib.sha256(chunk.data).hexdigest(), chunk.data)
-
-    def _keep_piece(self, folder: str, sha256: str, data: bytes) -> None:
-        key = f"{folder}/{sha256}"
-        if not self._holds(key):
-            with self._answering():  # by a name of its own, so that nobody who tidies up means this one
-                self._blobs.put(f"staged/{key}-{uuid.uuid4().hex[:8]}", io.BytesIO(data), len(data))
-            self._hold(key)
+                self._storage.put_piece(trace.folder, hashlib.sha256(chunk.data).hexdigest(), chunk.data)
 
     def _knows(self, stage: str, settled_bytes: int) -> bool:
         """Whether the file of a stage here holds what is settled: bytes that this process wrote or gathered."""
         with self._lock:
             known = self._hashes.get(stage)
-            return known is not None and known[0] == settled_bytes
+        return known is not None and known[0] == settled_bytes and self._staged(stage).exists()
 
     def _gather(self, stage: str, folder: str, settled_bytes: int, pieces: Iterable[Piece]) -> None:
         """Write the file of a stage anew from its pieces: they went through another process."""
-        hasher, size, found = hashlib.sha256(), 0, {}
-        with self._answering():
-            for name, _ in self._blobs.listed(f"staged/{folder}/"):
-                found[name.rpartition("/")[2].partition("-")[0]] = name
+        hasher, size = hashlib.sha256(), 0
         path = self._staged(stage)
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self.root, prefix="gathering-") as scratch:
             copy = Path(scratch, "stage")
             with copy.open("w+b") as file:
-                for piece in pieces:
-                    data = self._piece(found.get(piece.sha256, ""), piece)
-                    new = data[max(0, size - piece.offset_bytes) :]
-                    file.write(new)
+                for new in self._storage.gathered(folder, pieces):
                     hasher.update(new)
-                    size += len(new)
+                    size += file.write(new)
             if size != settled_bytes:
-                raise _unavailable("another replica has more of the trace by now; retry")
+                raise unavailable("another replica has more of the trace by now; retry")
             copy.replace(path)
         with self._lock:
             self._hashes[stage] = (size, hasher)
             self._hashes.move_to_end(stage)
-
-    def _piece(self, name: str, piece: Piece) -> bytes:
-        data = io.BytesIO()
-        with self._answering():
-            there = bool(name) and self._blobs.fetch(name, data)
-        content = data.getvalue()
-        if not there or hashlib.sha256(content).hexdigest() != piece.sha256:
-            _log.error("trace_piece_lost", piece=piece.sha256, found=there)
-            raise _unavailable("a part of the trace that was stored is gone; send it in another session")
-        return content
 
     def _upload(self, trace: Incoming) -> None:
         hasher, size = hashlib.sha256(), trace.settled_bytes
@@ -195,7 +154,7 @@ class RemoteTraceStore(TraceStore):
             with self._lock:
                 known = self._hashes.get(trace.stage)
                 if known is None or known[0] != size:
-                    raise _unavailable("another request goes on with the trace; retry")
+                    raise unavailable("another request goes on with the trace; retry")
                 hasher = known[1].copy()
             self._folders[trace.stage] = trace.folder
         new = bytearray()
@@ -203,31 +162,27 @@ class RemoteTraceStore(TraceStore):
             new += chunk.data[max(0, size + len(new) - chunk.offset_bytes) :]
         hasher.update(new)
         name, total = hasher.hexdigest(), size + len(new)
-        if self._holds(name) or total > self._max_bytes:  # too large a one is refused where it is written
+        if self._storage.holds(name) or total > self._max_bytes:  # too large a one is refused where it is written
             return
-        with self._answering():
-            if self._blobs.size_bytes(_object(name)) != total:
-                with self._staged(trace.stage).open("rb") if size else io.BytesIO() as file:
-                    self._blobs.put(_object(name), _Joined(file, size, new), total)
-        self._hold(name)
+        if self._storage.size_bytes(name) != total:
+            with self._staged(trace.stage).open("rb") if size else io.BytesIO() as file:
+                self._storage.put(name, _Joined(file, size, new), total)
+        self._storage.hold(name)
 
     # --- inside it
 
     def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
         """As for a directory; STORE_UNAVAILABLE if what is settled is not here."""
         if settled_bytes and not self._knows(stage, settled_bytes):
-            raise _unavailable("another replica has more of the trace by now; retry")
+            raise unavailable("another replica has more of the trace by now; retry")
         return super().write(stage, settled_bytes, offset_bytes, data)
 
     def finish(self, stage: str, size_bytes: int) -> str:
         """As for a directory; STORE_UNAVAILABLE if the trace is not where it is kept for good."""
         name = super().finish(stage, size_bytes)
-        with self._answering():
-            there = self._blobs.size_bytes(_object(name), soon=True)
-        if there != size_bytes:
-            with self._lock:
-                self._held.pop(name, None)
-            raise _unavailable("the trace was not kept; retry")
+        if self._storage.size_bytes(name, soon=True) != size_bytes:
+            self._storage.doubt(name)
+            raise unavailable("the trace was not kept; retry")
         self._later(self._make_room)
         return name
 
@@ -235,20 +190,12 @@ class RemoteTraceStore(TraceStore):
         """Forget a stage, and a little later its pieces."""
         super().discard(stage)
         if (folder := self._folders.pop(stage, None)) is not None:
-            self._later(lambda: self._drop_pieces(folder))
-
-    def _drop_pieces(self, folder: str) -> None:
-        with self._answering():
-            self._blobs.remove([name for name, _ in self._blobs.listed(f"staged/{folder}/")])
+            self._later(lambda: self._storage.drop_pieces(folder))
 
     def remove_all(self, names: Iterable[str]) -> None:
         """As for a directory. STORE_UNAVAILABLE if they stay, some perhaps gone already."""
         names = list(names)
-        with self._lock:
-            for name in names:
-                self._held.pop(name, None)
-        with self._answering():
-            self._blobs.remove(map(_object, names), soon=True)
+        self._storage.remove(names)
         for name in names:
             super().remove(name)
 
@@ -259,10 +206,11 @@ class RemoteTraceStore(TraceStore):
 
     def finished(self) -> Iterator[tuple[str, float]]:
         """As for a directory."""
-        with self._answering():
-            found = list(self._blobs.listed("blobs/"))
-        for name, written_s in found:
-            yield name.rpartition("/")[2], written_s
+        return iter(self._storage.finished())
+
+    def check(self) -> str:
+        """As for a directory."""
+        return self._storage.check()
 
     # --- reading
 
@@ -287,14 +235,13 @@ class RemoteTraceStore(TraceStore):
         with tempfile.TemporaryDirectory(dir=self.root, prefix="fetching-") as scratch:
             copy = Path(scratch, "blob")
             with copy.open("w+b") as file:
-                with self._answering():
-                    if not self._blobs.fetch(_object(name), file):
-                        raise not_stored()
+                if not self._storage.fetch(name, file):
+                    raise not_stored()
                 file.seek(0)
                 found = hashlib.file_digest(file, "sha256").hexdigest()
             if found != name:
                 _log.error("trace_damaged", trace=name, found=found)
-                raise _unavailable("the trace is not what was stored; the log says which")
+                raise unavailable("the trace is not what was stored; the log says which")
             copy.replace(path)
         self._later(self._make_room)
 
@@ -302,18 +249,15 @@ class RemoteTraceStore(TraceStore):
 
     def holds(self, content_sha256: str) -> int | None:
         """As for a directory: whether it is kept for good, whatever is here."""
-        if not is_hash(content_sha256):
-            return None
-        with self._answering():
-            return self._blobs.size_bytes(_object(content_sha256))
+        return self._storage.size_bytes(content_sha256) if is_hash(content_sha256) else None
 
     def keep(self, content_sha256: str, source: BinaryIO) -> None:
         """As for a directory; no copy stays here."""
         with tempfile.TemporaryDirectory(dir=self.root, prefix="keeping-") as scratch:
             copy = Path(scratch, "blob")
             size = copy_checked(source, copy, content_sha256)
-            with copy.open("rb") as file, self._answering():
-                self._blobs.put(_object(content_sha256), file, size)
+            with copy.open("rb") as file:
+                self._storage.put(content_sha256, file, size)
 
     def open_stage(self, unfinished: Unfinished) -> BinaryIO:
         """As for a directory: gathered from its pieces."""
@@ -325,7 +269,7 @@ class RemoteTraceStore(TraceStore):
         content = source.read(unfinished.size_bytes)
         for piece in unfinished.pieces:
             data = content[piece.offset_bytes : piece.offset_bytes + piece.size_bytes]
-            self._keep_piece(unfinished.folder, piece.sha256, data)
+            self._storage.put_piece(unfinished.folder, piece.sha256, data)
 
     # --- tidying up
 
@@ -343,18 +287,12 @@ class RemoteTraceStore(TraceStore):
 
     def _sweep(self, unfinished: Callable[[], set[str]], referred: Callable[[Sequence[str]], None]) -> None:
         before_s = self._now() - GARBAGE_S
-        with self._answering():
-            self._blobs.abandon(before_s)
-            if pieces := self._listed("staged/", before_s):
-                kept = unfinished()
-                self._blobs.remove([name for name in pieces if name.split("/")[1] not in kept])
-            blobs = self._listed("blobs/", before_s)
-        if not self._closing:
-            referred([name.rpartition("/")[2] for name in blobs])
-
-    def _listed(self, prefix: str, before_s: float) -> list[str]:
-        found = takewhile(lambda _: not self._closing, self._blobs.listed(prefix))
-        return [name for name, written_s in found if written_s < before_s]
+        for path in (self.root / "staged").glob("*"):  # whoever goes on with one gathers it anew
+            with suppress(OSError):
+                if path.stat().st_mtime < before_s:
+                    self.doubt(path.name)
+                    path.unlink()
+        referred(self._storage.sweep(before_s, unfinished))
 
     def _later(self, task: Callable[[], None]) -> None:
         def tidied() -> None:
@@ -379,44 +317,6 @@ class RemoteTraceStore(TraceStore):
             path.unlink(missing_ok=True)
             left -= size
 
-    # --- the storage
-
-    def check(self) -> str:
-        """As for a directory; the storage is asked now and then where nobody else did, and often while it is away."""
-        with suppress(NodewiseError):
-            if time.monotonic() > self._asked_s + (_ASKED_AWAY_S if self.problem else _ASKED_S):
-                with self._answering():
-                    self._blobs.size_bytes(_object("0" * 64), soon=True)
-        return self.problem
-
-    def _holds(self, key: str) -> bool:
-        with self._lock:
-            return self._held.get(key, float("-inf")) > time.monotonic() - _HELD_S
-
-    def _hold(self, key: str) -> None:
-        with self._lock:
-            self._held[key] = time.monotonic()
-            self._held.move_to_end(key)
-            if len(self._held) > _MOST_HELD:
-                self._held.popitem(last=False)
-
-    @contextmanager
-    def _answering(self) -> Iterator[None]:
-        try:
-            yield
-        except BlobsAwayError as error:
-            with self._telling:
-                self._asked_s = time.monotonic()
-                if not self.problem:
-                    _log.error("traces_away", text=str(error))
-                self.problem = str(error)
-            raise _unavailable("the storage of traces cannot be read or written now; retry later") from None
-        with self._telling:
-            self._asked_s = time.monotonic()
-            if self.problem:
-                _log.info("traces_back")
-            self.problem = ""
-
 
 class _Joined:
     """The beginning of a file, and bytes that come after it."""
@@ -432,11 +332,3 @@ class _Joined:
         if self._left and (size < 0 or len(first) < size):
             raise OSError("a stage is shorter than what is settled of it")
         return first + self._new.read(-1 if size < 0 else size - len(first))
-
-
-def _object(content_sha256: str) -> str:
-    return f"blobs/{content_sha256}"
-
-
-def _unavailable(why: str) -> NodewiseError:
-    return NodewiseError(Reason.STORE_UNAVAILABLE, why)

@@ -23,7 +23,16 @@ from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES, TraceArtefacts
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-__all__ = ["DEFAULT_MAX_TRACE_BYTES", "Piece", "TraceStore", "Unfinished", "copy_checked", "is_hash", "not_stored", "stage_name"]
+__all__ = [
+    "DEFAULT_MAX_TRACE_BYTES",
+    "Piece",
+    "TraceStore",
+    "Unfinished",
+    "copy_checked",
+    "is_hash",
+    "not_stored",
+    "stage_name",
+]
 
 DEFAULT_MAX_TRACE_BYTES: Final = 4 << 30
 _READ_BYTES: Final = 1 << 20

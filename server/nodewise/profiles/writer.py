@@ -81,9 +81,7 @@ class StoreWriter:
         self._waiting_bytes = 0
         self._closing = False
         self._changed = threading.Condition()
-        self._lanes = (
-            PreparingLanes(store.prepare, self._submit, most_waiting_bytes) if store.traces.away else None
-        )
+        self._lanes = PreparingLanes(store.prepare, self._submit, most_waiting_bytes) if store.traces.away else None
         self._thread = threading.Thread(target=self._write_all, name="nodewise-store-writer", daemon=True)
         self._thread.start()
 

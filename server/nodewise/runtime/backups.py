@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.profiles.backups.contents import StoreContents
@@ -20,7 +22,17 @@ from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, load_settings, redacted_url
 from nodewise.runtime.starting import StartError
 
-__all__ = ["BackupFigures", "FillFigures", "Place", "UncheckedError", "Verdict", "backed_up", "copied", "restored", "verified"]
+__all__ = [
+    "BackupFigures",
+    "FillFigures",
+    "Place",
+    "UncheckedError",
+    "Verdict",
+    "backed_up",
+    "copied",
+    "restored",
+    "verified",
+]
 
 
 class UncheckedError(Exception):
@@ -35,9 +47,9 @@ class Place:
     store: str | None = None
     traces: str | None = None
 
-    def settings(self) -> Settings:
+    def settings(self, **more: Any) -> Settings:
         """All of them."""
-        return load_settings(self.config, store=self.store, traces=self.traces)
+        return load_settings(self.config, store=self.store, traces=self.traces, **more)
 
 
 def backed_up(place: Place, target: Path, since: Path | None) -> BackupFigures:
@@ -79,7 +91,8 @@ def verified(place: Place, backup: Path | None, *, content: bool) -> Verdict:
         if backup is not None:
             return verify_backup(BackupContents(backup), content=content)
         try:
-            with _opened(place) as store:
+            # What is in a bucket is fetched from there, whatever copies this machine has.
+            with TemporaryDirectory() as fresh, _opened(place, trace_cache=fresh, trace_cache_bytes=0) as store:
                 return verify_store(store, content=content)
         except NodewiseError as error:
             if error.reason is not Reason.STORE_UNAVAILABLE:
@@ -88,8 +101,8 @@ def verified(place: Place, backup: Path | None, *, content: bool) -> Verdict:
 
 
 @contextmanager
-def _opened(place: Place, *, new: bool = False) -> Iterator[SqlProfileStore]:
-    settings = place.settings()
+def _opened(place: Place, *, new: bool = False, **more: Any) -> Iterator[SqlProfileStore]:
+    settings = place.settings(**more)
     named = redacted_url(settings.store)
     file = sqlite_file(settings.store)
     if settings.store == "memory:":

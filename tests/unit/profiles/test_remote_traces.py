@@ -17,9 +17,10 @@ from stores import Opener, elsewhere, refused
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.profiles.opening import open_store, open_traces
-from nodewise.profiles.remote_traces import GARBAGE_S, RemoteTraceStore
+from nodewise.profiles.remote_traces import RemoteTraceStore
 from nodewise.profiles.s3_blobs import S3Blobs
 from nodewise.profiles.store import AppendRequest, DeleteRequest, ProfileStore
+from nodewise.profiles.trace_storage import GARBAGE_S
 from nodewise.profiles.writer import StoreWriter
 
 CONTENT = b"abcdefgh"
@@ -106,9 +107,7 @@ def test_storage_that_is_away_is_told_to_who_needs_it(machine: Opener, s3_server
     store.close()
 
 
-def test_a_key_that_is_refused_is_not_logged(
-    machine: Opener, monkeypatch: pytest.MonkeyPatch, logs: list[Any]
-) -> None:
+def test_a_key_that_is_refused_is_not_logged(machine: Opener, monkeypatch: pytest.MonkeyPatch, logs: list[Any]) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-that-is-wrong")
     store = machine()
     error = refused(Reason.STORE_UNAVAILABLE, store.traces.open, SHA256)
@@ -147,9 +146,7 @@ def test_copies_take_no_more_than_they_may(tmp_path: Path, machine: Opener, url:
     refused(Reason.INVALID_FIELD, open_traces(url, tmp_path / "small").open, "../../secret")
 
 
-def test_what_was_written_for_nothing_goes(
-    machine: Opener, later: ProfileStore, s3_server: S3Server, url: str
-) -> None:
+def test_what_was_written_for_nothing_goes(machine: Opener, later: ProfileStore, s3_server: S3Server, url: str) -> None:
     store = machine()
     store.append("job", "s", [batch(1, trace_chunks=(chunk(0, CONTENT, last=True),), commit=True)])
     store.append("job", "t", [batch(1, trace_chunks=(chunk(0, b"unfinished"),))])

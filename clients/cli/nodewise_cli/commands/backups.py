@@ -28,7 +28,8 @@ class _Store:
         str | None, Option(metavar="URL", help="sqlite:PATH or postgresql://HOST/DATABASE. Default: as settings say.")
     ] = None
     traces: Annotated[
-        str | None, Option(metavar="PLACE", help="Its traces: a directory or s3://BUCKET/PREFIX. Default: as settings say.")
+        str | None,
+        Option(metavar="PLACE", help="Its traces: a directory or s3://BUCKET/PREFIX. Default: as settings say."),
     ] = None
     config: Annotated[Path | None, Option(metavar="FILE.toml", help="The server's settings, which name both.")] = None
     as_json: AsJson = False

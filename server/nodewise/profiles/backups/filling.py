@@ -67,9 +67,6 @@ def fill(store: SqlProfileStore, contents: Contents, *, now: Callable[[], float]
         tables = ordered_tables(connection)
         _refuse_full(connection, tables)
         rows = _brought(connection, tables, contents)
-        if contents.store_id is not None:
-            connection.execute("DELETE FROM meta WHERE name = 'store_id'")
-            connection.execute("INSERT INTO meta VALUES ('store_id', ?)", (contents.store_id,))
         generation = _moved_on(connection, contents.generation, now())
         (profiles,) = connection.execute("SELECT count(*) FROM profiles WHERE revision > 0").fetchone()
     return FillFigures(
@@ -98,7 +95,7 @@ def _inserted(connection: Connection, table: Table, given: Rows) -> int:
     kept = [place for place, column in enumerate(given.columns) if column in table.columns]
     lost = set(given.columns) - set(table.columns)
     if any((table.name, column) not in _MADE_ANEW for column in lost):
-        raise BackupError(f"{table.name} has no {sorted(lost)[0]} here: bring it back with the release that wrote it")
+        raise BackupError(f"{table.name} has no {min(lost)} here: bring it back with the release that wrote it")
     names = [given.columns[place] for place in kept]
     texts = [table.columns[name] in _TEXTS for name in names]
     keyed = forms_of(connection).overriding if "key" in names else ""

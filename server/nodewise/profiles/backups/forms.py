@@ -61,7 +61,9 @@ def _sqlite_goes_on(connection: Connection, table: str, last: int) -> None:
 
 
 def _postgres_goes_on(connection: Connection, table: str, last: int) -> None:
-    connection.execute("SELECT setval(pg_get_serial_sequence(CAST(? AS text), 'key'), CAST(? AS bigint))", (table, last))
+    connection.execute(
+        "SELECT setval(pg_get_serial_sequence(CAST(? AS text), 'key'), CAST(? AS bigint))", (table, last)
+    )
 
 
 _SQLITE: Final = Forms(
