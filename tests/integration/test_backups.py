@@ -194,6 +194,7 @@ def test_replicas_that_run_follow_what_is_restored(
     assert isinstance(now, int)
     assert isinstance(generation, int)
     assert now > generation
+    store.check()
     _, changed = store.changes(generation)
     assert {each.profile_id for each in changed} == {"jobs/full", "jobs/gone", "jobs/scored"}
     kept = ProfileReader(other)

@@ -100,8 +100,8 @@ def test_a_file_that_is_gone_is_told_and_missed_by_nobody_once_it_is_back(server
         predicted(stubs, stored("job"))
         path.rename(away)
         refused(stubs, "deleted")
-        assert failure_of(predicted, stubs, stored("job")).metadata == {"cause": "deleted"}
         told_by_health(stubs)
+        assert failure_of(predicted, stubs, stored("job")).metadata == {"cause": "deleted"}
         with pytest.raises(StoreFormatError, match="the file is gone, and there was a store here"):
             EmbeddedServer(Settings(store=f"sqlite:{path}")).__enter__()
         assert not path.exists()

@@ -16,5 +16,17 @@ or, for what is installed, without writing any: ``pytest --nodewise-conformance 
 from nodewise.conformance.cases import Case, cases, installed_cases
 from nodewise.conformance.evidence import Cluster, Evidence, File, Job, Recording
 from nodewise.conformance.findings import NonConformanceError
+from nodewise.conformance.stores import store_cases
 
-__all__ = ["Case", "Cluster", "Evidence", "File", "Job", "NonConformanceError", "Recording", "cases", "installed_cases"]
+__all__ = [
+    "Case",
+    "Cluster",
+    "Evidence",
+    "File",
+    "Job",
+    "NonConformanceError",
+    "Recording",
+    "cases",
+    "installed_cases",
+    "store_cases",
+]

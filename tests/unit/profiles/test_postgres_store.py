@@ -94,9 +94,45 @@ def test_a_writer_that_keeps_others_waiting_is_no_end(store: ProfileStore, clust
     with psycopg.connect(cluster.url) as other:
         other.execute("SELECT value FROM meta WHERE name = 'generation' FOR UPDATE")
         store._writer.execute("SET lock_timeout = '10ms'")  # type: ignore[attr-defined]  # patience is 10 s
-        refused(Reason.STORE_UNAVAILABLE, store.append, "job", "s", [batch(1, 1.0)])
+        error = refused(Reason.STORE_UNAVAILABLE, store.append, "job", "s", [batch(1, 1.0)])
+        assert error.metadata == {"cause": "locked"}
+        assert refused(Reason.STORE_UNAVAILABLE, store.check).metadata == {"cause": "locked"}
         assert store.list() == ()
+    store.check()
     assert store.append("job", "s", [batch(1, 1.0)]).durable_sequence_number == 1
+
+
+def test_a_database_that_takes_no_writes_is_told_until_it_does(store: ProfileStore) -> None:
+    writer = store._writer  # type: ignore[attr-defined]  # its session stands for the database
+    writer.execute("SET default_transaction_read_only = on")
+    for _ in range(2):
+        error = refused(Reason.STORE_UNAVAILABLE, store.append, "job", "s", [batch(1, 1.0, commit=True)])
+        assert error.metadata == {"cause": "read_only"}
+        assert refused(Reason.STORE_UNAVAILABLE, store.check).metadata == {"cause": "read_only"}
+        assert store.list() == ()
+    writer.execute("SET default_transaction_read_only = off")
+    store.check()
+    assert store.append("job", "s", [batch(1, 1.0, commit=True)]).revision == 1
+
+
+def test_a_database_that_went_is_told(store: ProfileStore, cluster: PostgresCluster) -> None:
+    cluster.stop()
+    try:
+        assert refused(Reason.STORE_UNAVAILABLE, store.check).metadata == {"cause": "unreachable"}
+    finally:
+        cluster.start()
+    store.check()
+
+
+def test_another_store_in_the_place_of_the_database_is_refused(opened: Opener, cluster: PostgresCluster) -> None:
+    store = opened()
+    store.append("job", "s", [batch(1, 1.0, commit=True)])
+    execute(cluster, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    assert refused(Reason.STORE_UNAVAILABLE, store.check).metadata == {"cause": "deleted"}
+    opened().close()
+    for call in (store.check, store.generation, lambda: store.append("job", "s", [batch(2, 2.0)])):
+        assert refused(Reason.STORE_UNAVAILABLE, call).metadata == {"cause": "replaced"}
+    store.close()
 
 
 def test_another_application_s_tables_are_left_alone(cluster: PostgresCluster, opened: Opener) -> None:

@@ -48,10 +48,19 @@ class Rows:
 
 
 class Contents(Protocol):
-    """What a store holds, at one moment. Its own number is not among it: who is filled with it is another store."""
+    """What a store holds, at one moment.
+
+    Attributes
+    ----------
+    schema_version, generation : int
+        Of the store.
+    store_id : int or None
+        Its number, by which processes that have it open know it; None = it has none yet.
+    """
 
     schema_version: int
     generation: int
+    store_id: int | None
 
     def tables(self) -> Iterator[Rows]:
         """Every table but ``meta``."""
@@ -89,6 +98,7 @@ class StoreContents:
         meta = dict(connection.execute("SELECT name, value FROM meta").fetchall())
         self.schema_version: int = meta["schema_version"]
         self.generation: int = meta["generation"]
+        self.store_id: int | None = meta.get("store_id")
 
     def tables(self) -> Iterator[Rows]:
         """As the protocol says."""

@@ -150,6 +150,7 @@ def _written(store: SqlProfileStore, partial: Path, version: str, since: Path | 
         "create_time_s": time.time(),
         "schema_version": contents.schema_version,
         "generation": contents.generation,
+        "store_id": contents.store_id,
         "profiles": profiles,
         "tables": tables,
         "files": files,
@@ -273,6 +274,7 @@ class BackupContents:
             raise BackupError(f"{folder}: was made by {manifest['nodewise']}: use that release or a newer one")
         self.schema_version: int = manifest["schema_version"]
         self.generation: int = manifest["generation"]
+        self.store_id: int | None = manifest["store_id"]
 
     def wrong(self) -> Iterator[str]:
         """What is damaged of its own files, without the traces."""

@@ -67,6 +67,9 @@ def fill(store: SqlProfileStore, contents: Contents, *, now: Callable[[], float]
         tables = ordered_tables(connection)
         _refuse_full(connection, tables)
         rows = _brought(connection, tables, contents)
+        if contents.store_id is not None and forms_of(connection).keeps_identity:
+            connection.execute("DELETE FROM meta WHERE name = 'store_id'")
+            connection.execute("INSERT INTO meta VALUES ('store_id', ?)", (contents.store_id,))
         generation = _moved_on(connection, contents.generation, now())
         (profiles,) = connection.execute("SELECT count(*) FROM profiles WHERE revision > 0").fetchone()
     return FillFigures(

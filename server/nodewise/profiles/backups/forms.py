@@ -34,6 +34,9 @@ class Forms:
         Makes keys go on after one, for a table.
     wrong : tuple of str
         Statements that find what is damaged, row by row.
+    keeps_identity : bool
+        Whether what is filled from a backup is the store that the backup is of: a database that replicas have open
+        all the while. A new file is another one.
     """
 
     patient: tuple[str, ...]
@@ -44,6 +47,7 @@ class Forms:
     last_key: str
     go_on: Callable[[Connection, str, int], None]
     wrong: tuple[str, ...]
+    keeps_identity: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,7 @@ _SQLITE: Final = Forms(
         "SELECT quick_check FROM pragma_quick_check WHERE quick_check <> 'ok'",
         "SELECT \"table\" || ' holds rows whose ' || parent || ' is gone' FROM pragma_foreign_key_check GROUP BY 1",
     ),
+    keeps_identity=False,
 )
 _POSTGRES: Final = Forms(
     patient=("SET LOCAL statement_timeout = 0", "SET LOCAL idle_in_transaction_session_timeout = 0"),
@@ -102,6 +107,7 @@ WHERE format('%I.%I', s.schemaname, s.sequencename) = pg_get_serial_sequence(
         AND is_identity = 'YES' AND table_name = ?), 'key')""",
     go_on=_postgres_goes_on,
     wrong=(),
+    keeps_identity=True,
 )
 _FORMS: Final = MappingProxyType({"sqlite": _SQLITE, "postgresql": _POSTGRES})
 

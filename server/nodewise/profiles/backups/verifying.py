@@ -97,6 +97,7 @@ class _RowsAlone:
     def __init__(self, contents: BackupContents) -> None:
         self.schema_version = contents.schema_version
         self.generation = contents.generation
+        self.store_id = contents.store_id
         self.tables = contents.tables
         self.trace = contents.trace
         self.staged = contents.staged

@@ -1,0 +1,204 @@
+"""What every store of profiles must hold: what is acknowledged is there, once, in its order, and nothing in halves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from nodewise.conformance.cases import Case
+from nodewise.conformance.findings import NonConformanceError
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError
+from nodewise.domain.profile import Observations
+from nodewise.domain.workload import Workload
+from nodewise.profiles.batches import Batch, TraceChunk
+from nodewise.profiles.naming import Naming
+from nodewise.profiles.store import AppendRequest, Evidence, ProfileStore
+
+__all__ = ["Opening", "store_cases"]
+
+Opening = Callable[[], ProfileStore]
+"""Opens the same store again at each call, an empty one at first."""
+
+
+def store_cases(opening: Callable[[], Opening], name: str = "store") -> list[Case]:
+    """The cases of a store.
+
+    Parameters
+    ----------
+    opening : callable
+        Makes another, empty place for each case, and returns what opens the store there: several times, as several
+        processes would.
+    """
+
+    def run(check: Callable[[Opening], None]) -> Callable[[], None]:
+        return lambda: check(opening())
+
+    return [Case("store", name, check, run(checked)) for check, checked in STORE_CHECKS.items()]
+
+
+def _batch(number: int, *rates: float, commit: bool = True, **more: object) -> Batch:
+    rows = len(rates)
+    numbers = np.arange(1, rows + 1)
+    configurations = Configurations.of(rows, nodes=numbers, workers=numbers)
+    observations = Observations.of(configurations, np.array(rates, dtype=np.float64))
+    return Batch(sequence_number=number, observations=observations, commit=commit, **more)  # type: ignore[arg-type]
+
+
+def _rates(store: ProfileStore, revision: int | None = None) -> list[float]:
+    found: list[float] = store.load("job", None, revision).observations.steps_per_s.tolist()
+    return found
+
+
+def _must(holds: object, otherwise: str) -> None:
+    if not holds:
+        raise NonConformanceError(otherwise)
+
+
+def _refused(reason: str, call: Callable[[], object]) -> None:
+    try:
+        call()
+    except NodewiseError as error:
+        _must(error.reason == reason, f"raises {error.reason} where {reason} is due")
+    else:
+        raise NonConformanceError(f"does what must be refused with {reason}")
+
+
+def _units(opening: Opening) -> None:
+    store = opening()
+    staged = store.append("job", "s", [_batch(1, 1.0, commit=False)])
+    _must(staged.durable_sequence_number == 1, "a batch that was stored is not said to be durable")
+    _refused("PROFILE_NOT_FOUND", lambda: store.load("job"))
+    committed = store.append("job", "s", [_batch(2, 2.0)])
+    _must((committed.revision, committed.committed_sequence_number) == (1, 2), "a unit did not count with its commit")
+    _must(_rates(store) == [1.0, 2.0], "the rows of a unit are not those that were sent, in their order")
+    store.close()
+
+
+def _once(opening: Opening) -> None:
+    store = opening()
+    for _ in range(2):
+        store.append("job", "s", [_batch(1, 1.0)])
+    _must(_rates(store) == [1.0], "a batch that was sent twice is stored twice")
+    _refused("BATCH_CONFLICT", lambda: store.append("job", "s", [_batch(1, 9.0)]))
+    _refused("BATCH_OUT_OF_ORDER", lambda: store.append("job", "s", [_batch(3, 3.0)]))
+    _must(_rates(store) == [1.0], "what was refused left something behind")
+    store.close()
+
+
+def _kept(opening: Opening) -> None:
+    store = opening()
+    facts = Workload(model_name="a model", parameter_bytes=4_000)
+    store.append("job", "s", [_batch(1, 1.0, workload=facts, naming=Naming(display_name="A", labels={"team": "one"}))])
+    before = store.load("job")
+    store.close()
+    again = opening()
+    found = again.load("job")
+    _must(found.digest == before.digest and found.uid == before.uid, "a profile is another after the store was closed")
+    _must(found.workload == facts and found.labels == {"team": "one"}, "facts or labels were lost")
+    _must([each.profile_id for each in again.list(labels=[("team", "one")])] == ["job"], "labels do not find profiles")
+    again.close()
+
+
+def _shared(opening: Opening) -> None:
+    one, other = opening(), opening()
+    for number in range(1, 9):
+        for store in (one, other):
+            store.append("job", "s", [_batch(number, float(number))])
+    _must(_rates(one) == [float(number) for number in range(1, 9)], "two who send the same store it twice")
+    before = one.generation()
+    other.append("job", "t", [_batch(1, 9.0)])
+    _must(one.load("job").revision == 9, "what one process stored another does not load")
+    _must(other.generation() != before, "the generation stays where a profile changed")
+    one.close()
+    other.close()
+
+
+def _together(opening: Opening) -> None:
+    store = opening()
+    good, bad = AppendRequest("job", "s", [_batch(1, 1.0)]), AppendRequest("job", "t", [_batch(2, 1.0)])
+    outcomes = store.apply([good, bad, AppendRequest("job", "u", [_batch(1, 3.0)])])
+    _must(isinstance(outcomes[1], NodewiseError), "apply() does not return the error of a request that is refused")
+    _must(_rates(store) == [1.0, 3.0], "an error of one request has cost others theirs")
+    store.close()
+
+
+def _history(opening: Opening) -> None:
+    store = opening()
+    store.append("job", "s", [_batch(1, 1.0, 2.0)])
+    store.append("job", "s", [_batch(2, 3.0)])
+    for _ in range(2):
+        summary = store.retract("job", "r", Evidence.of([2]), "throttled")
+        _must(summary.revision == 3, "the same retraction twice is two")
+    _must(_rates(store) == [1.0, 3.0], "retracted observations count")
+    _must(_rates(store, 2) == [1.0, 2.0, 3.0], "an earlier revision is not as it was")
+    _refused("REVISION_NOT_FOUND", lambda: store.load("job", None, 4))
+    _refused("EVIDENCE_NOT_FOUND", lambda: store.retract("job", "q", Evidence.of([2])))
+    store.close()
+
+
+def _deletion(opening: Opening) -> None:
+    store = opening()
+    store.append("job", "s", [_batch(1, 1.0)])
+    etag = store.load("job").etag
+    _refused("ETAG_MISMATCH", lambda: store.delete("job", "another"))
+    store.delete("job", etag)
+    _refused("PROFILE_NOT_FOUND", lambda: store.load("job"))
+    _must(not store.list() and len(store.list(deleted=True)) == 1, "a deleted profile is listed, or cannot be")
+    store.undelete("job")
+    _must(_rates(store) == [1.0], "a profile that was brought back is not as it was")
+    store.close()
+
+
+def _traces(opening: Opening) -> None:
+    store = opening()
+    pieces = (b"one ", b"two")
+    chunks = [
+        TraceChunk(trace_id="t", data=data, offset_bytes=offset, last=bool(offset), format="f", world_size=1)
+        for offset, data in zip((0, len(pieces[0])), pieces, strict=True)
+    ]
+    store.append("job", "s", [_batch(1, 1.0, commit=False, trace_chunks=(chunks[0],))])
+    store.append("job", "s", [_batch(2, 2.0, trace_chunks=(chunks[1],))])
+    with store.traces.open(store.load("job").traces[0].content_sha256) as file:
+        _must(file.read() == b"".join(pieces), "a trace is not what was sent")
+    store.close()
+
+
+def _scores(opening: Opening) -> None:
+    store = opening()
+    for number in (1, 2):
+        store.append("job", "s", [_batch(number, float(number))])
+    commit = store.scores.claim(60.0)
+    _must(commit is not None and commit.revision == 2, "a commit to a profile that was there waits for no score")
+    assert commit is not None
+    _must(store.scores.claim(60.0) is None, "a commit is claimed twice")
+    _must(store.scores.settle(commit, {}), "a claimed commit cannot be settled")
+    _must(not store.scores.settle(commit, {}), "a commit counts twice")
+    store.close()
+
+
+def _closed(opening: Opening) -> None:
+    store = opening()
+    store.check()
+    store.close()
+    for call in (store.generation, store.list, lambda: store.append("job", "s", [_batch(1, 1.0)])):
+        _refused("STORE_UNAVAILABLE", call)
+
+
+STORE_CHECKS: Final[Mapping[str, Callable[[Opening], None]]] = MappingProxyType(
+    {
+        "units count as a whole": _units,
+        "every batch is stored once": _once,
+        "what was stored is kept": _kept,
+        "processes share it": _shared,
+        "requests fail on their own": _together,
+        "every revision can be had": _history,
+        "deletion can be undone": _deletion,
+        "traces come together": _traces,
+        "every commit is scored once": _scores,
+        "a closed store is refused": _closed,
+    }
+)
