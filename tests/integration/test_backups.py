@@ -103,6 +103,7 @@ def test_traces_of_an_earlier_backup_are_not_copied_again(tmp_path: Path, full: 
     ran("backup", tmp_path / "one", *full)
     assert ran("backup", tmp_path / "two", "--since", tmp_path / "one", *full)["copied_bytes"] == 7, "what is staged"
     shutil.rmtree(tmp_path / "one")
+    assert "no backup" in ran("backup", tmp_path / "three", "--since", tmp_path / "one", *full, status=2)["message"]
     assert ran("verify", tmp_path / "two")["problems"] == []
 
 

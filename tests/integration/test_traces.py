@@ -142,13 +142,13 @@ def test_traces_in_a_bucket_outlive_a_killed_server_and_the_disk_of_its_machine(
         Client(process.target, timeout_s=PATIENCE_S) as client,
         client.ingest("team/job", resume=policy) as writer,
     ):
-        writer.trace(io.BytesIO(content), trace_id="noise", rank=1, world_size=2)
+        writer.trace(io.BytesIO(content), trace_id="noise", rank=1, world_size=4)
         writer.flush()
         process.kill()
         shutil.rmtree(tmp_path / "store.db-traces")
         with ServerProcess(*database, listen=process.target):
             with prepared_trace(FIXTURES / "ddp_4_ranks_straggler" / "rank0.json.gz") as trace:
-                writer.trace(trace, trace_id="rank0", rank=0, world_size=2)
+                writer.trace(trace, trace_id="rank0", rank=0, world_size=4)
             writer.commit()
             writer.close()
             noise, recorded = client.get_profile("team/job").content.traces

@@ -83,6 +83,8 @@ def back_up(store: SqlProfileStore, target: Path, version: str, since: Path | No
         raise BackupError(f"{target} exists: name another one, and give this as --since to copy its traces no more")
     if not target.parent.is_dir():
         raise BackupError(f"the directory {target.parent} does not exist")
+    if since is not None:
+        BackupContents(since)  # says why where it is none
     partial = target.with_name(f"{target.name}.partial")
     partial.mkdir(exist_ok=True)
     with _alone(partial):
