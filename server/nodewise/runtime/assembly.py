@@ -58,7 +58,7 @@ def store_of(settings: Settings) -> ProfileStore:
         return open_store(
             settings.store,
             settings.durability,
-            traces_of(settings, _cache_of(settings), sync_chunks=synced) if settings.traces else None,
+            traces_of(settings, settings.traces, _cache_of(settings), sync_chunks=synced) if settings.traces else None,
             scored=settings.scoring,
             artefact_bytes=kept,
             deleted_kept_s=settings.deleted_profiles_kept_s,

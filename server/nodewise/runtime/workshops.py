@@ -73,18 +73,17 @@ def catalogue_of(settings: Settings) -> Catalogue:
         raise SettingsError(f"setting catalogue: {error}") from None
 
 
-def traces_of(settings: Settings, root: Path | None, *, sync_chunks: bool = False) -> TraceStore:
-    """Traces as set, with what is kept of them in a directory of this machine, which is all there is if no URL is set.
+def traces_of(settings: Settings, where: str, cache: Path | None, *, sync_chunks: bool = False) -> TraceStore:
+    """The traces of a place, kept as set.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD for a setting that cannot be used.
+        INVALID_FIELD for a place that cannot be used.
     """
-    where = settings.traces if "://" in settings.traces or root is None else str(root)
     return open_traces(
         where,
-        root,
+        cache,
         sync_chunks=sync_chunks,
         artefact_bytes=settings.trace_artefact_bytes,
         cache_bytes=settings.trace_cache_bytes,
@@ -138,7 +137,8 @@ class Opening:
         """Open it."""
         settings = self.settings
         configure_logging(settings.log_level)
-        store = traces_of(settings, self.traces)
+        where = settings.traces if "://" in settings.traces else str(self.traces)
+        store = traces_of(settings, where, self.traces)
         registry = registry_of(settings, self.listings, self.folders)
         space = CacheSpace(settings.cache_bytes // POOL_SHARE)
         return workshop_of(settings, registry, catalogue_of(settings), store, space=space)
