@@ -10,6 +10,7 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 from postgres_clusters import PostgresCluster, running_cluster
+from s3_servers import S3Server, running_s3
 from structlog.testing import capture_logs
 
 from nodewise.runtime.blas import one_thread_each
@@ -49,6 +50,25 @@ def cluster() -> Iterator[PostgresCluster]:
         Path(folder).chmod(0o711)
         with running_cluster(lambda: Path(folder)) as running:
             yield running
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with running_s3(tmp_path_factory.mktemp("s3")) as running:
+        yield running
+
+
+@pytest.fixture
+def bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
+    """The URL of an empty bucket; the server is started for those who ask, and its keys are in the environment."""
+
+    def made() -> str:
+        server: S3Server = request.getfixturevalue("s3_server")
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        return server.bucket()
+
+    return made
 
 
 @pytest.fixture

@@ -34,11 +34,11 @@ class RequirementSet:
 
 # `dev` holds everything that shares one environment and is resolved first; the others are cut out of it.
 SETS = (
-    RequirementSet("dev", ("test", "build", "dev"), runtime=True, extras=("jwt", "plot", "postgresql")),
+    RequirementSet("dev", ("test", "build", "dev"), runtime=True, extras=("jwt", "plot", "postgresql", "s3")),
     RequirementSet("runtime", runtime=True, shares_pins_of="dev"),
     RequirementSet("build", ("build",), shares_pins_of="dev"),
     RequirementSet("demo", ("build",), runtime=True, extras=("plot",), shares_pins_of="dev"),
-    RequirementSet("test", ("test",), runtime=True, extras=("jwt", "plot", "postgresql"), shares_pins_of="dev"),
+    RequirementSet("test", ("test",), runtime=True, extras=("jwt", "plot", "postgresql", "s3"), shares_pins_of="dev"),
     RequirementSet("oracles", ("oracles",), shares_pins_of="dev"),
     RequirementSet("tools", ("tools",)),
     RequirementSet("peers", ("peers",)),

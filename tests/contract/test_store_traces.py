@@ -15,6 +15,12 @@ from nodewise.profiles.digest import content_digest
 from nodewise.profiles.store import ProfileStore
 
 
+@pytest.fixture
+def store(traced: ProfileStore) -> ProfileStore:
+    """Wherever its traces are."""
+    return traced
+
+
 def test_traces_are_kept_under_their_hash_from_the_commit_on(store: ProfileStore) -> None:
     store.append("job", "s", [batch(1, 1.0, trace_chunks=(chunk(0, b"abc"),))])
     store.append("job", "s", [batch(2, trace_chunks=(chunk(3, b"def", last=True), chunk(0, b"x", "../..", last=True)))])

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import io
 import random
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -129,3 +130,29 @@ def test_a_server_in_memory_has_a_temporary_directory_as_long_as_it_needs_one(tm
         (folder,) = made()
         assert len(list(folder.glob("artefacts/*/*/*.columns"))) == 4
     assert not made()
+
+
+def test_traces_in_a_bucket_outlive_a_killed_server_and_the_disk_of_its_machine(tmp_path, bucket):
+    """Another server goes on with a session, and reads its traces in a process for long calls."""
+    database = ("--store", f"sqlite:{tmp_path / 'store.db'}", "--traces", bucket())
+    content = random.Random(4).randbytes(3 << 20)
+    policy = ResumePolicy(initial_pause_s=0.01, deadline_s=PATIENCE_S)
+    with (
+        ServerProcess(*database) as process,
+        Client(process.target, timeout_s=PATIENCE_S) as client,
+        client.ingest("team/job", resume=policy) as writer,
+    ):
+        writer.trace(io.BytesIO(content), trace_id="noise", rank=1, world_size=4)
+        writer.flush()
+        process.kill()
+        shutil.rmtree(tmp_path / "store.db-traces")
+        with ServerProcess(*database, listen=process.target):
+            with prepared_trace(FIXTURES / "ddp_4_ranks_straggler" / "rank0.json.gz") as trace:
+                writer.trace(trace, trace_id="rank0", rank=0, world_size=4)
+            writer.commit()
+            writer.close()
+            noise, recorded = client.get_profile("team/job").content.traces
+            assert noise.content_sha256 == hashlib.sha256(content).hexdigest()
+            shutil.rmtree(tmp_path / "store.db-traces")
+            asked = DiagnoseRequest(profile=profile_source("team/job"), trace_sha256s=[recorded.content_sha256])
+            assert client.diagnose(asked).bottlenecks

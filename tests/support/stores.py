@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.profiles.opening import open_store
+from nodewise.profiles.opening import open_store, open_traces
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.traces import TraceStore
 
-__all__ = ["KINDS", "SHARED_KINDS", "Opener", "opener", "refused"]
+__all__ = ["KINDS", "KINDS_ELSEWHERE", "SHARED_KINDS", "Opener", "elsewhere", "opener", "refused"]
 
 Opener = Callable[[], ProfileStore]
 KINDS = ("memory", "sqlite", "sqlite-power", "postgresql")
 SHARED_KINDS = ("sqlite", "postgresql")
 """Stores that several processes can open at once."""
+KINDS_ELSEWHERE = ("sqlite",)
+"""Stores whose traces are tested in a bucket too."""
 
 
 def opener(kind: str, directory: Path, database: Callable[[], str], **options: Any) -> Opener:
@@ -30,6 +33,15 @@ def opener(kind: str, directory: Path, database: Callable[[], str], **options: A
         return lambda: open_store(url, traces=TraceStore(directory / "traces"), **options)
     durability = "power" if kind == "sqlite-power" else "process"
     return lambda: open_store(f"sqlite:{directory / 'store.db'}", durability, **options)
+
+
+def elsewhere(kind: str, directory: Path, database: Callable[[], str], bucket: str) -> Opener:
+    """Opens stores of a kind with their traces in a bucket; each is another machine, with a cache of its own."""
+    url = {"memory": lambda: "memory:", "sqlite": lambda: f"sqlite:{directory / 'store.db'}", "postgresql": database}[
+        kind
+    ]()
+    caches = (directory / f"cache-{number}" for number in count())
+    return lambda: open_store(url, traces=open_traces(bucket, next(caches)))
 
 
 def refused(reason: Reason, call: Callable[..., object], *arguments: object) -> NodewiseError:

@@ -9,6 +9,7 @@ from typer import Option
 from typer.core import TyperGroup
 
 from nodewise_cli.commands.backtest import backtest
+from nodewise_cli.commands.backups import backup, copy, restore, verify
 from nodewise_cli.commands.diagnose import diagnose
 from nodewise_cli.commands.estimators import estimators
 from nodewise_cli.commands.health import health
@@ -101,6 +102,10 @@ for _command, _summary in (
     (estimators, "Show how well each estimator has predicted so far."),
     (health, "Ask a server whether it serves."),
     (reload, "Let other plugins take over in a server, under load."),
+    (backup, "Copy a store to a directory, while it serves."),
+    (restore, "Bring a backup into an empty store."),
+    (copy, "Copy a store into an empty one of any kind."),
+    (verify, "Say whether a store or a backup is as it was written."),
 ):
     app.command(short_help=_summary)(_command)
 app.add_typer(plugins, name="plugins", short_help="List what plugins bring, or begin one of your own.")

@@ -13,12 +13,13 @@ import structlog
 from nodewise.domain.errors import invalid_field
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.quotas import DEFAULT_QUOTAS, StoreQuotas
+from nodewise.profiles.remote_traces import DEFAULT_CACHE_BYTES, RemoteTraceStore
 from nodewise.profiles.sqlite_schema import Durability
 from nodewise.profiles.sqlite_store import SqliteProfileStore
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S, ProfileStore
 from nodewise.profiles.traces import TraceStore
 
-__all__ = ["StoreOptions", "open_store"]
+__all__ = ["StoreOptions", "open_store", "open_traces", "sqlite_file"]
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 _KNOWN: Final = "memory:, sqlite:PATH, a path or postgresql://HOST/DATABASE"
@@ -105,6 +106,55 @@ def open_store(
     )
 
 
+def open_traces(
+    where: str,
+    cache: Path | None = None,
+    *,
+    sync_chunks: bool = False,
+    artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
+    cache_bytes: int = DEFAULT_CACHE_BYTES,
+) -> TraceStore:
+    """The store of traces that is named: a directory, or ``s3://BUCKET/PREFIX``.
+
+    Parameters
+    ----------
+    cache : path or None
+        Directory for what is kept here of traces that are elsewhere; None = a temporary one.
+    sync_chunks : bool
+        Whether chunks in a directory survive the loss of power.
+    artefact_bytes, cache_bytes : int
+        Most that is kept of what was read of traces, and of copies of those that are elsewhere.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD for a URL of another scheme, or without what reads it.
+    """
+    scheme, colon, _ = where.partition("://")
+    if not colon:
+        return TraceStore(Path(where), sync_chunks=sync_chunks, artefact_bytes=artefact_bytes)
+    if scheme.lower() != "s3":
+        raise invalid_field("traces", "must be a directory or s3://BUCKET/PREFIX")
+    try:
+        from nodewise.profiles.s3_blobs import S3Blobs  # noqa: PLC0415  # boto3 is an extra
+    except ImportError:
+        raise invalid_field("traces", "needs the client of S3: pip install 'nodewise[s3]'") from None
+    return RemoteTraceStore(S3Blobs(where), cache, artefact_bytes=artefact_bytes, cache_bytes=cache_bytes)
+
+
+def sqlite_file(url: str) -> Path | None:
+    """The file of a store that is one; None = it is none.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD for no path.
+    """
+    match = _SCHEME.fullmatch(url)
+    scheme = "" if match is None else match[1].lower()
+    return _path(url) if scheme in {"", "memory", "sqlite"} else None
+
+
 def _installed(scheme: str, url: str, options: StoreOptions) -> ProfileStore:
     found = [entry for entry in entry_points(group=_GROUP) if entry.name.lower() == scheme]
     if len(found) != 1:
@@ -128,7 +178,8 @@ def _postgres(
         needed = "needs the driver of PostgreSQL: pip install 'nodewise[postgresql]'"
         raise invalid_field("store", needed) from None
     if traces is None:
-        raise invalid_field("traces", "must name a directory that all replicas share, where the store is PostgreSQL")
+        shared = "must name a directory that all replicas share or s3://BUCKET/PREFIX, where the store is PostgreSQL"
+        raise invalid_field("traces", shared)
     return PostgresProfileStore(url, traces, scored=scored, deleted_kept_s=deleted_kept_s, quotas=quotas)
 
 

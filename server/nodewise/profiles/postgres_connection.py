@@ -105,6 +105,7 @@ def _placed(statement: str) -> str:
 class PostgresConnection:
     """Implements Connection. One that was lost is made anew when the next transaction begins, never within one."""
 
+    dialect = "postgresql"
     reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     # The row of the generation is every writer's lock: generations are seen in the order in which they count.
     writing = "BEGIN; SELECT value FROM meta WHERE name = 'generation' FOR UPDATE"

@@ -167,10 +167,13 @@ def _traces(store: ProfileStore, adding: Opened, until_s: float) -> int:
     for begin in range(0, len(old), _STEP_PROFILES):
         # Traces are finished in transactions that write: none of these is referred to anew while this one is open.
         with adding("delete traces") as connection:
-            for name in old[begin : begin + _STEP_PROFILES]:
-                if connection.execute("SELECT 1 FROM traces WHERE content_sha256 = ?", (name,)).fetchone() is None:
-                    store.traces.remove(name)
-                    count += 1
+            gone = [
+                name
+                for name in old[begin : begin + _STEP_PROFILES]
+                if connection.execute("SELECT 1 FROM traces WHERE content_sha256 = ?", (name,)).fetchone() is None
+            ]
+            store.traces.remove_all(gone)
+            count += len(gone)
     return count
 
 

@@ -40,6 +40,7 @@ __all__ = [
     "profile_rows",
     "replayed",
     "row_at",
+    "row_of",
     "stated_columns",
     "stated_in",
     "stated_out",
@@ -159,6 +160,11 @@ def profile_row(connection: Connection, profile_id: str) -> ProfileRow | None:
     """The row of a name, also if nothing was committed yet (revision 0); a deleted profile has none."""
     row = connection.execute(_ROW, (profile_id,)).fetchone()
     return None if row is None else ProfileRow(*row)
+
+
+def row_of(connection: Connection, key: int) -> ProfileRow:
+    """The row of a key that there is."""
+    return ProfileRow(*connection.execute(f"{_SELECT} WHERE key = ?", (key,)).fetchone())
 
 
 def profile_rows(

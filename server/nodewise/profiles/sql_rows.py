@@ -52,6 +52,8 @@ class Connection(Protocol):
 
     Attributes
     ----------
+    dialect : str
+        Which database it is: ``sqlite`` or ``postgresql``.
     reading, writing : str
         Begin a transaction: one that sees a single moment, and one that nobody else's runs beside.
     labelled, labelled_as : str
@@ -62,6 +64,7 @@ class Connection(Protocol):
         What it raises, and what that says of the store.
     """
 
+    dialect: str
     reading: str
     writing: str
     labelled: str

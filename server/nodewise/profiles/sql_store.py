@@ -16,6 +16,8 @@ from nodewise.profiles import sql_keeping as keeping
 from nodewise.profiles import sql_reads as reads
 from nodewise.profiles.condition import CORRUPT, StoreCondition
 from nodewise.profiles.quotas import StoreQuotas, Usage
+from nodewise.profiles.remote_traces import RemoteTraceStore
+from nodewise.profiles.sql_incoming import brings_traces, incoming_of, pieces_of, unfinished_folders, unreferenced
 from nodewise.profiles.sql_reads import ProfileRow
 from nodewise.profiles.sql_rows import Connection, translated
 from nodewise.profiles.sql_scores import SqlScoreLedger
@@ -23,6 +25,7 @@ from nodewise.profiles.sql_tokens import SqlTokenLedger
 from nodewise.profiles.sql_usage import Counting, usage_by_namespace
 from nodewise.profiles.sql_writes import Writing, session_status
 from nodewise.profiles.store import (
+    AppendRequest,
     Label,
     Outcome,
     ProfileStore,
@@ -31,7 +34,7 @@ from nodewise.profiles.store import (
     SessionStatus,
     WriteRequest,
 )
-from nodewise.profiles.traces import TraceStore, free_bytes_at
+from nodewise.profiles.traces import Piece, TraceStore, free_bytes_at
 
 __all__ = ["SqlProfileStore"]
 
@@ -39,6 +42,8 @@ _PAGE: Final = 256
 _MOST_MEMOS: Final = 4096
 _DISKS_EVERY_S: Final = 0.1
 """Between looks at how much is free on the disks."""
+_SWEPT_S: Final = 86_400.0
+"""Between two looks for traces that nothing refers to."""
 
 
 class SqlProfileStore(ProfileStore):
@@ -78,6 +83,7 @@ class SqlProfileStore(ProfileStore):
         self._look_at_disks_s = -math.inf
         self._writing = threading.RLock()
         self._digests: dict[tuple[int, int], str] = {}
+        self._swept_s = float("-inf")
         self.condition = StoreCondition()
         """What ails it, as this process met it."""
         self.scores = SqlScoreLedger(self._reading, self._adding, now)
@@ -90,6 +96,14 @@ class SqlProfileStore(ProfileStore):
     def _adding(self, doing: str) -> AbstractContextManager[Connection]:
         """The writer's connection inside a transaction of its own, which profiles do not change in."""
         raise NotImplementedError
+
+    def whole(self) -> AbstractContextManager[Connection]:
+        """For who copies or checks all of it: as it is at one moment."""
+        return self._reading("read all of the store")
+
+    def filled(self) -> AbstractContextManager[Connection]:
+        """For who brings all of it: written as a whole, or not at all."""
+        return self._adding("fill the store")
 
     def _counted(self, generation: int) -> None:
         """What was written through this object moved the store's generation to here."""
@@ -169,8 +183,46 @@ class SqlProfileStore(ProfileStore):
 
     # --- writes
 
+    def prepare(self, request: AppendRequest) -> None:
+        """As the protocol says: for traces that are kept elsewhere."""
+        if not self.traces.away or not brings_traces(request):
+            return
+        assert isinstance(self.traces, RemoteTraceStore)
+        with self._reading("prepare traces") as connection:
+            incoming = incoming_of(connection, request, self._pieces)
+        self.traces.prepare(incoming)
+        if self._swept_s < time.monotonic() - _SWEPT_S:
+            self._swept_s = time.monotonic()
+            self.traces.sweep(self._unfinished, self._remove_unreferenced)
+
+    def _pieces(self, session_key: int, trace_id: str) -> tuple[Piece, ...]:
+        with self._reading("read pieces of a trace") as connection:
+            return tuple(pieces_of(connection, session_key, trace_id))
+
+    def _unfinished(self) -> set[str]:
+        with self._reading("look for garbage") as connection:
+            return unfinished_folders(connection)
+
+    def _remove_unreferenced(self, names: Sequence[str]) -> None:
+        with self._adding("remove garbage") as connection:
+            self.traces.remove_all(unreferenced(connection, names))
+
+    def _unprepared(self, request: WriteRequest) -> NodewiseError | None:
+        if not isinstance(request, AppendRequest) or request.prepared:
+            return None
+        try:
+            self.prepare(request)
+        except NodewiseError as error:
+            return error
+        return None
+
     def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
         """As the protocol says: one transaction, a savepoint for each request."""
+        refused = [self._unprepared(request) for request in requests]
+        written = iter(self._applied([each for each, error in zip(requests, refused) if error is None]))
+        return [next(written) if error is None else error for error in refused]
+
+    def _applied(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
         with self._writing:
             digests, self._digests = self._digests, {}
             writing = Writing(

@@ -188,8 +188,7 @@ class Writing:
                     "SELECT content_sha256 FROM unreferenced u WHERE NOT EXISTS"
                     " (SELECT 1 FROM traces t WHERE t.content_sha256 = u.content_sha256)"
                 ).fetchall()
-                for (name,) in orphans:
-                    self.traces.remove(name)
+                self.traces.remove_all(name for (name,) in orphans)
                 self.connection.execute("DELETE FROM unreferenced")
 
     def _one(self, request: WriteRequest, batches: tuple[EncodedBatch, ...] | NodewiseError) -> Outcome:

@@ -216,6 +216,7 @@ class SqliteConnection(sqlite3.Connection):
         How long a transaction that writes waits for its turn.
     """
 
+    dialect = "sqlite"
     reading = "BEGIN"
     writing = "BEGIN IMMEDIATE"
     labelled = "EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ?)"

@@ -86,11 +86,12 @@ class ProfileSummary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AppendRequest:
-    """Append batches to a session; answered with a SessionStatus."""
+    """Append batches to a session; answered with a SessionStatus. ``prepared``: :meth:`ProfileStore.prepare` had it."""
 
     profile_id: str
     session_id: str
     batches: Sequence[Batch]
+    prepared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,6 +307,12 @@ class ProfileStore(Protocol):
         """
         found: ProfileSummary = _only(self.apply([RetractRequest(profile_id, request_id, evidence, reason)]))
         return found
+
+    def prepare(self, request: AppendRequest) -> None:
+        """Do what an append needs of others than the database, so that its transaction holds nobody up. Writes no row.
+
+        What was not prepared is prepared by :meth:`apply`. May fail as that does.
+        """
 
     def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
         """Several writes, in one transaction if the database can, each with its own outcome.

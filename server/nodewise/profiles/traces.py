@@ -10,8 +10,9 @@ import tempfile
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
@@ -22,7 +23,17 @@ from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES, TraceArtefacts
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-__all__ = ["DEFAULT_MAX_TRACE_BYTES", "TraceStore", "free_bytes_at", "stage_name"]
+__all__ = [
+    "DEFAULT_MAX_TRACE_BYTES",
+    "Piece",
+    "TraceStore",
+    "Unfinished",
+    "copy_checked",
+    "free_bytes_at",
+    "is_hash",
+    "not_stored",
+    "stage_name",
+]
 
 DEFAULT_MAX_TRACE_BYTES: Final = 4 << 30
 _READ_BYTES: Final = 1 << 20
@@ -45,7 +56,44 @@ def free_bytes_at(path: str | Path) -> int | None:
     return found.f_bavail * found.f_frsize
 
 
-def _not_stored() -> NodewiseError:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A chunk of a trace as the rows remember it: where it stood, how many bytes it had, and their hash."""
+
+    offset_bytes: int
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfinished:
+    """A trace that arrives.
+
+    Attributes
+    ----------
+    stage : str
+        Name of its stage.
+    folder : str
+        Of its pieces, where they are kept elsewhere.
+    size_bytes : int
+        What the rows vouch for.
+    pieces : tuple of Piece
+        In which it came.
+    """
+
+    stage: str
+    folder: str
+    size_bytes: int
+    pieces: tuple[Piece, ...]
+
+
+def is_hash(name: str) -> bool:
+    """Whether it is a SHA-256 as traces are named by; what is not is never a part of a path."""
+    return _HEX.fullmatch(name) is not None
+
+
+def not_stored() -> NodewiseError:
+    """No trace of that hash."""
     return invalid_field("traces.content_sha256", "names no trace that is stored here")
 
 
@@ -71,6 +119,9 @@ class TraceStore:
     artefact_bytes : int
         Most that is kept of what was read of traces.
     """
+
+    away: bool = False
+    """Whether traces are kept by what may be away, so that each append is prepared before it is stored."""
 
     def __init__(
         self,
@@ -197,18 +248,63 @@ class TraceStore:
         NodewiseError
             INVALID_FIELD if no trace of that hash is stored.
         """
-        if not _HEX.fullmatch(content_sha256):
-            raise _not_stored()
+        if not is_hash(content_sha256):
+            raise not_stored()
         try:
             return self._blob(content_sha256).open("rb")
         except FileNotFoundError:
-            raise _not_stored() from None
+            raise not_stored() from None
+
+    def holds(self, content_sha256: str) -> int | None:
+        """How many bytes a finished trace has; None = none is stored."""
+        path = self._blob(content_sha256)
+        return path.stat().st_size if is_hash(content_sha256) and path.exists() else None
+
+    def keep(self, content_sha256: str, source: BinaryIO) -> None:
+        """Store a whole trace; on the disk when this returns.
+
+        Raises
+        ------
+        NodewiseError
+            INVALID_FIELD if the bytes are not those of the hash.
+        """
+        blob = self._blob(content_sha256)
+        blob.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.root, prefix="keeping-") as scratch:
+            copy = Path(scratch, "blob")
+            copy_checked(source, copy, content_sha256)
+            copy.replace(blob)
+        for directory in (blob.parent, blob.parent.parent):
+            _sync(directory)
+
+    def open_stage(self, unfinished: Unfinished) -> BinaryIO:
+        """What is stored of a trace that arrives, and perhaps more behind it."""
+        return self._staged(unfinished.stage).open("rb")
+
+    def keep_stage(self, unfinished: Unfinished, source: BinaryIO) -> None:
+        """Bring what is stored of a trace that arrives."""
+        path = self._staged(unfinished.stage)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w+b") as file:
+            shutil.copyfileobj(source, file)
+            file.truncate(unfinished.size_bytes)
+            os.fsync(file.fileno())
+        _sync(path.parent)
 
     def remove(self, content_sha256: str) -> None:
         """Delete a finished trace and what was read of it. Nothing happens if there is none."""
-        if _HEX.fullmatch(content_sha256):
+        if is_hash(content_sha256):
             self._blob(content_sha256).unlink(missing_ok=True)
             self.artefacts.remove(content_sha256)
+
+    def remove_all(self, names: Iterable[str]) -> None:
+        """Delete several."""
+        for name in names:
+            self.remove(name)
+
+    def check(self) -> str:
+        """Why traces cannot be read or written where they are kept, as far as is known; empty = they can."""
+        return ""
 
     def finished(self) -> Iterator[tuple[str, float]]:
         """The hashes of all finished traces, and when each was stored, in seconds since 1970."""
@@ -219,7 +315,7 @@ class TraceStore:
                 yield path.name, path.stat().st_mtime
 
     def _staged(self, stage: str) -> Path:
-        if not _HEX.fullmatch(stage):
+        if not is_hash(stage):
             raise ValueError("stages are named by stage_name()")
         return self.root / "staged" / stage
 
@@ -260,6 +356,27 @@ class TraceStore:
         if left:
             raise OSError(f"stage {stage} is {left} bytes short")
         return hasher.hexdigest()
+
+
+def copy_checked(source: BinaryIO, path: Path, content_sha256: str) -> int:
+    """Write a file whose bytes have this hash; returns their number. It is on the disk when this returns.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD if they have another; the file is gone then.
+    """
+    hasher, size = hashlib.sha256(), 0
+    with path.open("w+b") as file:
+        while piece := source.read(_READ_BYTES):
+            hasher.update(piece)
+            size += file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
+    if hasher.hexdigest() != content_sha256:
+        path.unlink()
+        raise invalid_field("traces.content_sha256", f"must be that of the bytes; {content_sha256} are damaged")
+    return size
 
 
 def _sync(path: Path) -> None:

@@ -13,6 +13,7 @@ import structlog
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.profiles.batches import Batch
+from nodewise.profiles.lanes import PreparingLanes
 from nodewise.profiles.store import (
     AppendRequest,
     DeleteRequest,
@@ -80,12 +81,16 @@ class StoreWriter:
         self._waiting_bytes = 0
         self._closing = False
         self._changed = threading.Condition()
+        self._lanes = PreparingLanes(store.prepare, self._submit, most_waiting_bytes) if store.traces.away else None
         self._thread = threading.Thread(target=self._write_all, name="nodewise-store-writer", daemon=True)
         self._thread.start()
 
     def append(self, profile_id: str, session_id: str, batches: Sequence[Batch]) -> Future[SessionStatus]:
         """Like :meth:`ProfileStore.append`; the future fails as that raises."""
-        return self._submit(AppendRequest(profile_id, session_id, tuple(batches)))
+        request = AppendRequest(profile_id, session_id, tuple(batches))
+        if self._lanes is not None:
+            return self._lanes.append(request, _estimated_bytes(request))
+        return self._submit(request)
 
     def retract(self, profile_id: str, request_id: str, evidence: Evidence, reason: str = "") -> Future[ProfileSummary]:
         """Like :meth:`ProfileStore.retract`; the future fails as that raises."""
@@ -106,6 +111,8 @@ class StoreWriter:
 
     def close(self) -> None:
         """Write what waits, then stop. Later requests fail with STORE_UNAVAILABLE."""
+        if self._lanes is not None:
+            self._lanes.close()
         with self._changed:
             self._closing = True
             self._changed.notify_all()

@@ -154,7 +154,7 @@ class Application:
         self._offered: tuple[object, ...] = ()
         self._health = Health()
         self._looks = ThreadPoolExecutor(1, thread_name_prefix="nodewise-store-watch")
-        self.store_watch = StoreWatch(store, self._health.store, self._looks)
+        self.store_watch = StoreWatch(store, self._health.store, self._looks, self._health.traces)
         """What ails the store, as this worker sees it."""
         self._watching: asyncio.Task[None] | None = None
         self._keeping = StoreKeeping(store, settings.retention.rules(), settings.store_inspect_interval_s)

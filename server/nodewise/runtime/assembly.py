@@ -9,16 +9,15 @@ from pathlib import Path
 from nodewise.domain.errors import Kind, NodewiseError
 from nodewise.hosting.interrupts import marked_interrupts
 from nodewise.hosting.registry import PluginConflictError, Registry
-from nodewise.profiles.opening import open_store
+from nodewise.profiles.opening import open_store, sqlite_file
 from nodewise.profiles.store import ProfileStore, StoreFormatError
-from nodewise.profiles.traces import TraceStore
 from nodewise.runtime.application import Application, PortInUseError
 from nodewise.runtime.audit_log import AuditLog
 from nodewise.runtime.generations.loading import served_first
 from nodewise.runtime.generations.rooms import Plugged
 from nodewise.runtime.settings import Settings, SettingsError, redacted_url
 from nodewise.runtime.starting import StartError
-from nodewise.runtime.workshops import catalogue_of
+from nodewise.runtime.workshops import catalogue_of, traces_of
 
 __all__ = ["application_of", "start_faults", "store_of"]
 
@@ -64,12 +63,11 @@ def store_of(settings: Settings) -> ProfileStore:
         It is another's, or cannot be opened.
     """
     kept, synced = settings.trace_artefact_bytes, settings.durability == "power"
-    traces = Path(settings.traces) if settings.traces else None
     try:
         return open_store(
             settings.store,
             settings.durability,
-            TraceStore(traces, sync_chunks=synced, artefact_bytes=kept) if traces else None,
+            traces_of(settings, settings.traces, _cache_of(settings), sync_chunks=synced) if settings.traces else None,
             scored=settings.scoring,
             artefact_bytes=kept,
             deleted_kept_s=settings.deleted_profiles_kept_s,
@@ -77,6 +75,14 @@ def store_of(settings: Settings) -> ProfileStore:
         )
     except NodewiseError as error:
         raise SettingsError(f"setting {error.message}") from None
+
+
+def _cache_of(settings: Settings) -> Path | None:
+    """Where copies of traces go that are kept elsewhere: as said, beside the store, or in a temporary directory."""
+    if settings.trace_cache:
+        return Path(settings.trace_cache)
+    file = sqlite_file(settings.store)
+    return None if file is None else file.with_name(f"{file.name}-traces")
 
 
 @contextmanager

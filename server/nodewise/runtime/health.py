@@ -19,6 +19,8 @@ SERVING: Final = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
 STORE: Final = "store"
 """The entry of the store itself."""
+TRACES: Final = "traces"
+"""The entry of where traces are kept, if that may be away while the store is well: what needs none goes on."""
 NEEDING_STORE: Final = frozenset({"nodewise.v1.ProfileService"})
 """Services that are nothing without it. Others go on about profiles in questions, and about those that were read; a
 store that all workers share must not take all of them out of a balancer at once, so the whole stays SERVING too."""
@@ -33,6 +35,7 @@ class Health:
         self._estimators: set[str] = set()
         self._ends: list[Callable[[], None]] = []
         self._store = SERVING
+        self._traces = SERVING
 
     def offer(self, server: grpc.aio.Server) -> None:
         """Answer health checks, before the start."""
@@ -50,6 +53,7 @@ class Health:
         for name in ("", *SERVICES):
             await self._servicer.set(name, self._store if name in NEEDING_STORE else SERVING)
         await self._servicer.set(STORE, self._store)
+        await self._servicer.set(TRACES, self._traces)
         names = names_of(tracks)
         for name in names:
             breaker = breakers.get(name)
@@ -63,6 +67,11 @@ class Health:
         self._store = NOT_SERVING if cause else SERVING
         for name in (STORE, *sorted(NEEDING_STORE)):
             await self._servicer.set(name, self._store)
+
+    async def traces(self, problem: str) -> None:
+        """Tell of where traces are kept: what ails it, or nothing."""
+        self._traces = NOT_SERVING if problem else SERVING
+        await self._servicer.set(TRACES, self._traces)
 
     async def drain(self) -> None:
         """Tell balancers that nothing is to come here any more."""

@@ -19,6 +19,7 @@ from nodewise.ports.limits import Limits
 from nodewise.ports.quotas import CallerQuotas
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.quotas import DEFAULT_QUOTAS, StoreQuotas
+from nodewise.profiles.remote_traces import DEFAULT_CACHE_BYTES
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S, Retention
 from nodewise.runtime.identity.settings import CertificateGrant, JwtSettings, TlsSettings, Way
 
@@ -224,7 +225,15 @@ class Settings(BaseSettings):
     )
     traces: str = Field(
         "",
-        description="directory of traces; empty = beside the store; needed with PostgreSQL, and shared there",
+        description="directory of traces, or s3://BUCKET/PREFIX; empty = beside the store; needed with PostgreSQL, and "
+        "shared there",
+    )
+    trace_cache: str = Field(
+        "",
+        description="directory for copies of traces that are in a bucket; empty = beside the store, or a temporary one",
+    )
+    trace_cache_bytes: int = Field(
+        DEFAULT_CACHE_BYTES, ge=0, description="most that those copies take; what was used least goes first"
     )
     trace_artefact_bytes: int = Field(
         DEFAULT_ARTEFACT_BYTES,

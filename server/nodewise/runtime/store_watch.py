@@ -34,6 +34,8 @@ class StoreWatch:
         Told whenever another cause ails the store; empty = it is well.
     executor : Executor
         A thread of its own: a look may take seconds where somebody holds a lock.
+    tell_traces : callable or None
+        Told the same of where traces are kept.
 
     Attributes
     ----------
@@ -45,9 +47,17 @@ class StoreWatch:
         How often it fell ill, by cause: for metrics.
     """
 
-    def __init__(self, store: ProfileStore, tell: Callable[[str], Awaitable[None]], executor: Executor) -> None:
+    def __init__(
+        self,
+        store: ProfileStore,
+        tell: Callable[[str], Awaitable[None]],
+        executor: Executor,
+        tell_traces: Callable[[str], Awaitable[None]] | None = None,
+    ) -> None:
         self._store = store
         self._tell = tell
+        self._tell_traces = tell_traces
+        self._away = False
         self._executor = executor
         self.cause = ""
         self.since_s = time.time()
@@ -60,6 +70,10 @@ class StoreWatch:
             cause = await loop.run_in_executor(self._executor, self._look)
             if cause != self.cause:
                 await self._changed(cause)
+            problem = await loop.run_in_executor(self._executor, self._store.traces.check)
+            if self._tell_traces is not None and bool(problem) != self._away:
+                self._away = bool(problem)
+                await self._tell_traces(problem)
             await asyncio.sleep(LOOK_S)
 
     def _look(self) -> str:

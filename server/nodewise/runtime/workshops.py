@@ -13,6 +13,7 @@ from nodewise.hosting.processes.host import Listing
 from nodewise.hosting.registry import Hosting, Registry, load_registry
 from nodewise.plugin import Catalogue
 from nodewise.ports.cache import CacheSpace
+from nodewise.profiles.opening import open_traces
 from nodewise.profiles.reading import TraceLoader
 from nodewise.profiles.traces import TraceStore
 from nodewise.rpc.long_call import Workshop
@@ -20,7 +21,7 @@ from nodewise.runtime.generations.discovery import entry_points_of
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, SettingsError
 
-__all__ = ["Opening", "catalogue_of", "registry_of", "workshop_of"]
+__all__ = ["Opening", "catalogue_of", "registry_of", "traces_of", "workshop_of"]
 
 POOL_SHARE = 4
 """A process of the pool has this part of a worker's room for caches: work there takes long beside a fit."""
@@ -72,6 +73,23 @@ def catalogue_of(settings: Settings) -> Catalogue:
         raise SettingsError(f"setting catalogue: {error}") from None
 
 
+def traces_of(settings: Settings, where: str, cache: Path | None, *, sync_chunks: bool = False) -> TraceStore:
+    """The traces of a place, kept as set.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD for a place that cannot be used.
+    """
+    return open_traces(
+        where,
+        cache,
+        sync_chunks=sync_chunks,
+        artefact_bytes=settings.trace_artefact_bytes,
+        cache_bytes=settings.trace_cache_bytes,
+    )
+
+
 def workshop_of(
     settings: Settings, registry: Registry, catalogue: Catalogue, traces: TraceStore, **more: Any
 ) -> Workshop:
@@ -100,7 +118,7 @@ class Opening:
     Attributes
     ----------
     traces : Path
-        Directory of the store of traces.
+        Directory of the store of traces, or of what is kept here of one that is elsewhere.
     number : int
         Of the generation: another one is opened anew.
     folders : tuple of Path
@@ -119,7 +137,8 @@ class Opening:
         """Open it."""
         settings = self.settings
         configure_logging(settings.log_level)
-        store = TraceStore(self.traces, artefact_bytes=settings.trace_artefact_bytes)
+        where = settings.traces if "://" in settings.traces else str(self.traces)
+        store = traces_of(settings, where, self.traces)
         registry = registry_of(settings, self.listings, self.folders)
         space = CacheSpace(settings.cache_bytes // POOL_SHARE)
         return workshop_of(settings, registry, catalogue_of(settings), store, space=space)

@@ -32,7 +32,10 @@ class _Options:
         str | None,
         Option(help="What an acknowledged batch survives: process (death of the process, default) or power."),
     ] = None
-    traces: Annotated[str | None, Option(metavar="DIRECTORY", help="Traces. Default: beside the store.")] = None
+    traces: Annotated[
+        str | None,
+        Option(metavar="PLACE", help="Traces: a directory or s3://BUCKET/PREFIX. Default: beside the store."),
+    ] = None
     catalogue: Annotated[
         str | None,
         Option(metavar="FILE.toml", help="Facts of devices and links besides the shipped ones. Default: none."),

@@ -1,0 +1,1 @@
+"""Whole stores: copied out, brought back, carried from one kind to another, and checked."""

@@ -1,0 +1,334 @@
+"""Traces that are kept away from this machine, with a directory here for what arrives and for what is read."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import structlog
+
+from nodewise.domain.errors import NodewiseError
+from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
+from nodewise.profiles.batches import TraceChunk
+from nodewise.profiles.trace_blobs import TraceBlobs
+from nodewise.profiles.trace_storage import GARBAGE_S, TraceStorage, unavailable
+from nodewise.profiles.traces import (
+    DEFAULT_MAX_TRACE_BYTES,
+    Piece,
+    TraceStore,
+    Unfinished,
+    copy_checked,
+    is_hash,
+    not_stored,
+)
+
+__all__ = ["DEFAULT_CACHE_BYTES", "Incoming", "RemoteTraceStore"]
+
+DEFAULT_CACHE_BYTES: Final = 32 << 30
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incoming:
+    """What a request brings of one trace.
+
+    Attributes
+    ----------
+    stage : str
+        Name of its stage; empty = its profile is not in the store yet, and nothing is settled then.
+    folder : str
+        Of its pieces: like the stage, but known before the profile is.
+    settled_bytes : int
+        What the store vouches for.
+    chunks : sequence of TraceChunk
+        In order; they continue it, and the last of them may end it.
+    pieces : callable
+        What is settled came in these chunks.
+    """
+
+    stage: str
+    folder: str
+    settled_bytes: int
+    chunks: Sequence[TraceChunk]
+    pieces: Callable[[], Iterable[Piece]]
+
+
+class RemoteTraceStore(TraceStore):
+    """Traces as objects elsewhere, with files of this machine beside.
+
+    A chunk is an object before it is acknowledged, and so is a trace before its last chunk is: any replica can go on
+    with what another began. :meth:`prepare` does this ahead of the transaction that stores the batch, because the
+    storage may take long and the database lets one write at a time. In that transaction ``write`` and ``finish`` work
+    on the files of this machine; ``finish`` asks once whether the trace is there, as one that nothing referred to may
+    have been deleted since, which also happens in a transaction.
+
+    Parameters
+    ----------
+    blobs : TraceBlobs
+        Where they are.
+    root : path or None
+        Directory for stages, for copies of traces that are read, and for artefacts; None = a temporary one.
+    cache_bytes : int
+        Most that copies of traces take; what was used least goes first.
+    """
+
+    away = True
+
+    def __init__(
+        self,
+        blobs: TraceBlobs,
+        root: Path | None = None,
+        max_bytes: int = DEFAULT_MAX_TRACE_BYTES,
+        *,
+        artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
+        cache_bytes: int = DEFAULT_CACHE_BYTES,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(root, max_bytes, artefact_bytes=artefact_bytes)
+        self._storage = TraceStorage(blobs)
+        self._cache_bytes = cache_bytes
+        self._now = now
+        self._folders: dict[str, str] = {}
+        self._tidying = ThreadPoolExecutor(1, thread_name_prefix="nodewise-traces")
+
+    def close(self) -> None:
+        """As for a directory; what is being tidied up ends soon, the rest is left to the next process."""
+        self._storage.close()
+        self._tidying.shutdown(wait=True, cancel_futures=True)
+        super().close()
+
+    # --- ahead of the transaction
+
+    def prepare(self, incoming: Iterable[Incoming]) -> None:
+        """Keep what a request brings, so that its transaction need not wait for the storage. Can be repeated.
+
+        Raises
+        ------
+        NodewiseError
+            STORE_UNAVAILABLE.
+        """
+        for trace in incoming:
+            if trace.settled_bytes and not self._knows(trace.stage, trace.settled_bytes):
+                self._gather(trace.stage, trace.folder, trace.settled_bytes, trace.pieces())
+            if trace.chunks[-1].last:
+                self._upload(trace)
+                continue
+            for chunk in trace.chunks:
+                self._storage.put_piece(trace.folder, hashlib.sha256(chunk.data).hexdigest(), chunk.data)
+
+    def _knows(self, stage: str, settled_bytes: int) -> bool:
+        """Whether the file of a stage here holds what is settled: bytes that this process wrote or gathered."""
+        with self._lock:
+            known = self._hashes.get(stage)
+        return known is not None and known[0] == settled_bytes and self._staged(stage).exists()
+
+    def _gather(self, stage: str, folder: str, settled_bytes: int, pieces: Iterable[Piece]) -> None:
+        """Write the file of a stage anew from its pieces: they went through another process."""
+        hasher, size = hashlib.sha256(), 0
+        path = self._staged(stage)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.root, prefix="gathering-") as scratch:
+            copy = Path(scratch, "stage")
+            with copy.open("w+b") as file:
+                for new in self._storage.gathered(folder, pieces):
+                    hasher.update(new)
+                    size += file.write(new)
+            if size != settled_bytes:
+                raise unavailable("another replica has more of the trace by now; retry")
+            copy.replace(path)
+        with self._lock:
+            self._hashes[stage] = (size, hasher)
+            self._hashes.move_to_end(stage)
+
+    def _upload(self, trace: Incoming) -> None:
+        hasher, size = hashlib.sha256(), trace.settled_bytes
+        if size:
+            with self._lock:
+                known = self._hashes.get(trace.stage)
+                if known is None or known[0] != size:
+                    raise unavailable("another request goes on with the trace; retry")
+                hasher = known[1].copy()
+            self._folders[trace.stage] = trace.folder
+        new = bytearray()
+        for chunk in trace.chunks:
+            new += chunk.data[max(0, size + len(new) - chunk.offset_bytes) :]
+        hasher.update(new)
+        name, total = hasher.hexdigest(), size + len(new)
+        if self._storage.holds(name) or total > self._max_bytes:  # too large a one is refused where it is written
+            return
+        if self._storage.size_bytes(name) != total:
+            with self._staged(trace.stage).open("rb") if size else io.BytesIO() as file:
+                self._storage.put(name, _Joined(file, size, new), total)
+        self._storage.hold(name)
+
+    # --- inside it
+
+    def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
+        """As for a directory; STORE_UNAVAILABLE if what is settled is not here."""
+        if settled_bytes and not self._knows(stage, settled_bytes):
+            raise unavailable("another replica has more of the trace by now; retry")
+        return super().write(stage, settled_bytes, offset_bytes, data)
+
+    def finish(self, stage: str, size_bytes: int) -> str:
+        """As for a directory; STORE_UNAVAILABLE if the trace is not where it is kept for good."""
+        name = super().finish(stage, size_bytes)
+        if self._storage.size_bytes(name, soon=True) != size_bytes:
+            self._storage.doubt(name)
+            raise unavailable("the trace was not kept; retry")
+        self._later(self._make_room)
+        return name
+
+    def discard(self, stage: str) -> None:
+        """Forget a stage, and a little later its pieces."""
+        super().discard(stage)
+        if (folder := self._folders.pop(stage, None)) is not None:
+            self._later(lambda: self._storage.drop_pieces(folder))
+
+    def remove_all(self, names: Iterable[str]) -> None:
+        """As for a directory. STORE_UNAVAILABLE if they stay, some perhaps gone already."""
+        names = list(names)
+        self._storage.remove(names)
+        for name in names:
+            super().remove(name)
+
+    def remove(self, content_sha256: str) -> None:
+        """As for a directory. STORE_UNAVAILABLE if it stays."""
+        if is_hash(content_sha256):
+            self.remove_all([content_sha256])
+
+    def finished(self) -> Iterator[tuple[str, float]]:
+        """As for a directory."""
+        return iter(self._storage.finished())
+
+    def check(self) -> str:
+        """As for a directory."""
+        return self._storage.check()
+
+    # --- reading
+
+    def open(self, content_sha256: str) -> BinaryIO:
+        """As for a directory: a copy is fetched if there is none here. STORE_UNAVAILABLE if that fails."""
+        if not self._kept(content_sha256):
+            self._fetch(content_sha256)
+        file = super().open(content_sha256)
+        with suppress(OSError):
+            self._blob(content_sha256).touch()  # copies go in the order of their last use
+        return file
+
+    def _kept(self, name: str) -> bool:
+        """Whether there is a copy here."""
+        return is_hash(name) and self._blob(name).exists()
+
+    def _fetch(self, name: str) -> None:
+        if not is_hash(name):
+            raise not_stored()
+        path = self._blob(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.root, prefix="fetching-") as scratch:
+            copy = Path(scratch, "blob")
+            with copy.open("w+b") as file:
+                if not self._storage.fetch(name, file):
+                    raise not_stored()
+                file.seek(0)
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+            if found != name:
+                _log.error("trace_damaged", trace=name, found=found)
+                raise unavailable("the trace is not what was stored; the log says which")
+            copy.replace(path)
+        self._later(self._make_room)
+
+    # --- whole stores
+
+    def holds(self, content_sha256: str) -> int | None:
+        """As for a directory: whether it is kept for good, whatever is here."""
+        return self._storage.size_bytes(content_sha256) if is_hash(content_sha256) else None
+
+    def keep(self, content_sha256: str, source: BinaryIO) -> None:
+        """As for a directory; no copy stays here."""
+        with tempfile.TemporaryDirectory(dir=self.root, prefix="keeping-") as scratch:
+            copy = Path(scratch, "blob")
+            size = copy_checked(source, copy, content_sha256)
+            with copy.open("rb") as file:
+                self._storage.put(content_sha256, file, size)
+
+    def open_stage(self, unfinished: Unfinished) -> BinaryIO:
+        """As for a directory: gathered from its pieces."""
+        self._gather(unfinished.stage, unfinished.folder, unfinished.size_bytes, unfinished.pieces)
+        return super().open_stage(unfinished)
+
+    def keep_stage(self, unfinished: Unfinished, source: BinaryIO) -> None:
+        """As for a directory: in pieces as it came."""
+        content = source.read(unfinished.size_bytes)
+        for piece in unfinished.pieces:
+            data = content[piece.offset_bytes : piece.offset_bytes + piece.size_bytes]
+            self._storage.put_piece(unfinished.folder, piece.sha256, data)
+
+    # --- tidying up
+
+    def sweep(self, unfinished: Callable[[], set[str]], referred: Callable[[Sequence[str]], None]) -> None:
+        """Delete, a little later, what a day ago was written for batches that were never stored.
+
+        Parameters
+        ----------
+        unfinished : callable
+            The folders of traces that have not ended.
+        referred : callable
+            Is given hashes of traces, and removes those that nothing refers to.
+        """
+        self._later(lambda: self._sweep(unfinished, referred))
+
+    def _sweep(self, unfinished: Callable[[], set[str]], referred: Callable[[Sequence[str]], None]) -> None:
+        before_s = self._now() - GARBAGE_S
+        for path in (self.root / "staged").glob("*"):  # whoever goes on with one gathers it anew
+            with suppress(OSError):
+                if path.stat().st_mtime < before_s:
+                    self.doubt(path.name)
+                    path.unlink()
+        referred(self._storage.sweep(before_s, unfinished))
+
+    def _later(self, task: Callable[[], None]) -> None:
+        def tidied() -> None:
+            try:
+                task()
+            except (NodewiseError, OSError) as error:
+                _log.warning("traces_not_tidied", error=type(error).__name__, text=str(error))
+
+        with suppress(RuntimeError):  # closing: the next process tidies up
+            self._tidying.submit(tidied)
+
+    def _make_room(self) -> None:
+        found = []
+        for path in (self.root / "blobs").glob("*/*"):
+            with suppress(OSError):
+                state = path.stat()
+                found.append((state.st_mtime_ns, state.st_size, path))
+        left = sum(size for _, size, _ in found)
+        for _, size, path in sorted(found)[:-1]:  # the newest stays, whatever its size
+            if left <= self._cache_bytes:
+                return
+            path.unlink(missing_ok=True)
+            left -= size
+
+
+class _Joined:
+    """The beginning of a file, and bytes that come after it."""
+
+    def __init__(self, file: BinaryIO, size: int, new: bytearray) -> None:
+        self._file = file
+        self._left = size
+        self._new = io.BytesIO(new)
+
+    def read(self, size: int = -1, /) -> bytes:
+        first = self._file.read(self._left if size < 0 else min(size, self._left)) if self._left else b""
+        self._left -= len(first)
+        if self._left and (size < 0 or len(first) < size):
+            raise OSError("a stage is shorter than what is settled of it")
+        return first + self._new.read(-1 if size < 0 else size - len(first))
