@@ -18,7 +18,7 @@ from nodewise.domain.predictions import Predictions
 from nodewise.estimation.answer.goodput import global_batch
 from nodewise.estimation.question import Answer, Basis
 from nodewise.rpc.errors import write_notice, write_refusal
-from nodewise.rpc.varint import encode_varint, framed, tag_of
+from nodewise.rpc.varint import encode_varint, tag_of
 from nodewise.rpc.wire_rows import written
 from nodewise_protos.v1 import options_pb2, prediction_pb2
 
@@ -100,8 +100,9 @@ def packed_predictions(answers: Sequence[Answer], columns: frozenset[int]) -> by
     others = prediction_pb2.Predictions(rows_count=sum(len(answer.predictions) for answer in answers))
     parts: list[bytes] = []
     plain, named = _wanted(columns)
+    alone = answers[0] if len(answers) == 1 else None
     for field, head, of in plain:
-        column = _joined(answers, of)
+        column = _joined(answers, of) if alone is None else of(alone)
         if column is None:
             continue
         if head:
@@ -111,12 +112,10 @@ def packed_predictions(answers: Sequence[Answer], columns: frozenset[int]) -> by
     if any(map(_knows_samples, answers)):
         _pack(parts, _SAMPLES, _joined(answers, _SAMPLES_OF))
     for tag, held in named:
-        for name in held(answers[0]) if len(answers) == 1 else dict.fromkeys(n for each in answers for n in held(each)):
-            column = _joined(answers, _of_name(held, name))
-            if column is not None:
-                own: list[bytes] = [_name_of_column(name)]
-                _pack(own, _VALUES, column)
-                parts.append(framed(tag, b"".join(own)))
+        for name, values in (_named(answers, held) if alone is None else held(alone)).items():
+            own: list[bytes] = [_name_of_column(name)]
+            _pack(own, _VALUES, values)
+            parts += (tag, encode_varint(sum(map(len, own))), *own)
     interval = next((answer.interval for answer in answers if answer.interval is not None), None)
     if interval is not None and options_pb2.PREDICTION_COLUMN_INTERVAL in columns:
         others.interval_coverage = interval.coverage
@@ -128,8 +127,10 @@ def packed_predictions(answers: Sequence[Answer], columns: frozenset[int]) -> by
     return b"".join(parts)
 
 
-def _of_name(held: Callable[[Answer], Mapping[str, Floats]], name: str) -> _Column:
-    return lambda answer: held(answer).get(name)
+def _named(answers: Sequence[Answer], held: Callable[[Answer], Mapping[str, Floats]]) -> dict[str, Any]:
+    """A group's columns of all answers by name."""
+    names = dict.fromkeys(name for answer in answers for name in held(answer))
+    return {name: _joined(answers, lambda answer, name=name: held(answer).get(name)) for name in names}
 
 
 def _knows_samples(answer: Answer) -> bool:
@@ -137,8 +138,6 @@ def _knows_samples(answer: Answer) -> bool:
 
 
 def _joined(answers: Sequence[Answer], of: _Column) -> NDArray[Any] | None:
-    if len(answers) == 1:
-        return of(answers[0])
     found = [of(answer) for answer in answers]
     known = [column for column in found if column is not None]
     if not known:

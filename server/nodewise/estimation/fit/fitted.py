@@ -135,7 +135,10 @@ def with_digest(fitted: Fitted, options: tuple[object, ...]) -> Basis:
 
 def misses_a_part(notices: Iterable[Notice]) -> bool:
     """Whether a mixture is without one of its parts, which may be back for the next question."""
-    return any(notice.reason == _PART_MISSING for notice in notices)
+    for notice in notices:
+        if notice.reason == _PART_MISSING:
+            return True
+    return False
 
 
 def lost_part(estimator: str, error: NodewiseError) -> Notice:
