@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -218,9 +219,7 @@ class Configurations(_Remembering):
 
     def replaced(self, **columns: object) -> Configurations:
         """The same rows with some columns replaced."""
-        values = {name: getattr(self, name) for name in _NAMES}
-        values.update(columns)
-        return Configurations(**values)
+        return Configurations(**{**dict(zip(_NAMES, _VALUES(self))), **columns})
 
     def take(self, rows: Ints) -> Configurations:
         """Some rows, in the given order."""
@@ -390,6 +389,7 @@ class Configurations(_Remembering):
 
 
 _NAMES: Final = tuple(field.name for field in fields(Configurations))
+_VALUES: Final = attrgetter(*_NAMES)
 COLUMNS: Final = tuple(name for name in _NAMES if name not in ("devices", "precisions", "placement", "worker_groups"))
 """Names of the columns with one number in each row."""
 

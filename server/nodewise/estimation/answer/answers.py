@@ -230,9 +230,9 @@ class Answers:
             self._ready.put(key, (configurations, fitted, basis), ENTRY_BYTES, (*fitted.held, *parts.values()))
         return Prepared(question, configurations, fitted, basis, settled)
 
-    def complete(self, prepared: Prepared) -> Answer:
-        """The answer to a prepared question; kept for as long as nothing that it depends on changes."""
-        return self._completing.complete(prepared)
+    def complete(self, prepared: Prepared, *, keep: bool = True) -> Answer:
+        """The answer to a prepared question; ``keep`` as of :meth:`Completing.complete`."""
+        return self._completing.complete(prepared, keep=keep)
 
     def fit_ahead(self, profile: Profile) -> None:
         """Fit what a question about the profile's own configurations would need."""

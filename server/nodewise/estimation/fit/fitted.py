@@ -135,10 +135,7 @@ def with_digest(fitted: Fitted, options: tuple[object, ...]) -> Basis:
 
 def misses_a_part(notices: Iterable[Notice]) -> bool:
     """Whether a mixture is without one of its parts, which may be back for the next question."""
-    for notice in notices:
-        if notice.reason == _PART_MISSING:
-            return True
-    return False
+    return _PART_MISSING in [notice.reason for notice in notices]
 
 
 def lost_part(estimator: str, error: NodewiseError) -> Notice:
