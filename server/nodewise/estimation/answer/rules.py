@@ -88,7 +88,10 @@ class Rows:
     def least(self, allowed: NDArray[np.bool_], *keys: Floats | Ints) -> int:
         """The allowed row with the least keys, the first key first; among equals the first row."""
         candidates = np.flatnonzero(allowed)
-        return int(candidates[np.lexsort([key[candidates] for key in reversed(keys)])[0]])
+        for key in keys:
+            found = key[candidates]
+            candidates = candidates[found == found.min()]
+        return int(candidates[0])
 
     def numbers(self, row: int, *names: str) -> dict[str, float]:
         """What is known of a row, by name."""
