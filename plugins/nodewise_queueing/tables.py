@@ -71,7 +71,7 @@ class Columns:
         columns = iter(self.values)
         return Predictions(
             status=constant_ints(len(self.bottleneck), _ANSWERED),
-            **dict(zip(BASIC, columns)),  # type: ignore[arg-type]  # the names of BASIC are columns of Predictions
+            **dict(zip(BASIC, columns)),
             breakdown_s=dict(zip(self.parts, columns)),
             utilisation=dict(zip(self.stations, columns)),
             bottlenecks=self.parts,

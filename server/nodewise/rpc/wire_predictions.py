@@ -130,7 +130,11 @@ def packed_predictions(answers: Sequence[Answer], columns: frozenset[int]) -> by
 def _named(answers: Sequence[Answer], held: Callable[[Answer], Mapping[str, Floats]]) -> dict[str, Any]:
     """A group's columns of all answers by name."""
     names = dict.fromkeys(name for answer in answers for name in held(answer))
-    return {name: _joined(answers, lambda answer, name=name: held(answer).get(name)) for name in names}
+    return {name: _joined(answers, _of_name(held, name)) for name in names}
+
+
+def _of_name(held: Callable[[Answer], Mapping[str, Floats]], name: str) -> _Column:
+    return lambda answer: held(answer).get(name)
 
 
 def _knows_samples(answer: Answer) -> bool:

@@ -98,7 +98,8 @@ def _check_shapes(columns: Columns, predictions: Predictions, rows: int) -> None
     for name, column in columns.items():
         if not isinstance(column, np.ndarray) or column.shape != shape or column.dtype.kind not in "fiu":
             raise ImpossibleAnswerError(_misshapen(name, column, rows))
-    for name, column in (("status", predictions.status), ("bottleneck_index", predictions.bottleneck_index)):
+    indexes: Columns = {"status": predictions.status, "bottleneck_index": predictions.bottleneck_index}
+    for name, column in indexes.items():
         if not isinstance(column, np.ndarray) or column.shape != shape or column.dtype.kind not in "fiu":
             raise ImpossibleAnswerError(_misshapen(name, column, rows))
         if column.dtype.kind != "i":
