@@ -69,7 +69,7 @@ class Support:
         """
         found = []
         for name in [each.device for each in key.classes] or [key.device]:
-            device = self.device(replace(key, device=name))
+            device = self.device(key if name == key.device else replace(key, device=name))
             if (phases_needed or key.classes) and self.devices[device].phases is None:
                 raise Refused.missing(
                     f"throughputs alone do not tell the phases of {name or 'the workers'}: workers that are not alike, "

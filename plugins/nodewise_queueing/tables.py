@@ -12,6 +12,8 @@ from nodewise.plugin import Floats, Ints, Notice, Predictions, RowStatus, consta
 
 __all__ = ["BASIC", "SMALLEST_TABLE", "Columns", "Curve", "tabulated"]
 
+_ANSWERED: Final = int(RowStatus.ANSWERED)
+
 SMALLEST_TABLE: Final = 32
 """Workers that the first table of a curve covers: so few take milliseconds at most."""
 
@@ -66,15 +68,16 @@ class Columns:
 
     def predictions(self) -> Predictions:
         """The answers as a model gives them; all that it needs is here already."""
+        columns = iter(self.values)
         return Predictions(
-            status=constant_ints(len(self.bottleneck), int(RowStatus.ANSWERED)),
-            **self.basic,  # type: ignore[arg-type]  # the names of BASIC are columns of Predictions
-            breakdown_s=self.breakdown_s,
-            utilisation=self.utilisation,
+            status=constant_ints(len(self.bottleneck), _ANSWERED),
+            **dict(zip(BASIC, columns)),
+            breakdown_s=dict(zip(self.parts, columns)),
+            utilisation=dict(zip(self.stations, columns)),
             bottlenecks=self.parts,
             bottleneck_index=self.bottleneck,
             once_s=self.once_s,
-            extra=self._named(len(BASIC) + len(self.parts) + len(self.stations), self.extra),
+            extra=dict(zip(self.extra, columns)),
             notices=self.notices,
         )
 

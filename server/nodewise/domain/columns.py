@@ -20,6 +20,7 @@ __all__ = [
     "constant_ints",
     "freeze",
     "holds",
+    "largest",
     "only_value",
     "taken",
 ]
@@ -91,6 +92,13 @@ def only_value(column: NDArray[Any]) -> Any:
         return column[0].item() if (column == column[0]).all() else None
     values = column.tolist()
     return values[0] if values and values.count(values[0]) == len(values) else None
+
+
+def largest(column: Ints) -> int:
+    """The greatest number, at least 0."""
+    if len(column) > SHARED_ROWS:
+        return int(np.maximum.reduce(column, initial=0))
+    return max(column.tolist(), default=0)
 
 
 @lru_cache(maxsize=4096)

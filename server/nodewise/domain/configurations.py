@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -218,9 +219,7 @@ class Configurations(_Remembering):
 
     def replaced(self, **columns: object) -> Configurations:
         """The same rows with some columns replaced."""
-        values = {name: getattr(self, name) for name in _NAMES}
-        values.update(columns)
-        return Configurations(**values)
+        return Configurations(**{**dict(zip(_NAMES, _VALUES(self))), **columns})
 
     def take(self, rows: Ints) -> Configurations:
         """Some rows, in the given order."""
@@ -262,6 +261,14 @@ class Configurations(_Remembering):
         """The accelerator of each row."""
         return [self.devices[index] for index in self.device_index.tolist()]
 
+    def distinct_devices(self) -> frozenset[str]:
+        """Accelerators that some row has."""
+        return frozenset(self.devices if len(self.devices) == 1 and len(self) else self.device_names())
+
+    def distinct_modes(self) -> tuple[SyncMode, ...]:
+        """Ways of synchronisation that some row has, ascending."""
+        return tuple(SyncMode(mode) for mode in sorted(set(self.sync_mode.tolist())))
+
     def placement_of(self, row: int) -> tuple[int, ...]:
         """Workers on each node of a resolved row."""
         explicit = () if self.placement is None else self.placement.row(row)
@@ -298,11 +305,25 @@ class Configurations(_Remembering):
         try:
             return self._rates
         except AttributeError:
-            samples = freeze(self.samples_per_step())
-            minibatches = freeze(self.minibatches_per_step().astype(np.float64))
-            rates = Rates(freeze(self.cycles_per_step()), samples, minibatches, bool((samples > 0).all()))
+            rates = self._alike_rates()
+            if rates is None:
+                samples = freeze(self.samples_per_step())
+                minibatches = freeze(self.minibatches_per_step().astype(np.float64))
+                rates = Rates(freeze(self.cycles_per_step()), samples, minibatches, bool((samples > 0).all()))
             object.__setattr__(self, "_rates", rates)
             return rates
+
+    def _alike_rates(self) -> Rates | None:
+        """The rates of a few rows of workers that each step alone, on batches alike; None = they are not like that."""
+        rows = len(self)
+        if rows > SHARED_ROWS or only_value(self.sync_mode) != _ASYNC or not self.is_whole():
+            return None
+        batch, accumulation = only_value(self.batch_per_worker), only_value(self.accumulation)
+        if batch is None or accumulation is None:
+            return None
+        samples = float(batch) * accumulation
+        cycles = freeze(np.maximum(self.workers, 1).astype(np.float64))
+        return Rates(cycles, constant_floats(rows, samples), constant_floats(rows, 1.0), samples > 0.0)
 
     def steps_by_worker(self) -> NDArray[np.bool_]:
         """Rows whose step is one worker's mini-batch: ASYNC and HYBRID."""
@@ -368,6 +389,7 @@ class Configurations(_Remembering):
 
 
 _NAMES: Final = tuple(field.name for field in fields(Configurations))
+_VALUES: Final = attrgetter(*_NAMES)
 COLUMNS: Final = tuple(name for name in _NAMES if name not in ("devices", "precisions", "placement", "worker_groups"))
 """Names of the columns with one number in each row."""
 

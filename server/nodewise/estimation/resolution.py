@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import Ints, constant_floats, constant_ints, freeze, holds, only_value
+from nodewise.domain.columns import Ints, constant_floats, constant_ints, freeze, holds, largest, only_value
 from nodewise.domain.configurations import UNSTATED, Configurations, Recomputation, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Violation, invalid_field
 from nodewise.domain.profile import Profile
@@ -187,7 +187,7 @@ def _scale(configurations: Configurations, defaults: Defaults, max_workers: int)
     # As floats: the product of two large integers may leave the integers.
     open_workers = holds(workers, 0)
     most = np.where(workers == 0, nodes * float(per_node), workers) if open_workers else workers
-    if np.maximum.reduce(most, initial=0) > max_workers:
+    if (np.maximum.reduce(most, initial=0) if open_workers else largest(workers)) > max_workers:
         row = int(most.argmax())
         how = f" ({nodes[row]} nodes with {per_node} each)" if workers[row] == 0 else ""
         text = f"must be at most {max_workers}, found {most[row]:.0f}{how} in row {row}"

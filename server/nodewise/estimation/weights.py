@@ -38,7 +38,7 @@ _ROW_BYTES: Final = 128
 
 def part_of_rows(configurations: Configurations) -> Part:
     """Configurations, which questions that are asked again share."""
-    return configurations, _COLUMNS_BYTES + _ROW_BYTES * len(configurations)
+    return configurations, _COLUMNS_BYTES + _ROW_BYTES * len(configurations.workers)
 
 
 def part_of_predictions(predictions: Predictions) -> Part:

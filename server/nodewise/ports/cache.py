@@ -53,12 +53,11 @@ class CacheSpace:
         """What is kept now."""
         return self._weight
 
-    def used(self, entry: _Entry) -> None:
-        """Move an entry to the end of those that may go. With the lock held, as all below."""
-        self.order.move_to_end(entry)
-
     def added(self, entry: _Entry) -> list[_Entry]:
-        """Keep an entry; returns what goes for it, for the caller to let go of once the lock is free."""
+        """Keep an entry; returns what goes for it, for the caller to let go of once the lock is free.
+
+        With the lock held, as all below.
+        """
         self.order[entry] = None
         self._weight += entry.weight
         for part, weight in entry.parts:
@@ -108,7 +107,7 @@ class LruCache(Generic[KeyT, ValueT]):
             entry = self._entries.get(key)
             if entry is None:
                 return None
-            self._space.used(entry)
+            self._space.order.move_to_end(entry)
             value: ValueT = entry.value
             return value
 
@@ -122,15 +121,17 @@ class LruCache(Generic[KeyT, ValueT]):
         parts : tuple of Part
             What it shares with other entries, each once.
         """
-        space = self._space
-        if weight + sum(part[1] for part in parts) > space.capacity:
+        space, whole = self._space, weight
+        for part in parts:
+            whole += part[1]
+        if whole > space.capacity:
             return
         entry = _Entry(self._entries, key, value, weight, parts)
         with space.lock:
-            before = self._entries.get(key)
-            if before is not None:
+            before = self._entries.setdefault(key, entry)  # keys take long to hash: once
+            if before is not entry:
                 space.removed(before)
-            self._entries[key] = entry
+                self._entries[key] = entry
             gone = space.added(entry)
         # What is let go of may end processes or ask this cache: not while the lock is held.
         gone.clear()

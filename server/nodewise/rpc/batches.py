@@ -17,14 +17,18 @@ from nodewise.rpc.errors import prefixed, write_problem
 from nodewise.rpc.options import ReadOptions, read_options
 from nodewise.rpc.questions import Job, objective_of, says_more
 from nodewise.rpc.sources import ProfileSources
+from nodewise.rpc.varint import framed, tag_of
 from nodewise.rpc.wire_configurations import read_candidates
 from nodewise.rpc.wire_objectives import write_recommendation
-from nodewise.rpc.wire_predictions import columns_of, write_basis, write_predictions
+from nodewise.rpc.wire_predictions import columns_of, packed_predictions, write_basis
 from nodewise.rpc.yielding import Stint
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 from nodewise_protos.v1 import profile_pb2
 
 __all__ = ["Batches"]
+
+_PREDICTIONS = tag_of(pb.BatchPredictResponse.DESCRIPTOR.fields_by_name["predictions"])
+"""What the rows of a reply begin with."""
 
 
 @dataclass(slots=True, eq=False)
@@ -68,7 +72,7 @@ class Batches:
         for number, (job, message) in enumerate(zip(jobs, request.jobs)):
             results.append(await self._job_answer(job, message, options, number, call))
             await stint.over(f"{len(results)} of {len(jobs)} jobs were answered in time")
-        return _batch_reply(results, options).SerializeToString()
+        return _batch_reply(results, options)
 
     async def _jobs(self, request: pb.BatchPredictRequest, stint: Stint) -> list[Job | NodewiseError]:
         """The jobs as read, or why they could not be; stops as soon as they hold more rows than a call takes."""
@@ -114,7 +118,7 @@ class Batches:
             return prefixed(error, f"jobs[{number}].")
 
 
-def _batch_reply(results: Sequence[Answer | Basis | NodewiseError], options: ReadOptions) -> pb.BatchPredictResponse:
+def _batch_reply(results: Sequence[Answer | Basis | NodewiseError], options: ReadOptions) -> bytes:
     reply = pb.BatchPredictResponse(row_offsets=[0])
     # Bases are shared objects of the model cache: identity tells them apart cheaply.
     places: dict[int, int] = {}
@@ -139,7 +143,5 @@ def _batch_reply(results: Sequence[Answer | Basis | NodewiseError], options: Rea
                     interval_basis=0 if result.interval is None else int(result.interval.basis),
                 )
         reply.row_offsets.append(rows)
-    reply.predictions.SetInParent()
-    if answers:
-        write_predictions(reply.predictions, answers, options.columns)
-    return reply
+    rows_of_all = packed_predictions(answers, options.columns) if answers else b""
+    return reply.SerializeToString() + framed(_PREDICTIONS, rows_of_all)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from nodewise.domain.objective import HIGHEST_THROUGHPUT
 from nodewise.domain.predictions import Fidelity
@@ -25,13 +26,19 @@ from nodewise.rpc.long_call import LongCall, Workshop, unary
 from nodewise.rpc.options import ReadOptions, read_model_options, read_options
 from nodewise.rpc.questions import Job, objective_of, says_more
 from nodewise.rpc.sources import ProfileSources
+from nodewise.rpc.varint import framed, tag_of
 from nodewise.rpc.wire_configurations import read_candidates
 from nodewise.rpc.wire_objectives import write_recommendation
-from nodewise.rpc.wire_predictions import write_basis, write_predictions
+from nodewise.rpc.wire_predictions import packed_predictions, write_basis
 from nodewise.rpc.wire_suggestions import read_runnable, read_wish, write_suggestions
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 __all__ = ["Predictions"]
+
+_PREDICTIONS, _RECOMMENDATION, _BASIS = (
+    tag_of(pb.PredictResponse.DESCRIPTOR.fields_by_name[name]) for name in ("predictions", "recommendation", "basis")
+)
+"""What the parts of a reply begin with."""
 
 
 @dataclass(slots=True, eq=False)
@@ -109,7 +116,9 @@ class Predictions:
         key = (prepared.key, columns)
         reply = self._replies.get(key)
         if reply is None:
-            answer = self.answering.answers.complete(prepared)
+            answers = self.answering.answers
+            # Where a plugin has a process of its own, its answers are found again without asking there.
+            answer = answers.complete(prepared, keep=not answers.estimators.all_inline)
             reply = self._written(answer, columns)
             if misses_a_part(answer.notices):
                 return reply, False
@@ -126,7 +135,7 @@ class Predictions:
 
     def _written(self, answer: Answer, columns: frozenset[int]) -> bytes:
         """The reply; rows that no objective changes are written once for all objectives."""
-        key = (answer.predictions, answer.basis, answer.notices, columns)
+        key = (answer.predictions, answer.interval, answer.notices, columns)
         alike = answer.finish_s is None and answer.costs is None and answer.goodput_per_s is None
         rows = self._replies.get(key) if alike else None
         if rows is None:
@@ -195,12 +204,17 @@ def _reply(answered: Answer | Basis, options: ReadOptions) -> bytes:
 
 def _rows(answer: Answer, columns: frozenset[int]) -> bytes:
     """A reply of the rows alone: serialised messages, one after the other, are one message."""
-    reply = pb.PredictResponse()
-    write_predictions(reply.predictions, [answer], columns)
-    return reply.SerializeToString()
+    return framed(_PREDICTIONS, packed_predictions([answer], columns))
 
 
 def _verdict(answer: Answer) -> bytes:
     """A reply of all but the rows."""
-    recommendation, basis = write_recommendation(answer.recommendation), write_basis(answer.basis)
-    return pb.PredictResponse(recommendation=recommendation, basis=basis).SerializeToString()
+    found = write_recommendation(answer.recommendation)
+    told = b"" if found is None else framed(_RECOMMENDATION, found.SerializeToString())
+    return told + _rests_on(answer.basis)
+
+
+@lru_cache(maxsize=8192)
+def _rests_on(basis: Basis) -> bytes:
+    """A reply of what it rests on alone."""
+    return framed(_BASIS, write_basis(basis).SerializeToString())

@@ -11,7 +11,7 @@ import numpy as np
 from google.protobuf.descriptor import Descriptor
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import Floats, Ints, as_ints, constant_floats, constant_ints, freeze
+from nodewise.domain.columns import SHARED_ROWS, Floats, Ints, as_ints, constant_floats, constant_ints, freeze
 from nodewise.domain.facts import unstated
 from nodewise.domain.findings import Findings
 from nodewise.domain.profile import UNKNOWN
@@ -190,8 +190,12 @@ class Reader(Findings):
         """A column of whole numbers: empty (default; None = must not be empty), one entry, or one per row."""
         if not self._has_rows(values, path, rows, default):
             return constant_ints(rows, default or 0)
-        array = np.array(values[:], dtype=np.int64)  # a list of a message's numbers is quicker than the numbers
-        if np.minimum.reduce(array) < least or np.maximum.reduce(array) > most:
+        numbers = values[:]  # a list of a message's numbers is quicker than the numbers
+        array = np.array(numbers, dtype=np.int64)
+        short = len(array) <= SHARED_ROWS
+        if (min(numbers) if short else np.minimum.reduce(array)) < least or (
+            max(numbers) if short else np.maximum.reduce(array)
+        ) > most:
             row = int(((array < least) | (array > most)).argmax())
             self.wrong(f"{path}[{row}]", f"must be a whole number from {least} to {most}, found {array[row]}")
         return constant_ints(rows, int(array[0])) if len(array) == 1 and rows != 1 else freeze(array)

@@ -66,7 +66,7 @@ def read_candidates(
     """
     explicit = b"" if ranges else configurations.SerializeToString()
     if explicit:
-        parts = [_remembered(_explicit, explicit, f"{path}configurations", limits)]
+        parts = [_remembered(_explicit, configurations, explicit, f"{path}configurations", limits)]
     else:
         parts = [found for _, found in read_parts(configurations, ranges, limits, path)]
     total = sum(map(len, parts))
@@ -91,14 +91,14 @@ def read_parts(
     explicit = configurations.SerializeToString()
     if explicit:
         field = f"{path}configurations"
-        found = _remembered(_explicit, explicit, field, limits)
+        found = _remembered(_explicit, configurations, explicit, field, limits)
         total = len(found)
         yield field, found
     for number, message in enumerate(ranges):
         if total > limits.rows_per_call:
             return
         field = f"{path}ranges[{number}]"
-        found = _remembered(_range, message.SerializeToString(), field, limits)
+        found = _remembered(_range, message, message.SerializeToString(), field, limits)
         total += len(found)
         yield field, found
 
@@ -113,20 +113,20 @@ _kept: LruCache[tuple[str, bytes, str, Limits], Configurations] = LruCache(KEPT_
 
 
 def _remembered(
-    read: Callable[[bytes, str, Limits], Configurations], data: bytes, path: str, limits: Limits
+    read: Callable[[Any, str, Limits], Configurations], message: Any, data: bytes, path: str, limits: Limits
 ) -> Configurations:
     """What was read from the same bytes before: schedulers ask about the same few configurations again and again."""
     key = (read.__name__, data, path, limits)
     known = _kept.get(key)
     if known is None:
-        known = read(data, path, limits)
+        known = read(message, path, limits)
         _kept.put(key, known, len(data) + ENTRY_BYTES + part_of_rows(known)[1])
     return known
 
 
-def _explicit(data: bytes, path: str, limits: Limits) -> Configurations:
+def _explicit(message: pb.Configurations, path: str, limits: Limits) -> Configurations:
     reader = Reader()
-    found = read_configurations(pb.Configurations.FromString(data), path, reader, limits)
+    found = read_configurations(message, path, reader, limits)
     if reader.clean and holds(found.workers, 0):
         _check_scale(found, path, reader)
     reader.finish()
@@ -301,8 +301,7 @@ def read_settings(message: pb.ConfigurationSettings, path: str, reader: Reader) 
     return found.replaced(**columns) if columns else found
 
 
-def _range(data: bytes, path: str, limits: Limits) -> Configurations:
-    message = pb.ConfigurationRange.FromString(data)
+def _range(message: pb.ConfigurationRange, path: str, limits: Limits) -> Configurations:
     reader = Reader()
     axis = message.WhichOneof("axis")
     if axis is None:

@@ -132,8 +132,13 @@ def write_recommendation(found: Recommendation | None) -> pb.Recommendation | No
         samples_per_second=found.samples_per_s,
         finish_seconds=found.finish_s,
         cost=found.cost,
-        rule=f"OBJECTIVE_RULE_{found.rule.upper()}",
+        rule=_rule_number(found.rule),  # type: ignore[arg-type]  # numbers of the contract
         why=found.why,
         numbers=[pb.NamedNumber(name=name, value=value) for name, value in found.numbers.items()],
         keeps_current=found.keeps_current,
     )
+
+
+@lru_cache(maxsize=64)
+def _rule_number(name: str) -> int:
+    return pb.ObjectiveRule.Value(f"OBJECTIVE_RULE_{name.upper()}")

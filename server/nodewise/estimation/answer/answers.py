@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-import numpy as np
-
+from nodewise.domain.columns import largest
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Fidelity
@@ -19,7 +18,7 @@ from nodewise.estimation.answer.completing import Completing
 from nodewise.estimation.answer.kept import Kept
 from nodewise.estimation.answer.prepared import Prepared
 from nodewise.estimation.answer.simulations import check_simulated
-from nodewise.estimation.choice.chooser import Chooser
+from nodewise.estimation.choice.chooser import Choice, Chooser
 from nodewise.estimation.estimators.estimators import Estimators
 from nodewise.estimation.fit.fitted import Fitted, misses_a_part, with_digest
 from nodewise.estimation.fit.models import Models, evidence_of
@@ -163,7 +162,8 @@ class Answers:
         self.estimators.require(question.terms.estimator)
         if question.terms.options.fidelity == Fidelity.SIMULATE:
             return None
-        known = self._ready.get(self._question_key(question))
+        key = self._question_key(question)
+        known = self._ready.get(key)
         if known is not None:
             return self._quick(Prepared(question, *known, settled=True))
         if not question.profile.digest or len(question.configurations) > INLINE_ROWS or not self._inline(question):
@@ -171,8 +171,13 @@ class Answers:
         # Resolving and assessing are cheap; a fit is what must not happen here.
         configurations = self._completing.rows(question)
         try:
-            small = _is_small(configurations)
-            return self.prepared(question) if small and self._at_hand(question, configurations) else None
+            lessons = self.lessons_for(question)
+            choice = self._at_hand(question, configurations, lessons) if _is_small(configurations) else None
+            if choice is None:
+                return None
+            question.terms.look_up()
+            fitted = self._model(question, choice, lessons)
+            return self._settled(key, question, configurations, fitted, choice.settled and fitted.settled)
         except NodewiseError as error:
             self._begin_if_missed(question, error)
             raise
@@ -205,6 +210,17 @@ class Answers:
         except NodewiseError as error:
             self._begin_if_missed(question, error)
             raise
+        return self._settled(key, question, configurations, fitted, settled)
+
+    def _settled(
+        self,
+        key: tuple[object, ...],
+        question: Question,
+        configurations: Configurations,
+        fitted: Fitted,
+        settled: bool,  # noqa: FBT001
+    ) -> Prepared:
+        """A question with its model; kept where the same would be prepared again."""
         basis = self._basis(question, fitted)
         simulated = question.terms.options.fidelity == Fidelity.SIMULATE
         settled = settled and not simulated and bool(question.profile.digest) and not misses_a_part(fitted.notices)
@@ -213,9 +229,9 @@ class Answers:
             self._ready.put(key, (configurations, fitted, basis), ENTRY_BYTES, (*fitted.held, *parts.values()))
         return Prepared(question, configurations, fitted, basis, settled)
 
-    def complete(self, prepared: Prepared) -> Answer:
-        """The answer to a prepared question; kept for as long as nothing that it depends on changes."""
-        return self._completing.complete(prepared)
+    def complete(self, prepared: Prepared, *, keep: bool = True) -> Answer:
+        """The answer to a prepared question; ``keep`` as of :meth:`Completing.complete`."""
+        return self._completing.complete(prepared, keep=keep)
 
     def fit_ahead(self, profile: Profile) -> None:
         """Fit what a question about the profile's own configurations would need."""
@@ -296,15 +312,16 @@ class Answers:
         model = self._models.kept(question, lessons) if self.home(question) else None
         choice = self._chooser.choose(question, configurations, lessons, may_try=True, model=model)
         assert choice is not None
+        fitted = self._model(question, choice, lessons)
+        return configurations, fitted, choice.settled and fitted.settled
+
+    def _model(self, question: Question, choice: Choice, lessons: Lessons) -> Fitted:
+        """What was chosen, fitted; beside others' lessons where these move it."""
         fitted = self._models.fitted(question, choice, lessons)
         if lessons.others:
             fitted = self._models.beside_others(question, choice, lessons, fitted)
-        profile = question.profile
-        if profile.profile_id:
-            before = self._newest.get(profile.profile_id)
-            if before is None or before.uid != profile.uid or before.revision < profile.revision:
-                self._newest.put(profile.profile_id, profile, ENTRY_BYTES, (part_of_profile(profile),))
-        return configurations, fitted, choice.settled and fitted.settled
+        self._note_newest(question.profile)
+        return fitted
 
     def _basis(self, question: Question, fitted: Fitted) -> Basis:
         """What an answer rests on, with the digest of all of it; the same is one object."""
@@ -316,11 +333,19 @@ class Answers:
 
         return self._bases.kept(key, stated, lambda _: BASIS_BYTES + ENTRY_BYTES, fitted.held)
 
-    def _at_hand(self, question: Question, configurations: Configurations) -> bool:
-        """Whether nothing would have to be tried or fitted."""
-        lessons = self.lessons_for(question)
+    def _note_newest(self, profile: Profile) -> None:
+        """Remember the newest revision that something was fitted for."""
+        if profile.profile_id:
+            before = self._newest.get(profile.profile_id)
+            if before is None or before.uid != profile.uid or before.revision < profile.revision:
+                self._newest.put(profile.profile_id, profile, ENTRY_BYTES, (part_of_profile(profile),))
+
+    def _at_hand(self, question: Question, configurations: Configurations, lessons: Lessons) -> Choice | None:
+        """Who answers, if nothing would have to be tried or fitted."""
         choice = self._chooser.choose(question, configurations, lessons, may_try=False)
-        return choice is not None and all(self._models.all_kept(question, choice, each) for each in lessons.all())
+        if choice is None or not all(self._models.all_kept(question, choice, each) for each in lessons.all()):
+            return None
+        return choice
 
     def _older(self, question: Question) -> Profile | None:
         """The profile at an older revision of which everything is fitted, where it may answer and the newest cannot."""
@@ -330,10 +355,11 @@ class Answers:
         older = self._newest.get(profile.profile_id)
         if older is None or older.uid != profile.uid or older.revision >= profile.revision:
             return None
-        if self._at_hand(question, self._completing.rows(question)):
+        lessons = self.lessons_for(question)
+        if self._at_hand(question, self._completing.rows(question), lessons) is not None:
             return None
         before = replace(question, profile=older)
-        return older if self._at_hand(before, self._completing.rows(before)) else None
+        return None if self._at_hand(before, self._completing.rows(before), lessons) is None else older
 
     def _begin_if_missed(self, question: Question, error: NodewiseError) -> None:
         if error.reason == Reason.MODEL_NOT_CACHED:
@@ -365,5 +391,8 @@ class Answers:
 
 def _is_small(configurations: Configurations) -> bool:
     """Whether rows may be answered in the caller's thread."""
-    scale = max(np.maximum.reduce(column, initial=0) for column in (configurations.nodes, configurations.workers))
-    return len(configurations) <= INLINE_ROWS and bool(scale <= INLINE_SCALE)
+    return (
+        len(configurations) <= INLINE_ROWS
+        and largest(configurations.workers) <= INLINE_SCALE
+        and largest(configurations.nodes) <= INLINE_SCALE
+    )

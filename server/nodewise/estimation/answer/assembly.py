@@ -131,9 +131,12 @@ def assembled(question: Question, rows: Rated, basis: Basis) -> Answer:
 
 
 def _require_finite(estimator: str, columns: Mapping[str, Floats | None]) -> None:
+    known = [column for column in columns.values() if column is not None]
+    # A NaN or an infinity survives the sum; finite numbers that overflow it are told apart below.
+    if not known or isfinite(np.add.reduce(known[0] if len(known) == 1 else np.concatenate(known))):
+        return
     for name, column in columns.items():
-        # A NaN or an infinity survives the sum; finite numbers that overflow it are told apart below.
-        if column is not None and not isfinite(np.add.reduce(column)) and not np.isfinite(column).all():
+        if column is not None and not np.isfinite(column).all():
             problem = f"{name} is not finite"
             raise NodewiseError(
                 Reason.ESTIMATOR_INVALID_RESULT,

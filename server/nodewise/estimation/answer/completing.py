@@ -52,8 +52,11 @@ class Completing:
         """The answer, if the same was asked before."""
         return self._answers.get(prepared.key)
 
-    def complete(self, prepared: Prepared) -> Answer:
-        """The answer to a prepared question; kept for as long as nothing that it depends on changes."""
+    def complete(self, prepared: Prepared, *, keep: bool = True) -> Answer:
+        """The answer to a prepared question; its rows are kept for as long as nothing that they depend on changes.
+
+        ``keep``: whether the answer is, too; who keeps the reply that tells it does not need it.
+        """
         if prepared.answer is not None:
             return prepared.answer
         key = prepared.key
@@ -62,7 +65,7 @@ class Completing:
             configurations = prepared.configurations
             rows = self._rows(prepared)
             known = self._judged(prepared, rows)
-            if not misses_a_part(rows.notices):
+            if keep and not misses_a_part(rows.notices):
                 weight = ENTRY_BYTES + answer_bytes(len(configurations))
                 parts = (*prepared.fitted.held, part_of_rows(configurations), part_of_predictions(known.predictions))
                 self._answers.put(key, known, weight, parts)

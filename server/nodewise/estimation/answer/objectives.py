@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import Floats, Ints
+from nodewise.domain.columns import Floats, Ints, only_value
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import Reason, invalid_field
 from nodewise.domain.objective import CurrentConfiguration, Objective, Recommendation, Rule
@@ -87,12 +87,12 @@ def judged(
         weighed_costs = _costs(objective, charges, weighed_s)
     index: slice | Ints = slice(None) if np.logical_and.reduce(judging) else np.flatnonzero(judging)
     nodes = configurations.nodes[index]
-    varied = len(nodes) < 2 or bool(np.logical_or.reduce(nodes != nodes[0]))
+    varied = len(nodes) < 2 or only_value(nodes) is None
     rows = Rows(
         nodes=nodes,
-        held=configurations.nodes_held()[index],
         workers=configurations.workers[index],
-        devices=configurations.devices_held()[index],
+        configurations=configurations,
+        index=index,
         scale=nodes if varied else configurations.workers[index],
         scale_name="nodes" if varied else "workers",
         rate=rate[index],

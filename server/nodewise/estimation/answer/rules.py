@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.columns import Floats, Ints
+from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Rule
 from nodewise.domain.words import number
 
@@ -37,10 +38,8 @@ class Rows:
 
     Attributes
     ----------
-    held : int
-        Nodes with those of parameter servers.
-    devices : int
-        Workers, and as many again as there are servers.
+    configurations, index : Configurations, slice or int
+        The question's rows, and which of them these are.
     scale, scale_name : int, str
         Nodes, or workers where all rows have the same nodes.
     rate, rate_name : float, str
@@ -49,10 +48,10 @@ class Rows:
         Of the work; those of other rows than the current one have the restart in them.
     """
 
+    configurations: Configurations
+    index: slice | Ints
     nodes: Ints
-    held: Ints
     workers: Ints
-    devices: Ints
     scale: Ints
     scale_name: str
     rate: Floats
@@ -62,6 +61,16 @@ class Rows:
     currency: str
 
     @property
+    def held(self) -> Ints:
+        """Nodes with those of parameter servers."""
+        return self.configurations.nodes_held()[self.index]
+
+    @property
+    def devices(self) -> Ints:
+        """Workers, and as many again as there are servers."""
+        return self.configurations.devices_held()[self.index]
+
+    @property
     def rate_key(self) -> str:
         """The rate's name among numbers."""
         return _RATE_KEYS[self.rate_name]
@@ -69,8 +78,9 @@ class Rows:
     def within(self, rule: Rule) -> NDArray[np.bool_]:
         """Rows that keep the limits of a rule, as far as what they need is known."""
         kept = np.ones(len(self.rate), dtype=bool)
-        limits = ((rule.max_nodes, self.held), (rule.max_cost, self.costs), (rule.deadline_s, self.finish_s))
-        for most, needed in limits:
+        if rule.max_nodes is not None:
+            kept &= self.held <= rule.max_nodes
+        for most, needed in ((rule.max_cost, self.costs), (rule.deadline_s, self.finish_s)):
             if most is not None and needed is not None:
                 kept &= needed <= most
         return kept
@@ -78,7 +88,10 @@ class Rows:
     def least(self, allowed: NDArray[np.bool_], *keys: Floats | Ints) -> int:
         """The allowed row with the least keys, the first key first; among equals the first row."""
         candidates = np.flatnonzero(allowed)
-        return int(candidates[np.lexsort([key[candidates] for key in reversed(keys)])[0]])
+        for key in keys:
+            found = key[candidates]
+            candidates = candidates[found == found.min()]
+        return int(candidates[0])
 
     def numbers(self, row: int, *names: str) -> dict[str, float]:
         """What is known of a row, by name."""

@@ -81,11 +81,13 @@ class Chooser:
         self._estimators = estimators
         self._predict = predict
         self._choices: LruCache[tuple[object, ...], Choice] = LruCache(space)
+        self._among: LruCache[tuple[object, ...], Choice] = LruCache(space)
         self._trials = LruCache(space) if trials is None else trials
 
     def forget(self) -> None:
         """Choices were made with what was learned before, and hold it."""
         self._choices.clear()
+        self._among.clear()
 
     def choose(
         self,
@@ -128,7 +130,8 @@ class Chooser:
         known = self._choices.get(key)
         if known is None:
             known = self._chosen(question, configurations, lessons, may_try=may_try, model=model)
-            if known is not None and known.settled:
+            # What is chosen without trials is kept with the question that it makes ready.
+            if known is not None and known.settled and may_try:
                 self._choices.put(key, known, ENTRY_BYTES + BASIS_BYTES, (part_of_rows(configurations),))
         return known
 
@@ -155,8 +158,40 @@ class Chooser:
                 if standing_in is not None:
                     return standing_in
         able, settled = self._able(question, configurations, refusal)
-        modes = tuple(SyncMode(mode) for mode in sorted(set(configurations.sync_mode.tolist())))
-        devices = set(configurations.device_names())
+        modes, devices = configurations.distinct_modes(), configurations.distinct_devices()
+        # Other rows of which the same is said are answered by the same: of these only their modes and devices count.
+        key = (
+            question.profile.digest,
+            tuple((name, _said(assessment)) for name, assessment in able.items()),
+            refusal,
+            question.terms.estimator,
+            question.terms.options,
+            modes,
+            devices,
+            lessons,
+        )
+        known = self._among.get(key) if settled and question.profile.digest else None
+        if known is None:
+            known = self._weighed(question, able, refusal, modes, devices, lessons, may_try=may_try)
+            if known is not None and not settled:
+                known = replace(known, settled=False)
+            if known is not None and known.settled and question.profile.digest:
+                self._among.put(key, known, ENTRY_BYTES + BASIS_BYTES)
+        return known
+
+    def _weighed(
+        self,
+        question: Question,
+        able: Mapping[str, Assessment],
+        refusal: Refusal | None,
+        modes: tuple[SyncMode, ...],
+        devices: Set[str],
+        lessons: Lessons,
+        *,
+        may_try: bool,
+    ) -> Choice | None:
+        """Who answers among those that can, or None as :meth:`choose`."""
+        settled = True
         quick = tuple(name for name in able if QUICK in self._estimators.named(name).record.capabilities)
         candidates = {
             name: Candidate(
@@ -202,7 +237,7 @@ class Chooser:
     ) -> Choice | None:
         """An estimator of the configured order in place of the one that is named; None = it cannot answer."""
         asked = question.terms.estimator
-        if name == asked or name not in self._estimators.registry.predicting:
+        if name == asked or name not in self._estimators.predicting:
             return None
         try:
             assessment = self._estimators.assessed(name, question.profile, configurations, question.terms.options)
@@ -221,7 +256,7 @@ class Chooser:
     ) -> tuple[dict[str, Assessment], bool]:
         """What the estimators say that can answer, by name, and whether all could be asked."""
         terms = question.terms
-        names = [name for name in self._estimators.registry.predicting if name != terms.estimator]
+        names = [name for name in self._estimators.predicting if name != terms.estimator]
         silent = self._estimators.silent(question.profile)
         able, refusals, settled = self._asked(question, configurations, [name for name in names if name not in silent])
         if not able and refusal is None and silent:
@@ -308,6 +343,16 @@ class Chooser:
             return tuple(trial for trial in made if trial is not None)
 
         return soon(self._estimators.named(name), ("assess", "fit", "predict"), ("trials", about), trials)
+
+
+def _said(assessment: Assessment) -> tuple[object, ...]:
+    """All that an assessment of who can answer says."""
+    return (
+        assessment.evidence,
+        assessment.strength,
+        assessment.expected_log_error,
+        assessment.refused_count,
+    )
 
 
 def _is_beyond_reach(names: tuple[str, ...], candidates: Mapping[str, Candidate], devices: Set[str]) -> bool:

@@ -55,13 +55,7 @@ def checked(predictions: Any, configurations: Configurations) -> Predictions:
 
 def _check(predictions: Predictions, rows: int) -> None:
     _check_names(predictions)
-    # Those of extra last, because they alone may be below 0.
-    plain = {name: getattr(predictions, name) for name in ("step_s", "log_spread", "extrapolation")}
-    optional = {name: column for name in _OPTIONAL if (column := getattr(predictions, name)) is not None}
-    breakdown, utilisation, extra = (
-        {f"{group}[{name}]": column for name, column in getattr(predictions, group).items()} for group in _GROUPS
-    )
-    columns: Columns = {**plain, **breakdown, **utilisation, **optional, **extra}
+    columns = _columns(predictions)
     _check_shapes(columns, predictions, rows)
     _check_texts(predictions, rows)
     if rows:
@@ -70,27 +64,55 @@ def _check(predictions: Predictions, rows: int) -> None:
         _check_rows(columns, predictions, stacked)
 
 
+def _columns(predictions: Predictions) -> dict[str, Any]:
+    """All columns of numbers by what errors call them."""
+    columns: dict[str, Any] = {
+        "step_s": predictions.step_s,
+        "log_spread": predictions.log_spread,
+        "extrapolation": predictions.extrapolation,
+    }
+    for name, column in predictions.breakdown_s.items():
+        columns[f"breakdown_s[{name}]"] = column
+    for name, column in predictions.utilisation.items():
+        columns[f"utilisation[{name}]"] = column
+    for name in _OPTIONAL:
+        column = getattr(predictions, name)
+        if column is not None:
+            columns[name] = column
+    for name, column in predictions.extra.items():  # last, because they alone may be below 0
+        columns[f"extra[{name}]"] = column
+    return columns
+
+
 def _check_names(predictions: Predictions) -> None:
     if not is_a(predictions.bottlenecks, tuple):
         raise ImpossibleAnswerError("bottlenecks is no tuple of names")
-    named = {group: getattr(predictions, group).keys() for group in _GROUPS}
-    for column, names in {**named, "bottlenecks": predictions.bottlenecks}.items():
-        if not all(is_name(name) for name in names):
+    for column in (*_GROUPS, "bottlenecks"):
+        names = getattr(predictions, column)
+        if not all(map(is_name, names.keys() if column != "bottlenecks" else names)):
             raise ImpossibleAnswerError(f"{column} has a name that is no printable text of 1 to {MOST_NAME} characters")
 
 
 def _check_shapes(columns: Columns, predictions: Predictions, rows: int) -> None:
+    shape = (rows,)
+    for name, column in columns.items():
+        if not isinstance(column, np.ndarray) or column.shape != shape or column.dtype.kind not in "fiu":
+            raise ImpossibleAnswerError(_misshapen(name, column, rows))
     indexes: Columns = {"status": predictions.status, "bottleneck_index": predictions.bottleneck_index}
-    for name, column in (*columns.items(), *indexes.items()):
-        if not isinstance(column, np.ndarray):
-            raise ImpossibleAnswerError(f"{name} is a {type(column).__name__} instead of an array")
-        if column.shape != (rows,):
-            raise ImpossibleAnswerError(f"{name} has shape {column.shape} for {rows} rows")
-        if column.dtype.kind not in "fiu":
-            raise ImpossibleAnswerError(f"{name} holds {column.dtype} instead of numbers")
     for name, column in indexes.items():
+        if not isinstance(column, np.ndarray) or column.shape != shape or column.dtype.kind not in "fiu":
+            raise ImpossibleAnswerError(_misshapen(name, column, rows))
         if column.dtype.kind != "i":
             raise ImpossibleAnswerError(f"{name} holds {column.dtype} instead of whole numbers")
+
+
+def _misshapen(name: str, column: Any, rows: int) -> str:
+    """What is wrong with a column that is none of numbers for so many rows."""
+    if not isinstance(column, np.ndarray):
+        return f"{name} is a {type(column).__name__} instead of an array"
+    if column.shape != (rows,):
+        return f"{name} has shape {column.shape} for {rows} rows"
+    return f"{name} holds {column.dtype} instead of numbers"
 
 
 def _check_texts(predictions: Predictions, rows: int) -> None:

@@ -15,7 +15,7 @@ from nodewise.domain.predictions import Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.estimation.estimators.check import checked
 from nodewise.estimation.estimators.provenance import Provenance
-from nodewise.estimation.estimators.shown import Shown, shown_to
+from nodewise.estimation.estimators.shown import Shown, shown_to, states_no_more
 from nodewise.estimation.question import AUTO, Question
 from nodewise.estimation.weights import ENTRY_BYTES, part_of_rows
 from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call, soon
@@ -55,6 +55,7 @@ class Estimators:
         self.catalogue = catalogue
         self.provenance = Provenance(registry, catalogue, {} if built_on is None else built_on)
         self.all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
+        self.predicting = tuple(registry.predicting)
         self._breakers = tuple(loaded.breaker for loaded in registry.estimators.values() if loaded.breaker is not None)
         self._shown: LruCache[tuple[Configurations, frozenset[str], str], Shown] = LruCache(space)
         self._silent: LruCache[str, frozenset[str]] = LruCache(space)
@@ -99,7 +100,10 @@ class Estimators:
 
     def shown(self, name: str, profile: Profile, configurations: Configurations) -> Shown:
         """The resolved rows of which an estimator takes every stated column into account."""
-        columns, precision = self.named(name).record.columns, profile.workload.precision or ""
+        columns = self.named(name).record.columns
+        if states_no_more(columns, configurations):
+            return Shown(configurations, None, ())
+        precision = profile.workload.precision or ""
         key = (configurations, columns, precision)
         found = self._shown.get(key)
         if found is None:

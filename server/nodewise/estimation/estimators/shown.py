@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,7 @@ from nodewise.domain.facts import CONFIGURATION_DEFAULTS
 from nodewise.domain.predictions import Predictions, RowRefusal
 from nodewise.plugin import BASIC_COLUMNS
 
-__all__ = ["Shown", "shown_to"]
+__all__ = ["Shown", "shown_to", "states_no_more"]
 
 _DEFAULTS: Final = {name: default for name, default in CONFIGURATION_DEFAULTS.items() if name not in BASIC_COLUMNS}
 """Columns of numbers that an estimator may not know, and the value that states nothing."""
@@ -35,6 +36,19 @@ class Shown:
     def merged(self, predictions: Predictions, rows: int) -> Predictions:
         """Predictions of what was shown, in their places among all rows, with the refusals of the others."""
         return Predictions.joined(rows, ((self.rows, predictions),), refusals=self.refusals)
+
+
+def states_no_more(columns: frozenset[str], configurations: Configurations) -> bool:
+    """Whether rows surely state nothing that is not among ``columns``: all of it is as it is where nothing is said."""
+    if configurations.has_groups or configurations.precisions != ("",):
+        return False
+    nothing = Configurations.unstated(len(configurations))
+    return all(getattr(configurations, name) is getattr(nothing, name) for name in _others(columns))
+
+
+@lru_cache(maxsize=256)
+def _others(columns: frozenset[str]) -> tuple[str, ...]:
+    return tuple(name for name in _DEFAULTS if name not in columns)
 
 
 def shown_to(columns: frozenset[str], configurations: Configurations, precision: str) -> Shown:

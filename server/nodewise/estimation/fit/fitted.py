@@ -144,7 +144,7 @@ def _calibrations(fitted: Fitted) -> list[str]:
 
 def misses_a_part(notices: Iterable[Notice]) -> bool:
     """Whether a mixture is without one of its parts, which may be back for the next question."""
-    return any(notice.reason == _PART_MISSING for notice in notices)
+    return _PART_MISSING in [notice.reason for notice in notices]
 
 
 def lost_part(estimator: str, error: NodewiseError) -> Notice:
