@@ -13,6 +13,7 @@ from contextlib import suppress
 
 import structlog
 
+from nodewise.runtime.ahead import taken
 from nodewise.runtime.channel import Channel, Say
 from nodewise.runtime.crashes import Crashes, cause_of
 from nodewise.runtime.followers import Follower, interpreter
@@ -29,7 +30,7 @@ class _Zygote(Follower):
     """A process that is to fork workers."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(*interpreter("zygote"))
+        super().__init__(*(taken() or interpreter("zygote")))
         self.ready_since_s: float | None = None
         """Since when it can; None = it imports."""
         self.channel.send(Say.WORK, settings=settings.model_dump(mode="json"))
@@ -59,6 +60,8 @@ class Nursery:
         self._can_fork = adopts_orphans()
         self._zygote: _Zygote | None = None
         self.renew(settings)
+        if self._zygote is None and (unwanted := taken()) is not None:
+            unwanted[1].kill()
 
     def renew(self, settings: Settings) -> None:
         """Start anew with what is set and installed now; workers that there are live on."""
