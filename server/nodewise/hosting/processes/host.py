@@ -21,6 +21,7 @@ from nodewise.hosting.processes.faults import HostBusyError, HostFaultError
 from nodewise.hosting.processes.frames import LostError
 from nodewise.hosting.processes.limits import HostLimits
 from nodewise.hosting.processes.lives import Life, started
+from nodewise.hosting.processes.plans import Plans
 from nodewise.hosting.processes.remote import Following, GoneError, Remote, foreign
 from nodewise.hosting.processes.sending import Sending
 from nodewise.hosting.processes.words import ANSWERS_WITH_OBJECTS, ATTRIBUTES, LONG, METHODS, Op
@@ -82,6 +83,7 @@ class Host:
         self._released: deque[tuple[int, int]] = deque()
         self._sending = Sending(self)
         self._early: OrderedDict[tuple[Any, ...], tuple[Following, list[Any]]] = OrderedDict()
+        self._plans = Plans()
         self._depth = 0
         self._closed = threading.Event()
         self._others: Mapping[str, Callable[[Decoder, list[Any]], Any]] = {
@@ -378,7 +380,7 @@ class Host:
     def _read(self, tree: memoryview, arrays: memoryview) -> list[Any]:
         """The values of a message; whatever reading it raises is the host's fault."""
         try:
-            found = Decoder(tree, arrays, self._others).values()
+            found = Decoder(tree, arrays, self._others, self._plans).values()
         except (NodewiseError, MemoryError) as error:
             raise UndecodableError(f"values that cannot be ({type(error).__name__})") from None
         if not found or type(found[0]) is not int:
