@@ -25,6 +25,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from nodewise.domain.errors import NodewiseError
 from nodewise.hosting.processes.codec import Decoder, Encoder, Opaque, UndecodableError
 from nodewise.hosting.processes.frames import LostError, Pipe
@@ -251,7 +253,7 @@ def _limit(memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
-def _settle(parent: int) -> None:
+def settle(parent: int) -> None:
     """End with the process that started this one, and leave nothing behind."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -263,17 +265,29 @@ def _settle(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def main() -> None:
-    """Serve the socket until it ends."""
-    fd, parent = int(sys.argv[1]), int(sys.argv[2])
-    _settle(parent)
+def serve(fd: int, parent: int) -> None:
+    """Serve the socket until it ends, which ends the process.
+
+    Parameters
+    ----------
+    parent : int
+        The process that started this one.
+    """
+    settle(parent)
+    np.random.seed()  # noqa: NPY002  # of plugins that use it; else all that are forked would draw the same
     pipe = Pipe(socket.socket(fileno=fd))
     pipe.socket.settimeout(None)
-    sys.argv[1:] = []
     try:
         Hosted(pipe).serve()
     except (LostError, OSError, UndecodableError):
         os._exit(0)  # threads that a plugin left would keep the process
+
+
+def main() -> None:
+    """Serve as the command line says."""
+    fd, parent = int(sys.argv[1]), int(sys.argv[2])
+    sys.argv[1:] = []
+    serve(fd, parent)
 
 
 if __name__ == "__main__":
