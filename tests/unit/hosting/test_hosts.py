@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from nodewise.hosting.breaker import Breaker
 from nodewise.hosting.calls import PluginError, UnavailableError, call
 from nodewise.hosting.processes.frames import Pipe
 from nodewise.hosting.processes.limits import HostLimits
-from nodewise.hosting.registry import Hosting, Registry, load_registry
+from nodewise.hosting.registry import Hosting, Registry, arrived, load_registry
 from nodewise.plugin import ENTRY_POINT_GROUP, Catalogue
 
 SOURCE = """
@@ -258,6 +259,30 @@ def test_objects_that_nobody_holds_are_forgotten_there(registry: Registry) -> No
         call(loaded, second, "predict", ROWS, None, check=lambda answer: answer)
     assert failure.value.reason is Reason.ESTIMATOR_UNAVAILABLE
     assert host.pid is not None
+
+
+def test_what_is_still_loading_joins_later_and_takes_no_name(points: list[EntryPoint], tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    late = f"import time\nfrom pathlib import Path\nwhile not Path({str(gate)!r}).exists():\n    time.sleep(0.01)\n"
+    for name, named in (("late_one", "late"), ("late_two", "plain")):
+        (tmp_path / f"{name}.py").write_text(late + SOURCE.replace('"plain"', repr(named)), encoding="utf-8")
+        point = EntryPoint(name, name, ENTRY_POINT_GROUP)
+        vars(point).update(dist=Distribution(name))
+        points.append(point)
+    first = load_registry(entry_points=lambda: points, hosting=replace(HOSTING, wait_s=0.0))
+    try:
+        assert first.arriving
+        gate.touch()
+        assert first.settled(PATIENCE_S)
+        whole = arrived(first)
+        assert not whole.arriving
+        assert not whole.arrived
+        first.close()  # what both have lives on
+        assert asked(Answers(whole), "plain").predictions.step_s[0] > 0.0
+        assert {problem.reason for problem in whole.problems} == {"PLUGIN_INVALID"}
+        whole.close()
+    finally:
+        first.close()
 
 
 def test_a_closed_host_is_not_started_again(registry: Registry) -> None:
