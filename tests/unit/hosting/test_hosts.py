@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from select import select
 from typing import Any
 
 import numpy as np
@@ -226,8 +227,10 @@ def test_a_model_is_fitted_anew_once_its_process_was_replaced(registry: Registry
     asked(answers, "plain")
     pid = registry.hosts[0].pid
     assert pid is not None
+    gone = os.pidfd_open(pid)
     os.kill(pid, signal.SIGKILL)
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert select([gone], [], [], PATIENCE_S)[0]
+    os.close(gone)
     other = Configurations.of(1, nodes=7, workers=7)
     # Counted from the start again, as it is another process: it was fitted there.
     np.testing.assert_array_equal(asked(answers, "plain", other).predictions.step_s, 1.0)

@@ -88,6 +88,11 @@ class Nest:
         self._orders.settimeout(PATIENCE_S)
         self._end: Callable[[], None] = atexit.register(self.close)
 
+    @property
+    def ended(self) -> bool:
+        """Whether it can fork no more."""
+        return self._orders.fileno() < 0
+
     def fork(self, end: int, output: int, errors: int) -> Forked | None:
         """A host with these descriptors: of its socket and of what it prints; None = there are none to be had here."""
         hears, theirs = socket.socketpair()
@@ -97,10 +102,12 @@ class Nest:
                 told = self._orders.recv(STATUS_BYTES)
             except OSError:
                 told = b""
-        if len(told) == STATUS_BYTES:
-            return Forked(int.from_bytes(told, "little"), hears)
+        pid = int.from_bytes(told, "little")
+        if pid:
+            return Forked(pid, hears)
         hears.close()
-        self.close()
+        if not told:
+            self.close()
         return None
 
     def close(self) -> None:

@@ -64,6 +64,8 @@ class Life:
         self._events = select.poll()
         self._events.register(self._socket, select.POLLIN)
         self._events.register(self._gone, select.POLLIN)
+        self._end = select.poll()
+        self._end.register(self._gone, select.POLLIN)
         self._ending = threading.Lock()
         self._over = False
         self.last_exchange = -1
@@ -91,7 +93,7 @@ class Life:
     @property
     def ended(self) -> bool:
         """Whether the process is gone."""
-        return self._over or self._process.poll() is not None
+        return self._over or bool(self._end.poll(0))
 
     def how_it_ended(self) -> str:
         """Make sure that it is gone, and say how it went."""
@@ -187,7 +189,7 @@ def _forked(theirs: socket.socket, output: int, errors: int) -> Forked | None:
     except OSError:
         return None
     found = nest.fork(theirs.fileno(), output, errors)
-    if found is None:
+    if nest.ended:
         del _nests[os.getpid()]  # the next host has another
     return found
 

@@ -55,17 +55,40 @@ class _Nest:
         if not content or len(descriptors) != _HANDED:
             return False
         mine = os.getpid()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:  # no memory or no process to be had
+            for each in descriptors:
+                os.close(each)
+            self._orders.sendall(bytes(STATUS_BYTES))
+            return True
         if not pid:
-            _become(mine, descriptors)
+            self._become(mine, descriptors)
         *theirs, hears = descriptors
         for each in theirs:
             os.close(each)
         watched = os.pidfd_open(pid)
         self._living[watched] = pid, hears
         self._events.register(watched, select.POLLIN)
-        self._orders.sendall(pid.to_bytes(STATUS_BYTES, "little"))
         return True
+
+    def _become(self, nest: int, descriptors: list[int]) -> None:
+        """Be a host; never returns."""
+        try:
+            os.setsid()
+            # Told from here: whoever hears it can end the session.
+            self._orders.sendall(os.getpid().to_bytes(STATUS_BYTES, "little"))
+            nothing = os.open(os.devnull, os.O_RDONLY)
+            for number, each in enumerate((nothing, *descriptors[1:3])):
+                os.dup2(each, number)
+            end = descriptors[0]
+            os.closerange(3, end)
+            os.closerange(end + 1, 1 << 16)
+            hosted.serve(end, nest)
+        except BaseException:  # noqa: BLE001  # last stop of the process
+            traceback.print_exc()
+        finally:
+            os._exit(1)
 
     def _ended(self, watched: int) -> None:
         pid, hears = self._living.pop(watched)
@@ -84,23 +107,6 @@ class _Nest:
         os.waitpid(self._dead.pop(hears), 0)
         self._events.unregister(hears)
         os.close(hears)
-
-
-def _become(nest: int, descriptors: list[int]) -> None:
-    """Be a host; never returns."""
-    try:
-        os.setsid()
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        for number, each in enumerate((nothing, *descriptors[1:3])):
-            os.dup2(each, number)
-        end = descriptors[0]
-        os.closerange(3, end)
-        os.closerange(end + 1, 1 << 16)
-        hosted.serve(end, nest)
-    except BaseException:  # noqa: BLE001  # last stop of the process
-        traceback.print_exc()
-    finally:
-        os._exit(1)
 
 
 def main() -> None:
