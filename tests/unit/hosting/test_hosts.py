@@ -237,6 +237,21 @@ def test_a_model_is_fitted_anew_once_its_process_was_replaced(registry: Registry
     assert registry.hosts[0].pid != pid
 
 
+def test_hosts_are_replaced_where_what_forked_them_is_killed(registry: Registry) -> None:
+    answers = Answers(registry)
+    asked(answers, "plain")
+    pid = registry.hosts[0].pid
+    assert pid is not None
+    nest = int(Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[1])
+    assert nest != os.getpid()
+    gone = os.pidfd_open(pid)
+    os.kill(nest, signal.SIGKILL)
+    assert select([gone], [], [], PATIENCE_S)[0]  # hosts end with it
+    os.close(gone)
+    np.testing.assert_array_equal(asked(answers, "plain", rows_of(7)).predictions.step_s, 1.0)
+    assert registry.hosts[0].pid != pid
+
+
 def test_what_was_learned_outlives_the_process_and_is_not_read_here(registry: Registry) -> None:
     learned = learned_from(registry, (PROFILE, PROFILE))
     assert not learned.failures
