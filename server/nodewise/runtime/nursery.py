@@ -60,7 +60,8 @@ class Nursery:
         self._can_fork = adopts_orphans()
         self._zygote: _Zygote | None = None
         self.renew(settings)
-        if self._zygote is None and (unwanted := taken()) is not None:
+        unwanted = taken()
+        if unwanted is not None:  # nothing is to be preloaded
             unwanted[1].kill()
 
     def renew(self, settings: Settings) -> None:

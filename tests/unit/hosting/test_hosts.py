@@ -279,6 +279,16 @@ def test_objects_that_nobody_holds_are_forgotten_there(registry: Registry) -> No
     assert host.pid is not None
 
 
+def test_who_knows_what_all_hosts_bring_loads_no_other(points: list[EntryPoint], registry: Registry) -> None:
+    known = {name: each for name, each in registry.listings.items() if name.startswith("hosted_two")}
+    other = load_registry(entry_points=lambda: points, hosting=replace(HOSTING, listings=known))
+    try:
+        assert set(other.estimators) == {"elsewhere"}
+        assert [host.pid for host in other.hosts] == [None]  # started when it is asked
+    finally:
+        other.close()
+
+
 def test_what_is_still_loading_joins_later_and_takes_no_name(points: list[EntryPoint], tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     late = f"import time\nfrom pathlib import Path\nwhile not Path({str(gate)!r}).exists():\n    time.sleep(0.01)\n"
