@@ -60,7 +60,7 @@ or a row of it), `BAD_USAGE` (no such option or argument), `COMMAND_FAILED` (a f
 that is missing), `SIMULATION_FAILED`, `REFUSED`.
 
 ## Reasons of plugins that were left out
-In `ListPlugins` and `nodewise plugins`: `PLUGIN_BROKEN` (loading raised),
+In `ListPlugins` and `nodewise plugins`: `PLUGIN_BROKEN` (loading raised), `PLUGIN_LOADING` (it is still being loaded),
 `PLUGIN_INVALID` (a hook or a record is not what it must be), `PLUGIN_API_MISMATCH` (written for another plugin API).
 More in [plugins.md](plugins.md).
 

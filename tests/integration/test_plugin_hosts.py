@@ -223,6 +223,27 @@ def test_auto_goes_on_while_a_plugin_hangs(tmp_path: Path) -> None:
         stuck.cancel()
 
 
+def test_a_start_waits_for_no_stranger(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    waiting = f"while not os.path.exists({str(gate)!r}): time.sleep(0.01)\n"
+    put(tmp_path, "late", waiting + brings("late", "predict", "pass"))
+    put(tmp_path, "never", "time.sleep(1000)")
+    patience = {"NODEWISE_HOSTS__START_PATIENCE_S": "0", "NODEWISE_HOSTS__LOAD_BUDGET_S": "600"}
+    with server(tmp_path, **patience) as running, Stubs(running.target) as stubs:
+        assert predicted(stubs, "").predictions.step_seconds[0] > 0.0
+        failure = failed(stubs, "late")
+        assert (failure.code, failure.reason) == (grpc.StatusCode.UNAVAILABLE, "ESTIMATOR_UNAVAILABLE")
+        assert "still being loaded" in failure.message
+        assert any("RetryInfo" in detail.type_url for detail in failure.status.details)
+        reply = stubs.prediction.ListPlugins(pb.ListPluginsRequest(page_size=1000), timeout=PATIENCE_S)
+        reasons = {problem.name: problem.problem.reason for problem in reply.problems}
+        assert reasons == {"late": "PLUGIN_LOADING", "never": "PLUGIN_LOADING"}
+        gate.touch()
+        running.log_until("plugins_arrived")
+        assert predicted(stubs, "late").predictions.step_seconds[0] == 1.0
+        assert predicted(stubs, "").predictions.step_seconds[0] > 0.0
+
+
 def test_auto_answers_among_them(crowd: tuple[ServerProcess, Stubs]) -> None:
     _, stubs = crowd
     assert predicted(stubs, "").predictions.step_seconds[0] > 0.0

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from patience import PATIENCE_S
-from serving import COMMAND
+from serving import COMMAND, PLUGINS_FIRST
 from unmeasured import UNMEASURED
 
 
@@ -45,7 +45,7 @@ class LoggedServer:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
-                env={**os.environ, **UNMEASURED, **(environment or {})},
+                env={**os.environ, **PLUGINS_FIRST, **UNMEASURED, **(environment or {})},
             )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()

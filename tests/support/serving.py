@@ -37,6 +37,8 @@ from nodewise_protos.v1beta1 import (
 )
 
 COMMAND = (str(Path(sys.executable).parent / "nodewise"),)
+PLUGINS_FIRST = {"NODEWISE_HOSTS__START_PATIENCE_S": "60"}
+"""Of servers in tests, unless these are about what happens before all plugins are loaded."""
 
 
 def registry_with(
@@ -145,7 +147,7 @@ class ServerProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, **({} if measured else UNMEASURED), **(environment or {})},
+            env={**os.environ, **PLUGINS_FIRST, **({} if measured else UNMEASURED), **(environment or {})},
         )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 __all__ = ["main"]
 
@@ -21,6 +22,11 @@ def main() -> None:
     from nodewise.runtime.blas import one_thread_each
 
     one_thread_each()
+    if sys.argv[1:2] == ["serve"] and "--help" not in sys.argv:
+        # What the server's processes import takes longer than all that is read first.
+        from nodewise.runtime.ahead import begin_zygote
+
+        begin_zygote()
     from nodewise_cli.app import app
 
     try:

@@ -130,7 +130,7 @@ _ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
     Reason.ESTIMATOR_TIMEOUT: (Kind.DEADLINE, "The estimator did not answer within the time that it is given."),
     Reason.ESTIMATOR_UNAVAILABLE: (
         Kind.UNAVAILABLE,
-        "The estimator is busy, or left alone after failures; retry later.",
+        "The estimator is busy, still being loaded, or left alone after failures; retry later.",
     ),
     Reason.POLICY_FAILED: (Kind.INTERNAL, "The policy raised; the server's log has the details."),
     Reason.POLICY_INVALID_RESULT: (Kind.INTERNAL, "The policy allocated what it must not; discarded."),

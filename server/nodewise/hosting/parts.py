@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from nodewise.hosting.processes.host import Host
 from nodewise.hosting.records import Hook, PluginProblem
 
-__all__ = ["Lease", "Part", "unchanged"]
+__all__ = ["Key", "Lease", "Part", "unchanged"]
 
 _numbers = itertools.count(1)
 
@@ -76,27 +76,62 @@ class Lease:
         return last
 
 
+class Key(NamedTuple):
+    """The same for two loadings that must come to the same.
+
+    Attributes
+    ----------
+    distribution : str
+        Name and version.
+    mode : str
+        Where it runs.
+    origin : str
+        Of what runs in a host: tells two builds of one version from each other.
+    points : tuple of pairs
+        Name and value of its entry points.
+    """
+
+    distribution: str
+    mode: str
+    origin: str
+    points: tuple[tuple[str, str], ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Part:
     """What one distribution brought.
 
     Attributes
     ----------
-    key : hashable
-        The same for two loadings that must come to the same: version, origin, entry points, and where it runs.
+    key : Key
     records : tuple of pairs
         Each a Hook and what is Loaded of it.
     lease : Lease or None
         Of its host; None = it runs inline.
+    arriving : bool
+        Whether its host was still loading, so that it is not known what it brings.
     """
 
-    key: Hashable
+    key: Key
     records: tuple[tuple[Hook, Any], ...]
     problems: tuple[PluginProblem, ...]
     lease: Lease | None
+    arriving: bool = False
+
+    @property
+    def arrived(self) -> bool:
+        """Whether it is known by now what an arriving one brings."""
+        return self.arriving and self.lease is not None and self.lease.host.settled(0.0)
+
+    def again(self) -> Part | None:
+        """The same for another registry; None = its host has ended."""
+        if self.lease is None:
+            return self
+        lease = self.lease.again()
+        return None if lease is None else replace(self, lease=lease)
 
 
-def unchanged(key: Hashable, known: Iterable[Part]) -> Part | None:
+def unchanged(key: Key, known: Iterable[Part]) -> Part | None:
     """A part for another registry, of what is loaded already; None = it must be loaded.
 
     One whose host could not be loaded is tried again.
@@ -104,9 +139,8 @@ def unchanged(key: Hashable, known: Iterable[Part]) -> Part | None:
     for part in known:
         if part.key != key:
             continue
-        if part.lease is None:
-            return part
-        lease = part.lease.again() if part.lease.host.known is not None else None
-        if lease is not None:
-            return Part(key=key, records=part.records, problems=part.problems, lease=lease)
+        loadable = part.lease is None or part.lease.host.known is not None or not part.lease.host.settled(0.0)
+        found = part.again() if loadable else None
+        if found is not None:
+            return found
     return None

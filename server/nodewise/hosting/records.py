@@ -64,7 +64,10 @@ HOOKS: Final[Mapping[str, Hook]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginProblem:
-    """A plugin or record that was left out. ``reason`` is PLUGIN_BROKEN, PLUGIN_INVALID or PLUGIN_API_MISMATCH."""
+    """A plugin or record that was left out.
+
+    ``reason`` is PLUGIN_BROKEN, PLUGIN_INVALID or PLUGIN_API_MISMATCH, and PLUGIN_LOADING for what joins later.
+    """
 
     name: str
     distribution: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
@@ -24,7 +26,7 @@ from nodewise.hosting.distributions import (
     wanted,
 )
 from nodewise.hosting.impatience import Background
-from nodewise.hosting.parts import Lease, Part, unchanged
+from nodewise.hosting.parts import Key, Lease, Part, unchanged
 from nodewise.hosting.processes.host import Host, Listing
 from nodewise.hosting.processes.limits import HostLimits
 from nodewise.hosting.processes.listing import listed
@@ -37,7 +39,7 @@ from nodewise.plugin import (
     TraceReaderRecord,
 )
 
-__all__ = ["Hosting", "Loaded", "PluginConflictError", "PluginProblem", "Registry", "load_registry"]
+__all__ = ["Hosting", "Loaded", "PluginConflictError", "PluginProblem", "Registry", "arrived", "load_registry"]
 
 _log = structlog.get_logger(__name__)
 
@@ -54,13 +56,17 @@ class Hosting:
         Of each host.
     trusted : collection of str
         Distributions besides the shipped one that run inline.
-    listings : mapping of distribution to Listing
-        What other processes know already of plugins that run in hosts: these start when they are first asked.
+    listings : mapping of distribution to Listing, or None
+        What another process knows of plugins that run in hosts: these start when they are first asked, and there are
+        no others. None = each tells what it brings.
+    wait_s : float
+        Seconds until the registry goes without what still loads; see :func:`arrived`.
     """
 
     limits: HostLimits = field(default_factory=HostLimits)
     trusted: Collection[str] = ()
-    listings: Mapping[str, Listing] = field(default_factory=dict)
+    listings: Mapping[str, Listing] | None = None
+    wait_s: float = math.inf
 
 
 class PluginConflictError(RuntimeError):
@@ -114,9 +120,26 @@ class Registry:
         return tuple(part.lease.host for part in self.parts if part.lease is not None)
 
     @property
+    def arriving(self) -> tuple[str, ...]:
+        """Distributions that are still being loaded: what they bring is not known yet."""
+        return tuple(part.lease.host.distribution for part in self.parts if part.arriving and part.lease is not None)
+
+    @property
+    def arrived(self) -> bool:
+        """Whether :func:`arrived` would find more than this."""
+        return any(part.arrived for part in self.parts)
+
+    def settled(self, wait_s: float) -> bool:
+        """Whether all that is arriving has arrived within so many seconds."""
+        end_s = time.monotonic() + wait_s
+        hosts = [part.lease.host for part in self.parts if part.arriving and part.lease is not None]
+        return all(host.settled(max(0.0, end_s - time.monotonic())) for host in hosts)
+
+    @property
     def listings(self) -> dict[str, Listing]:
         """What the hosts said of themselves, for other processes."""
-        return {host.distribution: known for host in self.hosts if (known := host.known) is not None}
+        hosts = (part.lease.host for part in self.parts if part.lease is not None and not part.arriving)
+        return {host.distribution: known for host in hosts if (known := host.known) is not None}
 
     def close(self) -> None:
         """Give up the hosts; whoever asks plugins of those that nobody else has is refused afterwards."""
@@ -177,37 +200,101 @@ def load_registry(
         If two distributions bring the same name. Everything else that is wrong with a plugin leaves that plugin out and
         is listed among the problems.
     """
-    found: dict[str, dict[str, Loaded[Any]]] = {hook.kind: {} for hook in HOOKS.values()}
-    trusted = canonical(hosting.trusted) if hosting is not None else frozenset[str]()
+    terms = hosting or Hosting()
+    trusted = canonical(terms.trusted)
     here: dict[str, list[metadata.EntryPoint]] = {}
     apart: dict[str, list[metadata.EntryPoint]] = {}
     for entry_point in wanted(entry_points, allowed, safe_mode=safe_mode):
         name = name_of(entry_point)
         inline = hosting is None or name == SHIPPED_DISTRIBUTION or canonicalize_name(name) in trusted
-        (here if inline else apart).setdefault(distribution_of(entry_point), []).append(entry_point)
+        distribution = distribution_of(entry_point)
+        if inline or terms.listings is None or distribution in terms.listings:
+            (here if inline else apart).setdefault(distribution, []).append(entry_point)
     parts: list[Part] = []
     leases: dict[str, Lease] = {}
     try:
         for distribution, points in apart.items():
             shared = _shared(distribution, points, "process", known)
             if shared is None:
-                leases[distribution] = lease = Lease(_host(distribution, points, hosting or Hosting()))
+                leases[distribution] = lease = Lease(_host(distribution, points, terms))
                 lease.host.begin()  # all at once: each takes a moment
+            elif shared.arriving and shared.lease is not None:
+                leases[distribution] = shared.lease
             else:
                 parts.append(shared)
         for distribution, points in here.items():
             mode = "thread" if hosting is None else "inline"
             parts.append(_shared(distribution, points, mode, known) or _part_here(distribution, points, mode))
+        end_s = time.monotonic() + terms.wait_s
         for distribution, lease in leases.items():
-            parts.append(_part_apart(distribution, apart[distribution], lease))
-        for part in parts:
-            for hook, loaded in part.records:
-                _register(found[hook.kind], hook, loaded)
+            key = _key(distribution, apart[distribution], "process")
+            if lease.host.settled(max(0.0, end_s - time.monotonic())):
+                parts.append(_part_apart(key, lease))
+            else:
+                parts.append(Part(key=key, records=(), problems=_loading(key), lease=lease, arriving=True))
+        return _registry(parts)
     except BaseException:
         _end(parts)
         for lease in leases.values():
             lease.end()
         raise
+
+
+def arrived(registry: Registry) -> Registry:
+    """A registry with what has arrived by now; the rest is shared.
+
+    What brings a name that is there already stays out, and is listed as a problem: what serves is not taken away.
+    """
+    known = {(hook.kind, loaded.record.name) for part in registry.parts for hook, loaded in part.records}
+    parts: list[Part] = []
+    for each in registry.parts:
+        part = each.again()
+        if part is None:  # its host ended with the server
+            continue
+        if part.arrived and part.lease is not None:
+            part = _without_known(_part_apart(part.key, part.lease), known)
+            known |= {(hook.kind, loaded.record.name) for hook, loaded in part.records}
+        parts.append(part)
+    return _registry(parts)
+
+
+def _loading(key: Key) -> tuple[PluginProblem, ...]:
+    """That it is not known yet what a distribution brings."""
+    message = "it is still being loaded, and joins when it is"
+    return tuple(
+        PluginProblem(name=name, distribution=key.distribution, kind="plugin", reason="PLUGIN_LOADING", message=message)
+        for name, _ in key.points
+    )
+
+
+def _without_known(part: Part, known: Collection[tuple[str, str]]) -> Part:
+    """A part without the records whose names, by kind, are known already."""
+    late = [(hook, loaded) for hook, loaded in part.records if (hook.kind, loaded.record.name) in known]
+    if not late:
+        return part
+    message = "another distribution provides the same name: uninstall one, or leave it off the allow-list"
+    problems = [
+        PluginProblem(
+            name=loaded.record.name,
+            distribution=part.key.distribution,
+            kind=hook.kind,
+            reason="PLUGIN_INVALID",
+            message=message,
+        )
+        for hook, loaded in late
+    ]
+    for problem in problems:
+        _log_left_out(problem)
+    kept = tuple(each for each in part.records if each not in late)
+    return replace(part, records=kept, problems=(*part.problems, *problems))
+
+
+def _registry(parts: Sequence[Part]) -> Registry:
+    """Of what all parts bring. Raises PluginConflictError."""
+    found: dict[str, dict[str, Loaded[Any]]] = {hook.kind: {} for hook in HOOKS.values()}
+    for part in parts:
+        for hook, loaded in part.records:
+            _register(found[hook.kind], hook, loaded)
     kinds = {hook.kinds: MappingProxyType(dict(sorted(found[hook.kind].items()))) for hook in HOOKS.values()}
     return Registry(**kinds, problems=tuple(problem for part in parts for problem in part.problems), parts=tuple(parts))
 
@@ -217,21 +304,20 @@ def _shared(distribution: str, points: list[metadata.EntryPoint], mode: str, kno
     return unchanged(_key(distribution, points, mode), (part for registry in known for part in registry.parts))
 
 
-def _key(distribution: str, points: list[metadata.EntryPoint], mode: str) -> tuple[object, ...]:
+def _key(distribution: str, points: list[metadata.EntryPoint], mode: str) -> Key:
     # What was imported into this process stays, wherever another build of it may lie.
     origin = origin_of(points[0]) if mode == "process" else ""
-    return distribution, mode, origin, tuple((point.name, point.value) for point in points)
+    return Key(distribution, mode, origin, tuple((point.name, point.value) for point in points))
 
 
 def _host(distribution: str, points: list[metadata.EntryPoint], terms: Hosting) -> Host:
     named = tuple((point.name, point.value) for point in points)
-    return Host(distribution, named, terms.limits, terms.listings.get(distribution), folder_of(points[0]))
+    known = None if terms.listings is None else terms.listings[distribution]
+    return Host(distribution, named, terms.limits, known, folder_of(points[0]))
 
 
 def _part(
-    distribution: str,
-    points: list[metadata.EntryPoint],
-    mode: str,
+    key: Key,
     lease: Lease | None,
     described: Iterable[tuple[Hook, tuple[Any, ...], PluginProblem | None]],
     loaded: Callable[[Any], Loaded[Any]],
@@ -242,11 +328,14 @@ def _part(
     for hook, found, problem in described:
         if problem is not None:
             problems.append(problem)
-            about = {name: value for name, value in asdict(problem).items() if name != "name"}
-            _log.warning("plugin_left_out", plugin=problem.name, **about)
+            _log_left_out(problem)
         records += [(hook, loaded(record)) for record in found]
-    key = _key(distribution, points, mode)
     return Part(key=key, records=tuple(records), problems=tuple(problems), lease=lease)
+
+
+def _log_left_out(problem: PluginProblem) -> None:
+    about = {name: value for name, value in asdict(problem).items() if name != "name"}
+    _log.warning("plugin_left_out", plugin=problem.name, **about)
 
 
 def _part_here(distribution: str, points: list[metadata.EntryPoint], mode: str) -> Part:
@@ -264,19 +353,19 @@ def _part_here(distribution: str, points: list[metadata.EntryPoint], mode: str) 
     def loaded(record: Any) -> Loaded[Any]:
         return Loaded(record, distribution, "inline" if shipped else mode)
 
-    return _part(distribution, points, mode, None, described(), loaded)
+    return _part(_key(distribution, points, mode), None, described(), loaded)
 
 
-def _part_apart(distribution: str, points: list[metadata.EntryPoint], lease: Lease) -> Part:
+def _part_apart(key: Key, lease: Lease) -> Part:
     """Have a distribution's host tell what it brings."""
     # Models live in one process: what was fitted in another one must not be taken for its own.
-    origin = f"{origin_of(points[0])} in host {lease.number}"
+    origin = f"{key.origin} in host {lease.number}"
     background = Background(lease.host.patience_s)
 
     def loaded(record: Any) -> Loaded[Any]:
-        return Loaded(record, distribution, "process", origin, breaker=Breaker(), background=background)
+        return Loaded(record, key.distribution, "process", origin, breaker=Breaker(), background=background)
 
-    return _part(distribution, points, "process", lease, listed(lease.host), loaded)
+    return _part(key, lease, listed(lease.host), loaded)
 
 
 def _end(parts: Iterable[Part]) -> None:

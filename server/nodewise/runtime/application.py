@@ -17,7 +17,7 @@ from grpc_health.v1 import health
 from nodewise.domain.errors import NodewiseError
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.kept import Kept
-from nodewise.estimation.estimators.warm_up import warm_up
+from nodewise.estimation.estimators.warm_up import warm_up, warm_up_aside
 from nodewise.ports.cache import CacheSpace
 from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import ProfileStore
@@ -169,16 +169,16 @@ class Application:
         """Answer more methods by these, before the start."""
         self._offered = behaviours
 
-    async def rooms_of(self, plugged: Plugged, track: str = "") -> Rooms:
+    async def rooms_of(self, plugged: Plugged, track: str = "", *, warm: bool = True) -> Rooms:
         """Rooms of other plugins, to be asked, and perhaps to take over; away from the event loop.
 
-        What was learned of estimators that did not change holds for them too.
+        What was learned of estimators that did not change holds for them too; the others warm up first, or aside.
         """
         known = self.tracks.stable.answers
-        return cast("Rooms", await run_in(self._work, self._rooms_of, plugged, known, track))
+        return cast("Rooms", await run_in(self._work, self._rooms_of, plugged, known, track, warm))
 
-    def _rooms_of(self, plugged: Plugged, known: Answers, track: str) -> Rooms:
-        warm_up(changed_estimators(plugged, known))
+    def _rooms_of(self, plugged: Plugged, known: Answers, track: str, warm: bool) -> Rooms:  # noqa: FBT001  # as asked
+        (warm_up if warm else warm_up_aside)(changed_estimators(plugged, known))
         return rooms_of(self._house, plugged, carried_over(plugged, known), track)
 
     async def switch(self, tracks: Tracks) -> None:

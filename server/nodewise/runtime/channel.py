@@ -19,9 +19,11 @@ class Say:
     """Kinds of messages: the value of `say`."""
 
     WORK: Final = "work"
-    """To a worker, first: `settings` (by name), `listen`, `core` (its own, or null)."""
+    """To a worker, first: `settings` (by name), `listen`, `core` (its own, or null), `patient` (others serve)."""
     SERVE: Final = "serve"
     """To a worker that is warm: open the store and the port."""
+    HURRY: Final = "hurry"
+    """To a worker that starts while others serve: these are gone, so wait for no plugin that is still being loaded."""
     RELOAD: Final = "reload"
     """To a worker that serves: let what plugins or catalogue there are by now take over, in place if that can be."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import math
 import os
 import signal
 import sys
@@ -16,12 +17,13 @@ from typing import Final
 import structlog
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.estimation.estimators.warm_up import warm_up
+from nodewise.estimation.estimators.warm_up import warm_up, warm_up_aside
 from nodewise.runtime.application import Application
 from nodewise.runtime.assembly import application_of, start_faults
 from nodewise.runtime.channel import Channel, Say
 from nodewise.runtime.event_loop import new_event_loop, settle_garbage
 from nodewise.runtime.generations.admin import Administration
+from nodewise.runtime.generations.arriving import with_arrivals
 from nodewise.runtime.generations.changes import Changes, Outcome
 from nodewise.runtime.generations.folder import PluginsFolder, plugins_folder_of
 from nodewise.runtime.generations.loading import served_first
@@ -55,13 +57,16 @@ class Life:
         To the supervisor; when it ends the worker drains.
     core : int or None
         To keep to.
+    patient : bool
+        Whether others serve meanwhile, so that all plugins can be waited for.
     """
 
-    def __init__(self, settings: Settings, listen: str, channel: Channel, core: int | None) -> None:
+    def __init__(self, settings: Settings, listen: str, channel: Channel, core: int | None, *, patient: bool) -> None:
         self._settings = settings
         self._listen = listen
         self._channel = channel
         self._core = core
+        self._patience_s = math.inf if patient else settings.hosts.start_patience_s
         self._changes: Changes | None = None
         self._reloading = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -69,11 +74,11 @@ class Life:
     def run(self) -> None:
         """Until the end. Raises StartError."""
         with start_faults(self._settings):
-            # Other people's plugins may import a framework, and hosts have their budgets, one after the other.
+            # Plugins that are trusted inline may import a framework.
             self._channel.send(
                 Say.DOING, what="loading plugins", limit_s=LOADING_S + self._settings.hosts.load_budget_s
             )
-            plugged = served_first(self._settings)
+            plugged = served_first(self._settings, wait_s=0.0)
             self._channel.send(Say.DOING, what="")
             with asyncio.Runner(loop_factory=new_event_loop) as runner:
                 runner.run(self._live(plugged))
@@ -82,12 +87,14 @@ class Life:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(log_unhandled)
         self._ended, self._told, self._orphaned = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._hurried = asyncio.Event()
         loop.add_signal_handler(signal.SIGTERM, self._ended.set)
         loop.add_reader(self._channel.fileno(), self._heard)
         ending = loop.create_task(self._ended.wait())
         beating = loop.create_task(self._beat())
         warming = asyncio.ensure_future(asyncio.to_thread(warm_up, plugged.registry.estimators))
         await asyncio.wait((warming, ending), return_when=asyncio.FIRST_COMPLETED)
+        plugged = await self._gathered(plugged, ending)
         if not self._ended.is_set():
             self._channel.send(Say.WARM)
             told = loop.create_task(self._told.wait())
@@ -113,6 +120,18 @@ class Life:
         loop.remove_reader(self._channel.fileno())
         if not threads_ended:
             _leave()  # a thread that a plugin holds would keep the interpreter; all that must be kept is kept
+
+    async def _gathered(self, plugged: Plugged, ending: asyncio.Task[bool]) -> Plugged:
+        """Wait for plugins that are still being loaded, as long as others serve, or as is set; the rest joins later."""
+        settled = asyncio.ensure_future(asyncio.to_thread(plugged.registry.settled, self._patience_s))
+        hurried = asyncio.get_running_loop().create_task(self._hurried.wait())
+        await asyncio.wait((settled, hurried, ending), return_when=asyncio.FIRST_COMPLETED)
+        hurried.cancel()
+        if plugged.registry.arrived:
+            before, plugged = plugged, await asyncio.to_thread(with_arrivals, plugged)
+            before.registry.close()
+            warm_up_aside(plugged.registry.estimators)
+        return plugged
 
     def _changes_of(self, application: Application) -> Changes:
         """What lets other plugins take over in this process."""
@@ -153,6 +172,8 @@ class Life:
         for message in messages:
             if message["say"] == Say.SERVE:
                 self._told.set()
+            elif message["say"] == Say.HURRY:
+                self._hurried.set()
             elif message["say"] == Say.RELOAD and self._changes is not None:
                 task = asyncio.get_running_loop().create_task(self._reload(self._changes))
                 self._tasks.add(task)

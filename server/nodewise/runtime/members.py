@@ -50,6 +50,8 @@ class Member(Follower):
         HOST:PORT to share.
     core : int or None
         That it is to keep to.
+    patient : bool
+        Whether others serve, so that it may wait until all plugins are loaded.
     """
 
     def __init__(
@@ -59,10 +61,13 @@ class Member(Follower):
         settings: Settings,
         listen: str,
         core: int | None,
+        *,
+        patient: bool,
     ) -> None:
         super().__init__(channel, process)
         self.settings = settings
         self.core = core
+        self._patient = patient
         self.state = State.STARTING
         self.stale = False
         """Whether it is to go as soon as another serves in its place."""
@@ -71,11 +76,18 @@ class Member(Follower):
         self.deadline_s = float("inf")
         """When a worker that ends is killed, by the monotonic clock."""
         self.served_since_s: float | None = None
-        channel.send(Say.WORK, settings=settings.model_dump(mode="json"), listen=listen, core=core)
+        order = {"settings": settings.model_dump(mode="json"), "listen": listen, "core": core, "patient": patient}
+        channel.send(Say.WORK, **order)
 
     def served_s(self) -> float:
         """How long it has served."""
         return 0.0 if self.served_since_s is None else time.monotonic() - self.served_since_s
+
+    def hurry(self) -> None:
+        """Let one that starts wait for no plugin any more: nobody else serves."""
+        if self._patient:
+            self._patient = False
+            self.channel.send(Say.HURRY)
 
     def serve(self) -> None:
         """Let a warm one open store and port."""

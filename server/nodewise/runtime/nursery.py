@@ -13,6 +13,7 @@ from contextlib import suppress
 
 import structlog
 
+from nodewise.runtime.ahead import taken
 from nodewise.runtime.channel import Channel, Say
 from nodewise.runtime.crashes import Crashes, cause_of
 from nodewise.runtime.followers import Follower, interpreter
@@ -29,7 +30,7 @@ class _Zygote(Follower):
     """A process that is to fork workers."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(*interpreter("zygote"))
+        super().__init__(*(taken() or interpreter("zygote")))
         self.ready_since_s: float | None = None
         """Since when it can; None = it imports."""
         self.channel.send(Say.WORK, settings=settings.model_dump(mode="json"))
@@ -59,6 +60,9 @@ class Nursery:
         self._can_fork = adopts_orphans()
         self._zygote: _Zygote | None = None
         self.renew(settings)
+        unwanted = taken()
+        if unwanted is not None:  # nothing is to be preloaded
+            unwanted[1].kill()
 
     def renew(self, settings: Settings) -> None:
         """Start anew with what is set and installed now; workers that there are live on."""
@@ -85,16 +89,16 @@ class Nursery:
         """Whether it is time to start a worker, rather than to wait for a zygote that imports."""
         return self._zygote is None or self._zygote.ready_since_s is not None
 
-    def worker(self, settings: Settings, listen: str, core: int | None) -> Member:
+    def worker(self, settings: Settings, listen: str, core: int | None, *, patient: bool) -> Member:
         """A worker that starts; arguments as of :class:`Member`. Raises OSError."""
         if self._zygote is not None and self._zygote.ready_since_s is not None:
             ours, theirs = socket.socketpair()
             with theirs:
                 if self._zygote.channel.hand(theirs.fileno()):
-                    return Member(Channel(ours), None, settings, listen, core)
+                    return Member(Channel(ours), None, settings, listen, core, patient=patient)
             ours.close()
             self.failed("it takes no more orders")
-        return Member(*interpreter("worker"), settings, listen, core)
+        return Member(*interpreter("worker"), settings, listen, core, patient=patient)
 
     def listen(self) -> None:
         """Take in what the zygote tells."""

@@ -93,6 +93,11 @@ class HostSettings(BaseModel):
     load_budget_s: float = Field(
         HostLimits().load_budget_s, gt=0, description="seconds to import the plugins of a distribution"
     )
+    start_patience_s: float = Field(
+        0.0,
+        ge=0,
+        description="seconds that the first workers wait for plugins that are still being loaded; later ones join",
+    )
     auto_patience_s: float = Field(
         HostLimits().auto_patience_s,
         ge=0,
@@ -106,7 +111,7 @@ class HostSettings(BaseModel):
 
     def limits(self) -> HostLimits:
         """As the lower rooms read them."""
-        return HostLimits(**self.model_dump())
+        return HostLimits(**self.model_dump(exclude={"start_patience_s"}))
 
 
 class QuotaSettings(BaseModel):

@@ -278,6 +278,9 @@ class _Supervisor:
 
     def _let_serve(self, wanted: int) -> None:
         """Let a warm worker serve where one is wanted, and drain one whose place is taken."""
+        if not of(self._members, State.WARM, State.OPENING, State.SERVING):
+            for member in of(self._members, State.STARTING):
+                member.hurry()
         opening = next_to_open(self._members, wanted)
         if opening is not None:
             opening.serve()
@@ -291,7 +294,8 @@ class _Supervisor:
 
     def _start(self, settings: Settings) -> None:
         try:
-            member = self._nursery.worker(settings, self._listen, core_for(self._members, settings))
+            core, patient = core_for(self._members, settings), bool(of(self._members, State.SERVING))
+            member = self._nursery.worker(settings, self._listen, core, patient=patient)
         except OSError as error:  # no memory or no process to be had
             delay_s = self._crashes.died("no process to be had", 0.0)
             _log.error("worker_not_started", reason=str(error), restart_in_s=delay_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,24 +33,29 @@ def registry_of(
     listings: Mapping[str, Listing] | None = None,
     folders: Sequence[Path] = (),
     known: Sequence[Registry] = (),
+    *,
+    wait_s: float = math.inf,
 ) -> Registry:
     """The plugins that are installed and allowed.
 
     Parameters
     ----------
-    listings : mapping of distribution to Listing
-        What is known already of plugins that run in processes of their own.
+    listings : mapping of distribution to Listing, or None
+        What is known already of all plugins that run in processes of their own; None = they are asked.
     folders : sequence of Path
         Of distributions that stand in the place of those installed.
     known : sequence of Registry
         Of this process, with which is shared what is the same.
+    wait_s : float
+        Seconds after which the registry goes without what is still being loaded.
 
     Raises
     ------
     PluginConflictError
         If two of them claim one name.
     """
-    hosting = Hosting(limits=settings.hosts.limits(), trusted=settings.trusted_plugins, listings=listings or {})
+    limits, trusted = settings.hosts.limits(), settings.trusted_plugins
+    hosting = Hosting(limits=limits, trusted=trusted, listings=listings, wait_s=wait_s)
     return load_registry(
         allowed=settings.plugins,
         safe_mode=settings.safe_mode,
@@ -125,6 +131,8 @@ class Opening:
         Of its distributions.
     listings : mapping of distribution to Listing
         What hosted plugins bring, as this process knows it.
+    hosted : tuple of str
+        Distributions of the listings: it is opened anew with those that arrived later.
     """
 
     settings: Settings
@@ -132,6 +140,7 @@ class Opening:
     number: int = 0
     folders: tuple[Path, ...] = ()
     listings: Mapping[str, Listing] = field(default_factory=dict, compare=False)
+    hosted: tuple[str, ...] = ()
 
     def __call__(self) -> Workshop:
         """Open it."""

@@ -37,6 +37,8 @@ def main(descriptor: int, supervisor: int) -> None:
     end_with_parent(signal.SIGKILL, supervisor)
     named("nodewise-zygote")
     channel = Channel(socket.socket(fileno=descriptor))
+    from nodewise.runtime import life  # noqa: F401, PLC0415  # most of a start's time goes here; it needs no settings
+
     order = channel.wait(worker.ORDER_S)
     if not order:
         return
@@ -58,8 +60,7 @@ def main(descriptor: int, supervisor: int) -> None:
 
 
 def _preload(settings: Settings, channel: Channel) -> None:
-    """Import the service and the shipped plugins, and let these warm up."""
-    from nodewise.runtime import life  # noqa: F401, PLC0415  # most of a start's time goes here
+    """Import the shipped plugins, and let them warm up."""
     from nodewise.runtime.generations.loading import preload_shipped  # noqa: PLC0415
     from nodewise.runtime.logging import configure_logging  # noqa: PLC0415
 

@@ -63,6 +63,7 @@ def main() -> int:
     parser.add_argument("--trial-s", type=float, default=2.0, help="of each swap at most; 0 = nothing is tried")
     parser.add_argument("--kinds", nargs="*", default=[], help="of the matrix, or of stores; none = all")
     parser.add_argument("--faults", nargs="*", default=[], help="of the matrix; none = all")
+    parser.add_argument("--methods", nargs="*", default=[], help="of the matrix, such as import hook api; none = all")
     parser.add_argument("--per-server", type=int, default=12, help="faults of the matrix that stand beside each other")
     parser.add_argument("--window-s", type=float, default=10.0, help="of a measurement of latencies")
     parser.add_argument("--minutes", type=float, default=60.0, help="of the soak, after warming up")

@@ -39,6 +39,7 @@ def run(arguments: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]
         fault
         for fault in matrix()
         if (not arguments.kinds or fault.kind in arguments.kinds)
+        and (not arguments.methods or fault.method in arguments.methods)
         and (not arguments.faults or fault.fault in arguments.faults)
     ]
     usual, pace = _undisturbed(arguments, folder / "undisturbed")

@@ -7,8 +7,10 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from select import select
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from nodewise.hosting.breaker import Breaker
 from nodewise.hosting.calls import PluginError, UnavailableError, call
 from nodewise.hosting.processes.frames import Pipe
 from nodewise.hosting.processes.limits import HostLimits
-from nodewise.hosting.registry import Hosting, Registry, load_registry
+from nodewise.hosting.registry import Hosting, Registry, arrived, load_registry
 from nodewise.plugin import ENTRY_POINT_GROUP, Catalogue
 
 SOURCE = """
@@ -225,11 +227,28 @@ def test_a_model_is_fitted_anew_once_its_process_was_replaced(registry: Registry
     asked(answers, "plain")
     pid = registry.hosts[0].pid
     assert pid is not None
+    gone = os.pidfd_open(pid)
     os.kill(pid, signal.SIGKILL)
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert select([gone], [], [], PATIENCE_S)[0]
+    os.close(gone)
     other = Configurations.of(1, nodes=7, workers=7)
     # Counted from the start again, as it is another process: it was fitted there.
     np.testing.assert_array_equal(asked(answers, "plain", other).predictions.step_s, 1.0)
+    assert registry.hosts[0].pid != pid
+
+
+def test_hosts_are_replaced_where_what_forked_them_is_killed(registry: Registry) -> None:
+    answers = Answers(registry)
+    asked(answers, "plain")
+    pid = registry.hosts[0].pid
+    assert pid is not None
+    nest = int(Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[1])
+    assert nest != os.getpid()
+    gone = os.pidfd_open(pid)
+    os.kill(nest, signal.SIGKILL)
+    assert select([gone], [], [], PATIENCE_S)[0]  # hosts end with it
+    os.close(gone)
+    np.testing.assert_array_equal(asked(answers, "plain", rows_of(7)).predictions.step_s, 1.0)
     assert registry.hosts[0].pid != pid
 
 
@@ -258,6 +277,40 @@ def test_objects_that_nobody_holds_are_forgotten_there(registry: Registry) -> No
         call(loaded, second, "predict", ROWS, None, check=lambda answer: answer)
     assert failure.value.reason is Reason.ESTIMATOR_UNAVAILABLE
     assert host.pid is not None
+
+
+def test_who_knows_what_all_hosts_bring_loads_no_other(points: list[EntryPoint], registry: Registry) -> None:
+    known = {name: each for name, each in registry.listings.items() if name.startswith("hosted_two")}
+    other = load_registry(entry_points=lambda: points, hosting=replace(HOSTING, listings=known))
+    try:
+        assert set(other.estimators) == {"elsewhere"}
+        assert [host.pid for host in other.hosts] == [None]  # started when it is asked
+    finally:
+        other.close()
+
+
+def test_what_is_still_loading_joins_later_and_takes_no_name(points: list[EntryPoint], tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    late = f"import time\nfrom pathlib import Path\nwhile not Path({str(gate)!r}).exists():\n    time.sleep(0.01)\n"
+    for name, named in (("late_one", "late"), ("late_two", "plain")):
+        (tmp_path / f"{name}.py").write_text(late + SOURCE.replace('"plain"', repr(named)), encoding="utf-8")
+        point = EntryPoint(name, name, ENTRY_POINT_GROUP)
+        vars(point).update(dist=Distribution(name))
+        points.append(point)
+    first = load_registry(entry_points=lambda: points, hosting=replace(HOSTING, wait_s=0.0))
+    try:
+        assert first.arriving
+        gate.touch()
+        assert first.settled(PATIENCE_S)
+        whole = arrived(first)
+        assert not whole.arriving
+        assert not whole.arrived
+        first.close()  # what both have lives on
+        assert asked(Answers(whole), "plain").predictions.step_s[0] > 0.0
+        assert {problem.reason for problem in whole.problems} == {"PLUGIN_INVALID"}
+        whole.close()
+    finally:
+        first.close()
 
 
 def test_a_closed_host_is_not_started_again(registry: Registry) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
 
@@ -12,7 +13,7 @@ from nodewise.hosting.calls import call, has
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import EstimatorRecord, WarmingEstimator
 
-__all__ = ["warm_up"]
+__all__ = ["warm_up", "warm_up_aside"]
 
 _log = structlog.get_logger(__name__)
 
@@ -30,3 +31,13 @@ def warm_up(estimators: Mapping[str, Loaded[EstimatorRecord]]) -> None:
             _log.warning("warm_up_failed", estimator=name, distribution=loaded.distribution, reason=str(error.reason))
         else:
             _log.info("warmed_up", estimator=name, seconds=round(time.perf_counter() - started, 3))
+
+
+def warm_up_aside(estimators: Mapping[str, Loaded[EstimatorRecord]]) -> None:
+    """As :func:`warm_up` for those in hosts, without waiting: one that hangs delays nobody but those of its host."""
+    homes: dict[str, dict[str, Loaded[EstimatorRecord]]] = {}
+    for name, loaded in estimators.items():
+        if loaded.mode == "process":
+            homes.setdefault(loaded.distribution, {})[name] = loaded
+    for home in homes.values():
+        threading.Thread(target=warm_up, args=(home,), name="nodewise-warming", daemon=True).start()

@@ -22,6 +22,7 @@ from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.predictions import Fidelity, Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.hosting.processes.kinds import ENUMS, FIELDS, VALUES
+from nodewise.hosting.processes.plans import Planned, Plans
 from nodewise.hosting.processes.rows import (
     read_configurations,
     read_predictions,
@@ -38,6 +39,7 @@ ALIGNED: Final = 8
 """Bytes to which arrays are aligned: the widest number's."""
 DTYPES: Final = frozenset("?bBhHiIlLqQefd")
 """Of arrays that cross: truth values and numbers."""
+_SECONDS: Final = struct.Struct("<d")
 _PADDING: Final = bytes(ALIGNED)
 _WHOLE: Final = 1 << 63
 _MOST_DIMENSIONS: Final = 4
@@ -131,6 +133,21 @@ class Encoder:
         self._seen[id(value)] = (value, entry)  # held, so that no other array gets its identity meanwhile
         return entry
 
+    def columns(self, columns: list[Any]) -> tuple[tuple[str, str, int, int], ...] | None:
+        """Put one-dimensional arrays behind the tree, and say where; None = one of them is no such array."""
+        for each in columns:
+            if type(each) is not np.ndarray or each.ndim != 1 or each.dtype.char not in DTYPES:
+                return None
+        put = self.bytes
+        found = []
+        for each in columns:
+            size = each.size
+            if 1 < size <= MOST_ALIKE and each.strides == (0,):
+                found.append(("c", each.dtype.char, size, put(each[:1].tobytes())))
+            else:
+                found.append(("a", each.dtype.char, size, put(each.tobytes())))
+        return tuple(found)
+
     def _slowly(self, value: Any, kind: type) -> Any:
         """What is not listed itself: of a class that is, or none at all."""
         if isinstance(value, Enum):
@@ -186,9 +203,9 @@ def _bytes(encoder: Encoder, value: Any) -> Any:
     return ["b", len(content), encoder.bytes(content)]
 
 
-def _budget(_: Encoder, value: Budget) -> Any:
-    remaining_s = value.remaining_s()
-    return ["B", remaining_s if math.isfinite(remaining_s) else None]
+def _budget(encoder: Encoder, value: Budget) -> Any:
+    # Behind the tree: calls that differ in it alone have one tree.
+    return ["B", encoder.bytes(_SECONDS.pack(value.remaining_s()))]
 
 
 def _error(_: Encoder, value: NodewiseError) -> Any:
@@ -266,14 +283,23 @@ class Decoder:
         As the header measures them.
     others : mapping of tag to callable
         Reads what is no value: gets this decoder and the entry.
+    plans : Plans or None
+        Of messages that came before, from the same other side.
     """
 
-    __slots__ = ("_arrays", "_others", "_tree")
+    __slots__ = ("_others", "_plans", "_tree", "arrays")
 
-    def __init__(self, tree: Any, arrays: Any, others: Mapping[str, Callable[[Decoder, list[Any]], Any]]) -> None:
+    def __init__(
+        self,
+        tree: Any,
+        arrays: Any,
+        others: Mapping[str, Callable[[Decoder, list[Any]], Any]],
+        plans: Plans | None = None,
+    ) -> None:
         self._tree = tree
-        self._arrays = arrays
+        self.arrays = arrays
         self._others = others
+        self._plans = plans
 
     def values(self) -> list[Any]:
         """The values of the message.
@@ -284,13 +310,26 @@ class Decoder:
             For whatever is not in order.
         """
         try:
-            tree = orjson.loads(self._tree)
-            one = self.one
-            return [one(entry) for entry in tree]
+            plans = self._plans
+            if plans is None:
+                return self._read(self._tree)[1]
+            text = bytes(self._tree)
+            plan = plans.get(text)
+            if plan is not None:
+                return [build(self) for build in plan]
+            entries, found = self._read(text)
+            plans.saw(text, entries, self)
+            return found
         except UndecodableError:
             raise
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError) as error:
             raise UndecodableError(f"a message that makes no sense ({type(error).__name__})") from None
+
+    def _read(self, tree: Any) -> tuple[list[Any], list[Any]]:
+        """The entries of a tree, and their values."""
+        one = self.one
+        entries = orjson.loads(tree)
+        return entries, [one(entry) for entry in entries]
 
     def one(self, entry: Any) -> Any:
         """A part of the tree as a value."""
@@ -302,13 +341,13 @@ class Decoder:
         if kind is dict:
             one = self.one
             return {key: one(each) for key, each in entry.items()}
-        return entry
+        return entry.build(self) if kind is Planned else entry
 
     def content(self, size: int, begin: int) -> bytes:
         """Bytes behind the tree."""
-        if size < 0 or begin < 0 or begin + size > len(self._arrays):
+        if size < 0 or begin < 0 or begin + size > len(self.arrays):
             raise UndecodableError("bytes that are not there")
-        return bytes(memoryview(self._arrays)[begin : begin + size])
+        return bytes(memoryview(self.arrays)[begin : begin + size])
 
     def array(self, entry: list[Any]) -> Any:
         """A read-only array."""
@@ -317,15 +356,15 @@ class Decoder:
             raise UndecodableError("an array of another kind")
         if tag == "a":
             # frombuffer refuses what lies outside, and -1 alone would mean as many as there are
-            return np.frombuffer(self._arrays, char, shape, begin) if shape > 0 else _empty(char)
+            return np.frombuffer(self.arrays, char, shape, begin) if shape > 0 else _empty(char)
         if tag == "c":
             if shape > MOST_ALIKE:
                 raise UndecodableError("an array that is too long")
-            return np.broadcast_to(np.frombuffer(self._arrays, char, 1, begin), (int(shape),))
+            return np.broadcast_to(np.frombuffer(self.arrays, char, 1, begin), (int(shape),))
         count = math.prod(shape)
         if not count:
             return np.zeros(shape, char)
-        return np.frombuffer(self._arrays, char, count, begin).reshape(shape)
+        return np.frombuffer(self.arrays, char, count, begin).reshape(shape)
 
 
 def _empty(char: str) -> Any:
@@ -352,6 +391,13 @@ def _read_error(_: Decoder, entry: list[Any]) -> NodewiseError:
     return NodewiseError(Reason(reason), message, metadata, found, retry_after_s)
 
 
+def _read_budget(decoder: Decoder, entry: list[Any]) -> Budget:
+    (remaining_s,) = _SECONDS.unpack(decoder.content(_SECONDS.size, entry[1]))
+    if math.isnan(remaining_s):
+        raise UndecodableError("a budget that is no number")
+    return Budget(remaining_s)
+
+
 def _read_mapping(decoder: Decoder, entry: list[Any]) -> dict[Any, Any]:
     parts = [decoder.one(each) for each in entry[1:]]
     return dict(zip(parts[::2], parts[1::2], strict=True))
@@ -374,6 +420,6 @@ _READERS: Final[dict[str, Callable[[Decoder, list[Any]], Any]]] = {
     "i": lambda _, entry: int(entry[1]),
     "f": lambda _, entry: float(entry[1]),
     "b": lambda decoder, entry: decoder.content(entry[1], entry[2]),
-    "B": lambda _, entry: Budget(math.inf if entry[1] is None else float(entry[1])),
+    "B": _read_budget,
     "E": _read_error,
 }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
@@ -19,6 +21,7 @@ from nodewise.hosting.processes.faults import HostBusyError, HostFaultError
 from nodewise.hosting.processes.frames import LostError
 from nodewise.hosting.processes.limits import HostLimits
 from nodewise.hosting.processes.lives import Life, started
+from nodewise.hosting.processes.plans import Plans
 from nodewise.hosting.processes.remote import Following, GoneError, Remote, foreign
 from nodewise.hosting.processes.sending import Sending
 from nodewise.hosting.processes.words import ANSWERS_WITH_OBJECTS, ATTRIBUTES, LONG, METHODS, Op
@@ -75,12 +78,14 @@ class Host:
         self._life: Life | None = None
         self._generation = 0
         self._known = known
+        self._loading: Future[Listing] | None = None
         self._loaded = False
         self._released: deque[tuple[int, int]] = deque()
         self._sending = Sending(self)
         self._early: OrderedDict[tuple[Any, ...], tuple[Following, list[Any]]] = OrderedDict()
+        self._plans = Plans()
         self._depth = 0
-        self._closed = False
+        self._closed = threading.Event()
         self._others: Mapping[str, Callable[[Decoder, list[Any]], Any]] = {
             "x": lambda _, entry: foreign(str(entry[1])),
             "p": lambda decoder, entry: Opaque(decoder.content(entry[1], entry[2])),
@@ -99,28 +104,44 @@ class Host:
         return self._limits.auto_patience_s
 
     def begin(self) -> None:
-        """Start the process without waiting for it, so that several start at the same time."""
-        with self._turn:
-            if self._life is None and self._known is None and not self._closed:
-                self._life = started(self.distribution, self._limits.call_budget_s, self._folder)
+        """Start the process, and load it, without waiting for either, so that several do so at the same time."""
+        if self._loading is None and self._known is None and not self._closed.is_set():
+            self._loading = Future()
+            threading.Thread(
+                target=self._load, args=(self._loading,), name="nodewise-host-loading", daemon=True
+            ).start()
+
+    def _load(self, loading: Future[Listing]) -> None:
+        try:
+            with self._taken():
+                self._living()
+            assert self._known is not None
+            loading.set_result(self._known)
+        except BaseException as error:  # noqa: BLE001  # it is told to whoever wants the listing
+            loading.set_exception(error)
+
+    def settled(self, wait_s: float) -> bool:
+        """Whether it is known within so many seconds what it brings, or that it cannot be loaded."""
+        return self._loading is None or not wait([self._loading], wait_s if wait_s < math.inf else None).not_done
 
     def listing(self) -> Listing:
-        """Records and problems, as plain values; starts the host unless it runs.
+        """Records and problems, as plain values; starts the host unless it runs, and waits for it.
 
         Raises
         ------
-        HostFaultError
-            If it cannot be loaded.
+        HostFaultError, HostBusyError
+            If it cannot be loaded; if it was closed meanwhile.
         """
+        self.begin()
+        if self._known is None and self._loading is not None:
+            return self._loading.result()
         if self._known is None:
-            with self._taken():
-                self._living()
-        assert self._known is not None
+            raise HostBusyError("the server stops", 1.0)
         return self._known
 
     def close(self) -> None:
         """End the process; none is started any more."""
-        self._closed = True
+        self._closed.set()
         life = self._life
         if life is not None:
             life.kill()
@@ -151,12 +172,15 @@ class Host:
             if not life.ended:
                 _log.warning("host_spoke_unasked", distribution=self.distribution, pid=life.pid)
                 life.kill()  # what it said would be taken for the answer to this call
-        if self._closed:
+        if self._closed.is_set():
             raise HostBusyError("the server stops", 1.0)
         if life is None or life.ended:
             if life is not None:
                 life.kill()  # what it forked may live
             life = self._life = started(self.distribution, self._limits.call_budget_s, self._folder)
+            if self._closed.is_set():  # meanwhile
+                life.kill()
+                raise HostBusyError("the server stops", 1.0)
         self._generation += 1
         self._loaded = False
         self._sending.begin()
@@ -356,7 +380,7 @@ class Host:
     def _read(self, tree: memoryview, arrays: memoryview) -> list[Any]:
         """The values of a message; whatever reading it raises is the host's fault."""
         try:
-            found = Decoder(tree, arrays, self._others).values()
+            found = Decoder(tree, arrays, self._others, self._plans).values()
         except (NodewiseError, MemoryError) as error:
             raise UndecodableError(f"values that cannot be ({type(error).__name__})") from None
         if not found or type(found[0]) is not int:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import structlog
 
-from nodewise.hosting.processes.faults import HostFaultError
+from nodewise.hosting.processes.faults import HostBusyError, HostFaultError
 from nodewise.hosting.processes.host import Host
 from nodewise.hosting.processes.remote import Remote, has_all
 from nodewise.hosting.processes.words import ATTRIBUTES, METHODS
@@ -38,10 +38,11 @@ def listed(host: Host) -> Iterator[tuple[Hook, tuple[Any, ...], PluginProblem | 
         for kind, plain, names in records:
             hook = _BY_KIND[kind]
             yield hook, *_record(host, hook, plain, names, left_out)
-    except HostFaultError as error:
-        _log.warning("plugin_broken", distribution=host.distribution, how=error.what, raised=error.raised)
+    except (HostFaultError, HostBusyError) as error:
+        raised = getattr(error, "raised", "")
+        _log.warning("plugin_broken", distribution=host.distribution, how=error.what, raised=raised)
         for name in host.plugin_names:
-            problem = error.what or f"loading raised {error.raised}"
+            problem = error.what or f"loading raised {raised}"
             yield _PLUGIN, (), left_out("plugin", name, "PLUGIN_BROKEN", as_text(problem, MOST_TEXT))
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         _log.warning("plugin_broken", distribution=host.distribution, exc_info=error)

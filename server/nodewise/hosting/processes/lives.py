@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from nodewise.hosting.processes.forked import Forked, Nest
 from nodewise.hosting.processes.frames import Pipe
 from nodewise.hosting.processes.output import watch_output
 
@@ -35,7 +36,7 @@ class Life:
 
     Parameters
     ----------
-    process : Popen
+    process : Popen or Forked
         Leader of a session of its own.
     pipe : Pipe
     folder : str
@@ -50,7 +51,7 @@ class Life:
     """
 
     def __init__(
-        self, process: subprocess.Popen[bytes], pipe: Pipe, folder: str, end_output: Callable[[], None]
+        self, process: subprocess.Popen[bytes] | Forked, pipe: Pipe, folder: str, end_output: Callable[[], None]
     ) -> None:
         self._process = process
         self._end_output = end_output
@@ -63,6 +64,8 @@ class Life:
         self._events = select.poll()
         self._events.register(self._socket, select.POLLIN)
         self._events.register(self._gone, select.POLLIN)
+        self._end = select.poll()
+        self._end.register(self._gone, select.POLLIN)
         self._ending = threading.Lock()
         self._over = False
         self.last_exchange = -1
@@ -90,7 +93,7 @@ class Life:
     @property
     def ended(self) -> bool:
         """Whether the process is gone."""
-        return self._over or self._process.poll() is not None
+        return self._over or bool(self._end.poll(0))
 
     def how_it_ended(self) -> str:
         """Make sure that it is gone, and say how it went."""
@@ -99,7 +102,7 @@ class Life:
         except subprocess.TimeoutExpired:
             self.kill()
             return "closed its socket and was ended"
-        status = self._process.returncode
+        status = self._process.returncode or 0
         self.kill()
         if status >= 0:
             return f"exited with status {status}"
@@ -118,6 +121,8 @@ class Life:
             self._end_output()
             self.pipe.socket.close()
             os.close(self._gone)
+            if isinstance(self._process, Forked):
+                self._process.close()
 
 
 def _name_of(number: int) -> str:
@@ -129,6 +134,7 @@ def _name_of(number: int) -> str:
 
 
 _starters: dict[int, ThreadPoolExecutor] = {}
+_nests: dict[int, Nest] = {}
 _lock = threading.Lock()
 
 
@@ -153,24 +159,49 @@ def started(distribution: str, send_s: float, folder: str = "") -> Life:
 
 def _start(distribution: str, send_s: float, folder: str) -> Life:
     ours, theirs = socket.socketpair()
-    with theirs:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(_OWN)}
-        process = subprocess.Popen(  # noqa: S603  # this interpreter, and a module of ours
-            [sys.executable, "-P", "-m", MODULE, str(theirs.fileno()), str(os.getpid())],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pass_fds=(theirs.fileno(),),
-            start_new_session=True,
-            env={**dict.fromkeys(_ONE_THREAD, "1"), **environment},
-        )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    # The drain closes its own descriptors at their end.
-    end_output = watch_output(
-        distribution, {"stdout": os.dup(process.stdout.fileno()), "stderr": os.dup(process.stderr.fileno())}
-    )
-    process.stdout.close()
-    process.stderr.close()
+    output, errors = os.pipe(), os.pipe()
+    try:
+        with theirs:
+            process = _forked(theirs, output[1], errors[1]) or _interpreter(theirs, output[1], errors[1])
+    except BaseException:
+        for each in (output[0], errors[0]):
+            os.close(each)
+        raise
+    finally:
+        for each in (output[1], errors[1]):
+            os.close(each)
+    end_output = watch_output(distribution, {"stdout": output[0], "stderr": errors[0]})
     ours.settimeout(send_s)
     return Life(process, Pipe(ours, wary=True), folder, end_output)
+
+
+def _environment() -> dict[str, str]:
+    own = {name: value for name, value in os.environ.items() if not name.startswith(_OWN)}
+    return {**dict.fromkeys(_ONE_THREAD, "1"), **own}
+
+
+def _forked(theirs: socket.socket, output: int, errors: int) -> Forked | None:
+    """A host that a nest forks; None = there is none, as where descriptors or processes are scarce."""
+    nest = _nests.get(os.getpid())
+    try:
+        if nest is None:
+            nest = _nests[os.getpid()] = Nest(_environment())
+    except OSError:
+        return None
+    found = nest.fork(theirs.fileno(), output, errors)
+    if nest.ended:
+        del _nests[os.getpid()]  # the next host has another
+    return found
+
+
+def _interpreter(theirs: socket.socket, output: int, errors: int) -> subprocess.Popen[bytes]:
+    """A host that imports for itself."""
+    return subprocess.Popen(  # noqa: S603  # this interpreter, and a module of ours
+        [sys.executable, "-P", "-m", MODULE, str(theirs.fileno()), str(os.getpid())],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=errors,
+        pass_fds=(theirs.fileno(),),
+        start_new_session=True,
+        env=_environment(),
+    )

@@ -20,16 +20,19 @@ import socket
 import sys
 import threading
 import traceback
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from nodewise.domain.errors import NodewiseError
 from nodewise.hosting.processes.codec import Decoder, Encoder, Opaque, UndecodableError
 from nodewise.hosting.processes.frames import LostError, Pipe
 from nodewise.hosting.processes.given import GivenContext, GivenCorpus, GivenModel, GivenRun, GivenStream
+from nodewise.hosting.processes.models import SHARE, Models
+from nodewise.hosting.processes.plans import Plans
 from nodewise.hosting.processes.words import ANSWERS_WITH_OBJECTS, ATTRIBUTES, METHODS, Op
 from nodewise.hosting.records import records_of
 from nodewise.plugin import ENTRY_POINT_GROUP, Prior
@@ -39,8 +42,6 @@ MOST_TRACEBACK: Final = 4_000
 """Characters of a traceback that are sent for the log: its end."""
 _SEQUENCES: Final = frozenset({"final", "exclusions", "memory_terms", "predict_shares", "read"})
 """What answers with any sequence."""
-MOST_MODELS: Final = 8_192
-"""Objects that are kept for the worker, least recently used dropped first: as many as it keeps fitted models."""
 
 
 class _Unsendable:
@@ -53,9 +54,10 @@ class Hosted:
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
         self._roots: dict[str, Any] = {}
-        self._objects: OrderedDict[int, Any] = OrderedDict()
+        self._models = Models()
         self._numbers = itertools.count(1)
         self._interned: dict[int, Any] = {}
+        self._plans = Plans()
         self._asking = threading.RLock()
         self._depth = 0
         self._exchange = 0
@@ -63,7 +65,7 @@ class Hosted:
             "p": lambda decoder, entry: pickle.loads(decoder.content(entry[1], entry[2])),  # noqa: S301  # our own
             "n": self._read_new,
             "N": lambda _, entry: self._interned[entry[1]],
-            "r": lambda _, entry: self._objects[entry[1]],
+            "r": lambda _, entry: self._models.built_on(entry[1]),
             "g": self._read_given,
         }
 
@@ -74,7 +76,7 @@ class Hosted:
 
     def _received(self) -> tuple[int, list[Any]]:
         exchange, tree, arrays = self._pipe.receive()
-        return exchange, Decoder(tree, arrays, self._others).values()
+        return exchange, Decoder(tree, arrays, self._others, self._plans).values()
 
     def _handle(self, exchange: int, message: list[Any]) -> None:
         op, *rest = message
@@ -98,7 +100,7 @@ class Hosted:
     ) -> bytes:
         """Do a call, and the one that follows where the first is no refusal; the reply to both."""
         for number in released:
-            self._objects.pop(number, None)
+            self._models.drop(number)
             self._interned.pop(number, None)
         outcome = self._outcome(op, target, name, arguments)
         if following is not None and outcome[0] == Op.ANSWER:
@@ -112,11 +114,7 @@ class Hosted:
     def _outcome(self, op: int, target: str | int, name: str, arguments: list[Any]) -> list[Any]:
         """Do a call; its reply as values."""
         try:
-            if isinstance(target, str):
-                found = self._roots[target]
-            else:
-                found = self._objects[target]
-                self._objects.move_to_end(target)
+            found = self._roots[target] if isinstance(target, str) else self._models.used(target)
         except KeyError:
             return [Op.GONE]
         try:
@@ -144,15 +142,14 @@ class Hosted:
     def _kept(self, answer: Any) -> list[Any]:
         """An answer that stays here; marked for the worker."""
         number = next(self._numbers)
-        self._objects[number] = answer
-        while len(self._objects) > MOST_MODELS:
-            self._objects.popitem(last=False)
+        self._models.keep(number, answer, (*self._roots.values(), *self._interned.values()))
         return [number, type(answer).__name__[:100], *_names(answer)]
 
     def _load(self, paths: list[str], entry_points: list[Any], distribution: str, memory_bytes: int) -> bytes:
         """Import everything; the listing."""
         sys.path[:] = paths
         _limit(memory_bytes)
+        self._models.most_bytes = memory_bytes // SHARE
         records: list[Any] = []
         problems: list[Any] = []
         for name, value in entry_points:
@@ -256,7 +253,7 @@ def _limit(memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
-def _settle(parent: int) -> None:
+def settle(parent: int) -> None:
     """End with the process that started this one, and leave nothing behind."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -268,17 +265,29 @@ def _settle(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def main() -> None:
-    """Serve the socket until it ends."""
-    fd, parent = int(sys.argv[1]), int(sys.argv[2])
-    _settle(parent)
+def serve(fd: int, parent: int) -> None:
+    """Serve the socket until it ends, which ends the process.
+
+    Parameters
+    ----------
+    parent : int
+        The process that started this one.
+    """
+    settle(parent)
+    np.random.seed()  # noqa: NPY002  # of plugins that use it; else all that are forked would draw the same
     pipe = Pipe(socket.socket(fileno=fd))
     pipe.socket.settimeout(None)
-    sys.argv[1:] = []
     try:
         Hosted(pipe).serve()
     except (LostError, OSError, UndecodableError):
         os._exit(0)  # threads that a plugin left would keep the process
+
+
+def main() -> None:
+    """Serve as the command line says."""
+    fd, parent = int(sys.argv[1]), int(sys.argv[2])
+    sys.argv[1:] = []
+    serve(fd, parent)
 
 
 if __name__ == "__main__":

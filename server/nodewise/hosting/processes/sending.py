@@ -31,6 +31,9 @@ MOST_ROWS: Final = 65_536
 caller's question has unless it is set otherwise."""
 MOST_READ_BYTES: Final = 1 << 20
 """Of a file at a time, as much as a host's buffer has: who asks for more is given less, and asks again."""
+PLACES: Final = 8
+"""Rows that a host keeps: one question is asked of all estimators that it brings."""
+_NOTHING: Final = (None, 0)
 MOST_GIVEN: Final = 1_024
 """Models of others that a host may ask, those it was given first dropped first."""
 
@@ -46,7 +49,9 @@ class Sending:
         self._host = host
         self._interned: OrderedDict[int, tuple[Any, int]] = OrderedDict()
         self._given: OrderedDict[int, tuple[str, Any]] = OrderedDict()
-        self._numbers = itertools.count(1)
+        self._numbers = itertools.count(PLACES + 1)
+        self._turns = itertools.count()
+        self._places: dict[int, int] = {}
         self._most_rows = MOST_ROWS
 
     def begin(self) -> None:
@@ -131,9 +136,19 @@ class Sending:
         if known is not None:
             self._interned.move_to_end(id(value))
             return ["N", known[1]]
-        number = -next(self._numbers)  # below 0: the host counts its objects above
+        # Below 0: the host counts its objects above.
+        number = self._place_of_rows(value) if type(value) is Configurations else -next(self._numbers)
         self._interned[id(value)] = value, number
         return ["n", number, write(encoder, value)]
+
+    def _place_of_rows(self, value: Configurations) -> int:
+        """Rows take the places of earlier ones in turn, so that messages about other rows have few trees."""
+        number = -(1 + next(self._turns) % PLACES)
+        before = self._places.get(number)
+        if before is not None and self._interned.get(before, _NOTHING)[1] == number:
+            del self._interned[before]
+        self._places[number] = id(value)
+        return number
 
     def _other(self, encoder: Encoder, value: Any) -> Any:
         """What is no plain value."""

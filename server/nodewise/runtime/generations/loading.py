@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from packaging.utils import canonicalize_name
 
 from nodewise.estimation.estimators.warm_up import warm_up
 from nodewise.hosting.distributions import SHIPPED_DISTRIBUTION
+from nodewise.hosting.processes.host import Listing
 from nodewise.hosting.registry import Registry, load_registry
 from nodewise.runtime.generations.discovery import entry_points_of, fingerprint
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError, plugins_folder_of
@@ -32,8 +34,13 @@ __all__ = [
 ]
 
 
-def served_first(settings: Settings) -> Plugged:
+def served_first(settings: Settings, *, wait_s: float = math.inf) -> Plugged:
     """What a process begins with: the stable generation, if there is one, else what is installed.
+
+    Parameters
+    ----------
+    wait_s : float
+        Seconds after which it begins without what its hosts are still loading.
 
     Raises
     ------
@@ -46,7 +53,7 @@ def served_first(settings: Settings) -> Plugged:
     try:
         generation = folder.generation(folder.state().stable)
         make_importable(settings, folder, generation)
-        return loaded(settings, folder, generation)
+        return loaded(settings, folder, generation, wait_s=wait_s)
     except PluginsFolderError as error:
         raise SettingsError(f"setting plugins_folder: {error}") from None
 
@@ -69,7 +76,12 @@ def preload_shipped(settings: Settings) -> None:
 
 
 def loaded(
-    settings: Settings, folder: PluginsFolder, generation: Generation, known: Sequence[Registry] = ()
+    settings: Settings,
+    folder: PluginsFolder,
+    generation: Generation,
+    known: Sequence[Registry] = (),
+    *,
+    wait_s: float = math.inf,
 ) -> Plugged:
     """A generation's plugins and its catalogue.
 
@@ -77,6 +89,8 @@ def loaded(
     ----------
     known : sequence of Registry
         Of generations that are loaded: distributions that are the same in one of them stay in its hosts.
+    wait_s : float
+        As of :func:`served_first`.
 
     Raises
     ------
@@ -88,14 +102,20 @@ def loaded(
     if generation.number:
         settings = settings.model_copy(update={"catalogue": "" if own is None else str(own)})
     catalogue = catalogue_of(settings)
-    registry = registry_of(settings, folders=folders, known=known)
+    registry = registry_of(settings, folders=folders, known=known, wait_s=wait_s)
     return Plugged(
         registry=registry,
         catalogue=catalogue,
         name=f"{generation.number}.{registry.generation}" if generation.number else "",
         number=generation.number,
-        opening=partial(Opening, settings, number=generation.number, folders=folders, listings=registry.listings),
+        opening=partial(_opening, settings, generation.number, folders),
     )
+
+
+def _opening(
+    settings: Settings, number: int, folders: tuple[Path, ...], traces: Path, listings: Mapping[str, Listing]
+) -> Opening:
+    return Opening(settings, traces, number, folders, listings, tuple(sorted(listings)))
 
 
 def make_importable(settings: Settings, folder: PluginsFolder, generation: Generation) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.kept import Kept
 from nodewise.estimation.lessons.lessons import Teachings
+from nodewise.hosting.processes.host import Listing as HostListing
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue
 from nodewise.profiles.store import ProfileStore
@@ -76,14 +77,15 @@ class Plugged:
     number : int
         Of the generation; 0 = it has none.
     opening : callable or None
-        From the directory of traces to what :class:`Tools` has; None = only this process can have these plugins.
+        From the directory of traces, and what the hosts said of themselves, to what :class:`Tools` has; None = only
+        this process can have these plugins.
     """
 
     registry: Registry
     catalogue: Catalogue
     name: str = ""
     number: int = 0
-    opening: Callable[[Path], Callable[[], Workshop]] | None = None
+    opening: Callable[[Path, Mapping[str, HostListing]], Callable[[], Workshop]] | None = None
     _holding: threading.Lock = field(default_factory=threading.Lock, init=False)
     _holders: list[None] = field(default_factory=list, init=False)
 
@@ -165,7 +167,7 @@ def rooms_of(house: House, plugged: Plugged, teachings: Teachings, track: str = 
     answers, limits, policy = workshop.answers, workshop.limits, settings.default_policy
     answers.adopt(teachings)
     opening = plugged.opening
-    how_opened = None if opening is None else lambda: opening(house.store.traces.root)
+    how_opened = None if opening is None else lambda: opening(house.store.traces.root, plugged.registry.listings)
     compute = Equipped(house.pool, Tools(workshop, how_opened))
     sources = house.sources
     homes = {

@@ -19,6 +19,7 @@ import structlog
 from nodewise.hosting.registry import PluginConflictError
 from nodewise.rpc.calls import run_in
 from nodewise.runtime.application import Application
+from nodewise.runtime.generations.arriving import with_arrivals
 from nodewise.runtime.generations.canary import CanaryWatch, Compared, Verdict, verdict_of
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError
 from nodewise.runtime.generations.loading import loaded
@@ -81,6 +82,8 @@ class Serving:
                 try:
                     if self.folder.stamp() != self._looked or time.monotonic() >= self._again_s:
                         await self._follow()
+                    if any(rooms.plugged.registry.arrived for rooms in self.application.tracks.rooms):
+                        await self._welcome()
                     if self._watch is not None:
                         await self._judge(self._watch)
                 except Exception as error:  # noqa: BLE001  # what serves goes on; the folder may be mended
@@ -182,6 +185,21 @@ class Serving:
                 await self.switch(stable, None, None)
                 raise
         await self.switch(stable, beside, canary)
+
+    async def _welcome(self) -> None:
+        """Let plugins join that were loaded while others served."""
+        async with self.changing:
+            tracks, canary = self.application.tracks, (await run_in(None, self.folder.state)).canary
+            stable = await self._with_arrivals(tracks.stable)
+            beside = None if tracks.canary is None else await self._with_arrivals(tracks.canary, CANARY)
+            await self.switch(stable, beside, canary)
+            left = [name for rooms in self.application.tracks.rooms for name in rooms.plugged.registry.arriving]
+            _log.info("plugins_arrived", still_loading=left)
+
+    async def _with_arrivals(self, rooms: Rooms, track: str = "") -> Rooms:
+        if not rooms.plugged.registry.arrived:
+            return rooms
+        return await self.application.rooms_of(await run_in(None, with_arrivals, rooms.plugged), track, warm=False)
 
     def _loaded(self, number: int) -> Plugged:
         generation = self.folder.generation(number)

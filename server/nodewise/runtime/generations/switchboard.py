@@ -14,8 +14,10 @@ from inspect import isasyncgenfunction
 from time import perf_counter
 from typing import Any, Protocol
 
+from nodewise.domain.errors import NodewiseError
 from nodewise.rpc.answering import Answering
 from nodewise.rpc.calls import Call
+from nodewise.runtime.generations.arriving import awaited
 from nodewise.runtime.generations.rooms import Rooms
 from nodewise_protos.v1 import profile_pb2
 
@@ -133,6 +135,8 @@ class Switchboard:
             rooms.calls += 1
             try:
                 return await rooms.methods[name](request, call)
+            except NodewiseError as error:
+                raise awaited(error, rooms.plugged.registry) from None
             finally:
                 self._leave(rooms)
 
@@ -146,6 +150,8 @@ class Switchboard:
                 async with aclosing(rooms.methods[name](request, call)) as messages:
                     async for message in messages:
                         yield message
+            except NodewiseError as error:
+                raise awaited(error, rooms.plugged.registry) from None
             finally:
                 self._leave(rooms)
 
@@ -163,6 +169,9 @@ class Switchboard:
             if outcomes is not None and name == "predict":
                 outcomes.answered(request, reply, canary=canary)
             return reply
+        except NodewiseError as raised:
+            error = awaited(raised, rooms.plugged.registry)
+            raise error from None
         except BaseException as raised:
             error = raised
             raise
@@ -187,6 +196,8 @@ class Switchboard:
                 return tracks.of(profile).answering
 
             return await replace(tracks.stable.batches, answering_of=answering).batch_predict(request, call)
+        except NodewiseError as error:
+            raise awaited(error, tracks.stable.plugged.registry) from None
         finally:
             for each in rooms:
                 self._leave(each)

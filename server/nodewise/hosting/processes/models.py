@@ -1,0 +1,66 @@
+"""What a host keeps for its worker: objects by number, bounded by the bytes that they take."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection
+from typing import Any, Final
+
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.ports.footprint import footprint
+
+__all__ = ["Models"]
+
+MOST: Final = 8_192
+"""Objects, as many as a worker keeps fitted models."""
+SHARE: Final = 4
+"""Of what a host may allocate they take one part in so many."""
+UNKNOWN_BYTES: Final = 1 << 20
+"""Of an object that cannot be looked at."""
+
+
+class _Dropped:
+    """In place of an object that is gone."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        message = "a model that this one builds on was dropped to make room; ask again"
+        raise NodewiseError(Reason.ESTIMATOR_UNAVAILABLE, message, retry_after_s=0.1)
+
+
+class Models:
+    """Objects by number, the least recently used dropped first, the newest never.
+
+    Who asks for one that was dropped is told, and fits it again: the same comes of it.
+    """
+
+    def __init__(self) -> None:
+        self._objects: OrderedDict[int, tuple[Any, int]] = OrderedDict()
+        self._bytes = 0
+        self.most_bytes = 1 << 62
+        """What all of them may take together."""
+
+    def keep(self, number: int, found: Any, but: Collection[Any] = ()) -> None:
+        """Keep one more; ``but`` is there anyway and not counted."""
+        try:
+            size = footprint(found, but)
+        except BaseException:  # noqa: BLE001  # a plugin's object may do anything where it is touched
+            size = UNKNOWN_BYTES
+        self._objects[number] = found, size
+        self._bytes += size
+        while len(self._objects) > 1 and (self._bytes > self.most_bytes or len(self._objects) > MOST):
+            self._bytes -= self._objects.popitem(last=False)[1][1]
+
+    def used(self, number: int) -> Any:
+        """One of them, which is used now. Raises KeyError."""
+        self._objects.move_to_end(number)
+        return self._objects[number][0]
+
+    def built_on(self, number: int) -> Any:
+        """One that another is built on; in place of one that is gone, what says so when it is asked."""
+        return self.used(number) if number in self._objects else _Dropped()
+
+    def drop(self, number: int) -> None:
+        """Nobody holds it any more."""
+        self._bytes -= self._objects.pop(number, (None, 0))[1]
