@@ -46,6 +46,8 @@ class Waiting:
 
     ready: asyncio.Future[None]
     cost_s: float
+    since_s: float
+    ends_s: float
     charged_s: float = 0.0
 
 

@@ -41,9 +41,15 @@ _LEAST_WAITING: Final = 4
 """Calls that may wait whatever they take: with fewer a lane would run dry between two of them."""
 _STANDING_TURNS: Final = 4.0
 """Usual turns that may wait while a lane is overloaded: as many as are at work, which lets it never run dry."""
-_ONLY_TURNS: Final = 8.0
+_ONLY_TURNS: Final = 6.0
 """Usual turns that a caller's only waiting call may wait for while a lane is overloaded: so many callers share it
 before some of them find no place."""
+_GROWING_S: Final = 0.125
+"""A burst comes in less; a queue that grows in two such times in a row is no burst."""
+_GROWTH: Final = 0.5
+"""Growth of the expected wait, as a share of the time in which it grew: half as much again comes as is done."""
+_LATE: Final = 1.5
+"""Times the bound of a lane that refuses, after which a call whose turn comes is refused rather than answered late."""
 _STANDING_S: Final = 0.05
 """So long a queue may always be: with less a lane of quick calls runs dry while the loop does something else."""
 
@@ -117,7 +123,9 @@ class Lane:
         self._breathe = breathe
         self._waiting = 0
         self._waiting_cost_s = 0.0
-        self._short_until_s = -math.inf
+        self._short_until_s = self._refused_at_s = -math.inf
+        self._grew = -1
+        self._marked = (0.0, 0.0)
         self._breathe_first = False
         self.pace = Pace()
         self._last_over_s = 0.0
@@ -187,9 +195,14 @@ class Lane:
             return self.taken()
         key = (caller, patient)
         asking = self._callers.known(key, self.pace.turn_s)
+        now_s = time.monotonic()
         waiting = Waiting(
-            asyncio.get_running_loop().create_future(), self.pace.usual_cost_s if cost_s is None else cost_s
+            asyncio.get_running_loop().create_future(),
+            self.pace.usual_cost_s if cost_s is None else cost_s,
+            now_s,
+            now_s + remaining_s,
         )
+        self._watch_growth(now_s)
         if not patient:
             self._admit(asking, waiting.cost_s, remaining_s)
         self._callers.keep(key, asking)
@@ -204,6 +217,24 @@ class Lane:
             self._gone(asking, waiting)
             raise
         return Turn(self, key, time.monotonic(), waiting.cost_s, waiting.charged_s)
+
+    def _watch_growth(self, now_s: float) -> None:
+        """Know more than can be done from a burst, which comes at once and drains, before the queue has grown long."""
+        wait_s = self.expected_wait_s
+        if wait_s <= self._standing_s:
+            self._grew = -1
+        elif self._grew < 0:
+            self._grew, self._marked = 0, (now_s, wait_s)
+        elif now_s - self._marked[0] >= max(_GROWING_S, 2.0 * self._standing_s):
+            grew = wait_s - self._marked[1] >= _GROWTH * (now_s - self._marked[0])
+            self._grew, self._marked = self._grew + 1 if grew else 0, (now_s, wait_s)
+            if self._grew > 1:
+                self._shorten(now_s)
+
+    def _shorten(self, now_s: float) -> None:
+        """Keep only a short queue from now on."""
+        self._refused_at_s = now_s
+        self._short_until_s = now_s + LONGEST_DELAY_S
 
     def _enter(self, asking: Caller, waiting: Waiting) -> None:
         asking.waiting.append(waiting)
@@ -238,11 +269,16 @@ class Lane:
         wait_s = self._too_long_s(who, self.pace.usual_cost_s, remaining_s, *self._bearable(who))
         return None if wait_s is None else self._refused(wait_s)
 
+    @property
+    def _standing_s(self) -> float:
+        """Wait that keeps a lane from running dry."""
+        return max(_STANDING_S, _STANDING_TURNS * self.pace.turn_s)
+
     def _bearable(self, who: Caller) -> tuple[float, bool]:
         """Longest wait of the lane as it is, and whether a caller was given so little that it is not bound by it."""
         bound_s = self._wait_s
         if self.overloaded:
-            bound_s = min(bound_s, max(_STANDING_S, _STANDING_TURNS * self.pace.turn_s))
+            bound_s = min(bound_s, self._standing_s)
         return bound_s, len(who.waiting) < _LEAST_WAITING and self._callers.is_modest(who)
 
     def _too_long_s(
@@ -285,7 +321,7 @@ class Lane:
 
     def _refused(self, wait_s: float) -> OverloadedError:
         self.refused += 1
-        self._short_until_s = time.monotonic() + LONGEST_DELAY_S
+        self._shorten(time.monotonic())
         return OverloadedError(wait_s, self._waiting)
 
     async def _dispatch(self) -> None:
@@ -309,19 +345,33 @@ class Lane:
             self._callers.clear()
 
     def _give(self) -> None:
-        """A turn to whom was given least."""
-        asking = self._callers.waiting()
-        if not asking:
+        """A turn to whom was given least; who is late by now is refused instead."""
+        now_s = time.monotonic()
+        while asking := self._callers.waiting():
+            least = min(asking, key=lambda each: each.given_s)
+            waiting = least.waiting.popleft()
+            self._left(least, waiting)
+            if waiting.ready.done():  # its caller has gone
+                continue
+            if self._is_late(least, waiting, now_s):
+                self.refused += 1
+                waiting.ready.set_exception(OverloadedError(now_s - waiting.since_s, self._waiting))
+                continue
+            waiting.charged_s = self.pace.turn_s  # until it is known what it took
+            self._callers.given(least, waiting.charged_s, len(asking))
+            self.free -= 1
+            waiting.ready.set_result(None)
             return
-        least = min(asking, key=lambda each: each.given_s)
-        waiting = least.waiting.popleft()
-        self._left(least, waiting)
-        if waiting.ready.done():  # its caller has gone
-            return
-        waiting.charged_s = self.pace.turn_s  # until it is known what it took
-        self._callers.given(least, waiting.charged_s, len(asking))
-        self.free -= 1
-        waiting.ready.set_result(None)
+
+    def _is_late(self, who: Caller, waiting: Waiting, now_s: float) -> bool:
+        """Whether a call whose turn comes had better be refused: others are, and it would be answered late.
+
+        The last one is not, or the lane would run dry.
+        """
+        if who.patient or not self._waiting or now_s - self._refused_at_s > _LATE * self._standing_s:
+            return False
+        patience = 2.0 * _LATE if self._callers.is_modest(who) else _LATE
+        return now_s + self.pace.turn_s > waiting.ends_s or now_s - waiting.since_s > patience * self._standing_s
 
     def _over(self, turn: Turn) -> None:
         self.free += 1
