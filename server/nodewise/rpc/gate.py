@@ -21,6 +21,7 @@ import structlog
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.errors import status_of
 from nodewise.rpc.lanes import LONGEST_DELAY_S, Lane, OverloadedError
+from nodewise.rpc.loop_lag import LoopLag
 
 __all__ = ["LANES", "Gate", "Refusals", "overloaded", "pushback"]
 
@@ -147,8 +148,9 @@ class Gate:
         self.arrivals = 0
         """Calls that gRPC handed over so far."""
         self.refusals = Refusals()
-        self.questions = Lane("questions", TURNS, wait_s, self.breathe)
-        self.ingest = Lane("ingest", INGEST_TURNS, wait_s, self.breathe)
+        self.lag = LoopLag()
+        self.questions = Lane("questions", TURNS, wait_s, self.breathe, unseen_s=lambda: self.lag.now_s)
+        self.ingest = Lane("ingest", INGEST_TURNS, wait_s, self.breathe, unseen_s=lambda: self.lag.now_s)
         self.computing = Lane("computing", threads, COMPUTING_WAITS * wait_s, None)
         self.pool = Lane("pool", hands, LONG_WAITS * wait_s, None, LONG_WAITING)
 

@@ -104,6 +104,8 @@ class Lane:
         not held in the loop.
     most_waiting : float
         Calls that wait, whatever they take.
+    unseen_s : callable
+        How long a call that is seen now may have waited where it could not be seen.
     """
 
     def __init__(
@@ -113,6 +115,7 @@ class Lane:
         wait_s: float,
         breathe: Callable[[], Awaitable[None]] | None,
         most_waiting: float = math.inf,
+        unseen_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.name = name
         self.free = turns
@@ -121,6 +124,7 @@ class Lane:
         self._wait_s = wait_s
         self._most_waiting = most_waiting
         self._breathe = breathe
+        self._unseen_s = unseen_s
         self._waiting = 0
         self._waiting_cost_s = 0.0
         self._short_until_s = self._refused_at_s = -math.inf
@@ -199,7 +203,7 @@ class Lane:
         waiting = Waiting(
             asyncio.get_running_loop().create_future(),
             self.pace.usual_cost_s if cost_s is None else cost_s,
-            now_s,
+            now_s - self._unseen_s(),
             now_s + remaining_s,
         )
         self._watch_growth(now_s)
@@ -296,7 +300,8 @@ class Lane:
         ahead_s = who.cost_s * asking + (asking - 1) * self.pace.usual_cost_s
         if modest or not self.overloaded:  # else others will come meanwhile, and have their turns before
             ahead_s = min(ahead_s, self._waiting_cost_s)
-        wait_s = self.pace.wait_s(ahead_s + cost_s)
+        # A burst is taken in whatever held the loop before; who comes to an overloaded lane has waited already.
+        wait_s = self.pace.wait_s(ahead_s + cost_s) + (self._unseen_s() if self.overloaded else 0.0)
         own_s = self._wait_s if modest else bound_s
         if not who.waiting:
             own_s = max(own_s, min(CALLER_WAIT_S, _ONLY_TURNS * self.pace.turn_s) if self.overloaded else CALLER_WAIT_S)

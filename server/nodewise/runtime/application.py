@@ -115,6 +115,7 @@ class Application:
         self._offered: tuple[object, ...] = ()
         self._health = Health()
         self._server: grpc.aio.Server | None = None
+        self._gate = Gate(settings.queue_wait_s, settings.threads, self._hands)
 
     @property
     def tracks(self) -> Tracks:
@@ -202,6 +203,7 @@ class Application:
         await server.start()
         for door in doors:
             accept_more(server, door)
+        self._gate.lag.start()
         self._server = server
         self._learner = asyncio.get_running_loop().create_task(self._learning.run())
         if self.scoring is not None:
@@ -230,6 +232,7 @@ class Application:
         self._profiles.end_watches()
         if self._server is not None:
             await self._server.stop(self._settings.grace_s)
+        self._gate.lag.stop()
         await self._compute.close()
         if self._leaving:
             await asyncio.wait(self._leaving)
@@ -262,9 +265,8 @@ class Application:
         known_one = self._switchboard.known_prediction
         streams = Streams(switched["predict"], switched["batch_predict"], self._limits.reply_bytes, known_one)
         behaviours = {**refused_admin(), **switched, **behaviours_by_name((self._profiles, streams, *self._offered))}
-        gate = Gate(self._settings.queue_wait_s, self._settings.threads, self._hands)
         known = {"predict": known_one, "stream_predict": streams.known}
-        return handlers(behaviours, self._settings.default_deadline_s, self._limits, gate, known)
+        return handlers(behaviours, self._settings.default_deadline_s, self._limits, self._gate, known)
 
     def _committed(self, profile_id: str) -> None:
         """A profile moved: score what arrived, and fit it so that the next question finds the model."""
