@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NoReturn, cast
 
 import grpc
@@ -22,6 +23,7 @@ from google.rpc import status_pb2
 
 from nodewise.domain.errors import Kind, NodewiseError, Reason
 from nodewise.rpc.caps import too_large
+from nodewise.rpc.costs import UNKNOWN, Cost, Expected
 from nodewise.rpc.errors import grpc_code, internal_error, retry_after_s, status_of
 from nodewise.rpc.gate import Gate, pushback
 from nodewise.rpc.intake import Intake, Large
@@ -71,6 +73,8 @@ class Call:
         Turns of what computes elsewhere; None = at once.
     patient : bool
         Whether it waits for these however long it takes: the next message of a stream is not read meanwhile.
+    costing : callable or None
+        Says what its request, or the last one of a stream, should cost; asked where calls wait.
     """
 
     request_id: str
@@ -79,6 +83,18 @@ class Call:
     turn: Turn | None = None
     gate: Gate | None = None
     patient: bool = False
+    costing: Callable[[], Cost] | None = None
+
+    @property
+    def cost(self) -> Cost:
+        """What its request should cost."""
+        return UNKNOWN if self.costing is None else self.costing()
+
+    def was_read(self, request: Any, expected: Expected) -> None:
+        """Its request is there, or its stream's; who waited for a turn is charged what it should cost."""
+        self.costing = partial(expected.of, request)
+        if self.turn is not None and self.turn.waited:
+            self.turn.expect(self.costing().loop_s)
 
     @property
     def caller(self) -> str:
@@ -113,6 +129,8 @@ class Method:
         Takes the request where it is large.
     gate : Gate
         Of the server.
+    expected : Expected
+        What its calls cost.
     lane : Lane or None
         Where its calls, or a stream's messages, wait for their turn; None = they need none.
     streams_in, streams_out : bool
@@ -130,6 +148,7 @@ class Method:
     request: type[Message]
     intake: Intake
     gate: Gate
+    expected: Expected
     lane: Lane | None = None
     streams_in: bool = False
     streams_out: bool = False
@@ -171,7 +190,7 @@ def _deadline(context: Context, default_s: float | None) -> tuple[float | None, 
 async def waited_turn(path: str, method: Method, lane: Lane, context: Context) -> Turn:
     """A turn in the method's lane. Ends the call if there will be none in time."""
     try:
-        return await lane.turn(context.peer(), remaining_s(context))
+        return await lane.turn(context.peer(), remaining_s(context), method.expected.usual.loop_s)
     except OverloadedError as error:
         await method.gate.refuse(context, path, request_id(context), error)
 
@@ -179,7 +198,7 @@ async def waited_turn(path: str, method: Method, lane: Lane, context: Context) -
 def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
     """The wrapper of a method with one reply: ``(request, context, turn it has already)``."""
     behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
-    lane, intake = method.lane, method.intake
+    lane = method.lane
 
     async def handle(request: Any, context: Context, turn: Turn | None = None) -> bytes:
         if turn is None and lane is not None:
@@ -197,8 +216,9 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
                 raise _malformed(path)
             async with watched:
                 if request.__class__ is Large:
-                    reply = await _large(request, path, intake, behaviour, call)
+                    reply = await _large(request, path, method, call)
                 else:
+                    call.was_read(request, method.expected)
                     reply = _serialised(await behaviour(request, call))
             if len(reply) > limit:
                 raise too_large(len(reply), limit)
@@ -216,14 +236,15 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
     return handle
 
 
-async def _large(request: Large, path: str, intake: Intake, behaviour: Callable[..., Any], call: Call) -> bytes:
+async def _large(request: Large, path: str, method: Method, call: Call) -> bytes:
     """Answer a message that is looked at before it is decoded."""
-    with intake.holding(request):
-        read = await intake.read(request)
+    with method.intake.holding(request):
+        read = await method.intake.read(request)
         request.data = b""
         if read is None:
             raise _malformed(path)
-        return _serialised(await behaviour(read, call))
+        call.was_read(read, method.expected)
+        return _serialised(await method.behaviour(read, call))
 
 
 def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[bytes, None]]:
@@ -251,6 +272,7 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
                         raise _malformed(path)
                 else:
                     source = request
+                call.was_read(source, method.expected)
                 async with aclosing(behaviour(source, call)) as messages:
                     async for message in messages:
                         reply = _serialised(message)
@@ -283,8 +305,11 @@ async def _decoded(requests: AsyncIterator[Any], path: str, method: Method, call
             raise _malformed(path)
         if lane is not None and lane.pressed:
             # What is computed in the loop runs from here to its end; the turn is not held for what waits then.
-            (await lane.turn(call.caller, patient=True)).over()
+            cost_s = method.expected.of(request).loop_s if isinstance(request, Message) else None
+            (await lane.turn(call.caller, cost_s=cost_s, patient=True)).over()
         if request.__class__ is not Large:
+            if request.__class__ is not bytes:
+                call.was_read(request, method.expected)
             yield request
             continue
         with intake.holding(request):
@@ -292,6 +317,7 @@ async def _decoded(requests: AsyncIterator[Any], path: str, method: Method, call
             request.data = b""
             if read is None:
                 raise _malformed(path)
+            call.was_read(read, method.expected)
             yield read
 
 
@@ -351,7 +377,9 @@ async def computed_in(executor: Any, call: Call, function: Callable[..., Any], *
     call.step_aside()
     if call.gate is None:
         return await run_in(executor, function, *arguments)
-    turn = await call.gate.computing.turn(call.caller, call.remaining_s(), patient=call.patient)
+    lane = call.gate.computing
+    cost_s = call.cost.a_thread_s if lane.pressed else None
+    turn = await lane.turn(call.caller, call.remaining_s(), cost_s, patient=call.patient)
     try:
         return await run_in(executor, function, *arguments)
     finally:

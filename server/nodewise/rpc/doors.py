@@ -21,6 +21,7 @@ from nodewise.rpc.calls import (
     unary_handler,
     waited_turn,
 )
+from nodewise.rpc.costs import Expected
 from nodewise.rpc.gate import Gate, Told
 from nodewise.rpc.intake import Large
 from nodewise.rpc.lanes import Lane, Turn
@@ -71,7 +72,7 @@ class Door(grpc.GenericRpcHandler):
         doorway = self._handlers[path]
         if doorway.lane is None or not doorway.lane.overloaded:
             return None
-        error = doorway.lane.refusal(context.peer(), remaining_s(context))
+        error = doorway.lane.refusal(context.peer(), remaining_s(context), doorway.expected.usual.loop_s)
         if error is None:
             return None
         doorway.gate.arrivals += 1
@@ -83,6 +84,7 @@ class Doorway:
     """Handlers of a method."""
 
     gate: Gate
+    expected: Expected
     lane: Lane | None
     usual: grpc.RpcMethodHandler[Any, Any]
     waiting: grpc.RpcMethodHandler[Any, Any]
@@ -94,14 +96,14 @@ def _doorway(path: str, method: Method) -> Doorway:
     waiting: grpc.RpcMethodHandler[Any, Any]
     if method.streams_in:
         usual = grpc.stream_stream_rpc_method_handler(stream_handler(path, method), deserialiser, None)
-        return Doorway(method.gate, None, usual, usual)
+        return Doorway(method.gate, method.expected, None, usual, usual)
     if lane is None:
         usual = (
             grpc.unary_stream_rpc_method_handler(stream_handler(path, method), deserialiser, None)
             if method.streams_out
             else grpc.unary_unary_rpc_method_handler(unary_handler(path, method), deserialiser, None)
         )
-        return Doorway(method.gate, None, usual, usual)
+        return Doorway(method.gate, method.expected, None, usual, usual)
     if method.streams_out:
         handle = stream_handler(path, method)
         usual = grpc.unary_stream_rpc_method_handler(handle, deserialiser, None)
@@ -110,7 +112,7 @@ def _doorway(path: str, method: Method) -> Doorway:
         answer = unary_handler(path, method)
         usual = grpc.unary_unary_rpc_method_handler(answer, deserialiser, None)
         waiting = grpc.stream_unary_rpc_method_handler(_let_in(path, method, lane, answer), deserialiser, None)
-    return Doorway(method.gate, lane, usual, waiting)
+    return Doorway(method.gate, method.expected, lane, usual, waiting)
 
 
 def _guarded(method: Method) -> Callable[[bytes], Any]:

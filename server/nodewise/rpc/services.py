@@ -13,6 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, Method
+from nodewise.rpc.costs import Expected, shipped_costs
 from nodewise.rpc.doors import Door, generic_handler
 from nodewise.rpc.gate import Gate
 from nodewise.rpc.intake import RECEIVED_BYTES, InFlight, Intake, most_bytes
@@ -113,6 +114,7 @@ def handlers(
             request=request,
             intake=Intake(request, most_bytes(described.name), limits, in_flight),
             gate=gate,
+            expected=Expected(shipped_costs(), described.name),
             known=(known or {}).get(_snake_case(described.name)),
             lane=gate.lane(described.name),
             streams_in=described.client_streaming,
