@@ -235,14 +235,6 @@ def sizes() -> Mapping[str, Sequence[Make]]:
         "Replay": [_always(diagnoses.ReplayRequest(profile=traced))],
         "Diagnose": [_always(diagnoses.DiagnoseRequest(profile=traced))],
         "Backtest": [_backtest(jobs) for jobs in (2, 10, 30)],
-        "IngestProfile": [_ingest(rows) for rows in (10, 1_000, 8_000)],
-        "IngestBatch": [_ingest_batch(rows) for rows in (1, 1_000, 8_000)],
-        "AppendProfile": [_append(rows) for rows in (1, 1_000, 8_000)],
-        "RetractEvidence": [
-            lambda draw: profiles.RetractEvidenceRequest(
-                profile_id=MANY, request_id=f"{draw.random()}", observation_numbers=[next(numbers)], reason="measured"
-            )
-        ],
         "GetProfile": [
             _always(profiles.GetProfileRequest(profile_id="job-1", view=profiles.PROFILE_VIEW_FULL)),
         ],
@@ -258,4 +250,13 @@ def sizes() -> Mapping[str, Sequence[Make]]:
         "ListPolicies": [_always(schedules.ListPoliciesRequest())],
         "ListGenerations": [_always(admin.ListGenerationsRequest())],
         "ListPluginStates": [_always(admin.ListPluginStatesRequest())],
+        # Last, as the server goes on with them afterwards: it fits models, and scores.
+        "IngestProfile": [_ingest(rows) for rows in (10, 1_000, 8_000)],
+        "IngestBatch": [_ingest_batch(rows) for rows in (1, 1_000, 8_000)],
+        "AppendProfile": [_append(rows) for rows in (1, 1_000, 8_000)],
+        "RetractEvidence": [
+            lambda draw: profiles.RetractEvidenceRequest(
+                profile_id=MANY, request_id=f"{draw.random()}", observation_numbers=[next(numbers)], reason="measured"
+            )
+        ],
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 import architectures
+import costs
 import curves
 import growth
 import hosts
@@ -32,6 +33,7 @@ MODULES = {
     "architectures": architectures,
     "ingest": ingest,
     "long_calls": long_calls,
+    "costs": costs,
     "curves": curves,
     "hosts": hosts,
     "scaling": scaling,

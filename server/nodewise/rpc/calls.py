@@ -34,6 +34,7 @@ __all__ = [
     "Call",
     "Context",
     "Method",
+    "caller_of",
     "computed_in",
     "remaining_s",
     "request_id",
@@ -98,8 +99,8 @@ class Call:
 
     @property
     def caller(self) -> str:
-        """Who shares turns alike: the connection."""
-        return "" if self.context is None else self.context.peer()
+        """Who shares turns alike."""
+        return "" if self.context is None else caller_of(self.context)
 
     def step_aside(self) -> None:
         """Let the next call have the turn: this one waits for something, or computes elsewhere."""
@@ -170,6 +171,11 @@ def request_id(context: Context) -> str:
     return f"{_PREFIX}-{os.getpid():x}-{next(_numbers):x}"
 
 
+def caller_of(context: Context) -> str:
+    """Who shares turns alike, as lanes know it before anything is read: the connection."""
+    return context.peer()
+
+
 def remaining_s(context: Context) -> float:
     """Of a call's time as its caller stated it; infinite where it stated none."""
     remaining = cast("float | None", context.time_remaining())  # the stub forgets calls without deadline
@@ -190,7 +196,7 @@ def _deadline(context: Context, default_s: float | None) -> tuple[float | None, 
 async def waited_turn(path: str, method: Method, lane: Lane, context: Context) -> Turn:
     """A turn in the method's lane. Ends the call if there will be none in time."""
     try:
-        return await lane.turn(context.peer(), remaining_s(context), method.expected.usual.loop_s)
+        return await lane.turn(caller_of(context), remaining_s(context), method.expected.usual.loop_s)
     except OverloadedError as error:
         await method.gate.refuse(context, path, request_id(context), error)
 

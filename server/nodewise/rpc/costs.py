@@ -15,6 +15,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from nodewise.estimation.answer.answers import INLINE_ROWS, INLINE_SCALE
 from nodewise_protos.v1 import options_pb2
 
 __all__ = ["Cost", "CostModel", "Expected", "features_of", "shipped_costs"]
@@ -126,10 +127,12 @@ def _cycles(options: Any, workers: float) -> float:
 
 
 def _predict(request: Any, found: Features) -> None:
-    found["rows"] = _rows(request.configurations)
+    rows = _rows(request.configurations)
+    aside = rows > INLINE_ROWS or max(request.configurations.workers, default=0) > INLINE_SCALE
+    found |= {"rows": rows, "rows_aside": rows if aside else 0}
     found["fits"] = request.profile.HasField("content")
-    if request.HasField("options"):
-        found["cycles"] = _cycles(request.options, sum(request.configurations.workers))
+    if request.options.fidelity == options_pb2.FIDELITY_SIMULATE:
+        found |= {"simulations": 1.0, "cycles": _cycles(request.options, sum(request.configurations.workers))}
 
 
 def _batch(request: Any, found: Features) -> None:

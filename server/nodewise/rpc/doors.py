@@ -15,6 +15,7 @@ from nodewise.rpc.calls import (
     UNDECODABLE,
     Context,
     Method,
+    caller_of,
     remaining_s,
     request_id,
     stream_handler,
@@ -72,7 +73,7 @@ class Door(grpc.GenericRpcHandler):
         doorway = self._handlers[path]
         if doorway.lane is None or not doorway.lane.overloaded:
             return None
-        error = doorway.lane.refusal(context.peer(), remaining_s(context), doorway.expected.usual.loop_s)
+        error = doorway.lane.refusal(caller_of(context), remaining_s(context), doorway.expected.usual.loop_s)
         if error is None:
             return None
         doorway.gate.arrivals += 1

@@ -39,6 +39,7 @@ def test_what_is_counted() -> None:
     simulated.options.fidelity = options_pb2.FIDELITY_SIMULATE
     simulated.options.simulated_steps_count = 100
     assert features_of("Predict", simulated)["cycles"] == 500
+    assert features_of("Predict", simulated)["simulations"] == 1
     for question in ("predict", "batch"):
         message = pb.StreamPredictRequest(**{question: simulated if question == "predict" else batch(2)})
         alone = features_of("Predict", simulated) if question == "predict" else features_of("BatchPredict", batch(2))
