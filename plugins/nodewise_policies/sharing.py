@@ -37,6 +37,8 @@ BUDGET_STRIDE: Final = 32
 """Grants between two looks at the clock: a grant costs microseconds, a look about as much."""
 KEY_BYTES: Final = 8
 """Of a job's name in a policy's memory."""
+SHORTEST_S: Final = 1e-9
+"""No job is decided about as if it ended sooner: logarithms and quotients of what is left stay numbers."""
 
 NEVER: Final = 2**62
 """Devices that no cluster has."""
@@ -83,7 +85,7 @@ def per_row(curves: Curves, values: NDArray[ScalarT]) -> NDArray[ScalarT]:
 
 
 def remaining_s(state: ClusterState, curves: Curves, *, restarts: bool) -> Floats:
-    """Seconds to the end at every row of the curves; infinite where nothing is trained.
+    """Seconds to the end at every row of the curves, at least SHORTEST_S; infinite where nothing is trained.
 
     With ``restarts`` a job that has run pays its restart cost at every row but the one that it runs on.
     """
@@ -91,6 +93,7 @@ def remaining_s(state: ClusterState, curves: Curves, *, restarts: bool) -> Float
     left = per_row(curves, columns.remaining_samples)
     with np.errstate(over="ignore"):
         seconds: Floats = np.divide(left, rate, out=np.full(len(rate), np.inf), where=rate > 0)
+    seconds = np.maximum(seconds, SHORTEST_S)
     costs = np.where(columns.has_run, columns.restart_cost_s, 0.0)
     if not restarts or not costs.any():
         return seconds

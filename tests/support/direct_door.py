@@ -152,9 +152,31 @@ class DirectDoor:
         Exception
             What no caller may ever meet: gRPC would make UNKNOWN of it.
         """
+        (outcome,) = self.ask_together([(path, messages, deadline_s)])
+        return outcome
+
+    def ask_together(self, calls: Sequence[tuple[str, Sequence[bytes], float]], at_once: int = 1) -> list[Outcome]:
+        """Call methods with messages and deadlines, so many at once; what they come to, in their order.
+
+        Raises
+        ------
+        As :meth:`ask`.
+        """
+
+        async def asked() -> list[Outcome]:
+            turns = asyncio.Semaphore(at_once)
+
+            async def in_turn(path: str, messages: Sequence[bytes], deadline_s: float) -> Outcome:
+                async with turns:
+                    return await self._asked(self._handler(path), messages, deadline_s)
+
+            return await asyncio.gather(*(in_turn(*call) for call in calls))
+
+        return self._loop.run_until_complete(asked())
+
+    def _handler(self, path: str) -> Any:
         details = _Details(path)
-        handler = next(found for each in self._handlers if (found := each.service(details)) is not None)
-        return self._loop.run_until_complete(self._asked(handler, messages, deadline_s))
+        return next(found for each in self._handlers if (found := each.service(details)) is not None)
 
     async def _asked(self, handler: Any, messages: Sequence[bytes], deadline_s: float) -> Outcome:
         context, began = _Context(deadline_s), time.monotonic()

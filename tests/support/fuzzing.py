@@ -57,7 +57,13 @@ class Fuzzed:
 
     def __init__(self, folder: Path) -> None:
         settings = Settings(
-            store="memory:", traces=str(folder), scoring=False, learn_interval_s=0, reflection=False, limits=LIMITS
+            store="memory:",
+            traces=str(folder),
+            scoring=False,
+            learn_interval_s=0,
+            reflection=False,
+            queue_wait_s=DEADLINE_S,  # who is refused for want of a turn is not read
+            limits=LIMITS,
         )
         self._door = DirectDoor(settings, registry_with(readers=(reader(TinyReader()),)))
         self._valid = valid_requests()
@@ -96,8 +102,24 @@ class Fuzzed:
         AssertionError
             If it is what no caller may meet.
         """
-        deadline_s = WATCHED_S if path.endswith("WatchProfiles") else DEADLINE_S
-        outcome = self._door.ask(path, messages, deadline_s)
+        (outcome,) = self.ask_together([(path, messages)])
+        return outcome
+
+    def ask_together(self, calls: Sequence[tuple[str, Sequence[bytes]]], at_once: int = 1) -> list[Outcome]:
+        """Ask so many at once, and look at what is answered.
+
+        Raises
+        ------
+        As :meth:`ask`.
+        """
+        outcomes = self._door.ask_together(
+            [(path, sent, WATCHED_S if path.endswith("WatchProfiles") else DEADLINE_S) for path, sent in calls], at_once
+        )
+        for (path, _), outcome in zip(calls, outcomes, strict=True):
+            self._look_at(path, outcome)
+        return outcomes
+
+    def _look_at(self, path: str, outcome: Outcome) -> None:
         self.asked[path, outcome.code.name] += 1
         assert outcome.code not in FAULTS, (path, outcome.reason, outcome.status.message)
         if outcome.code is grpc.StatusCode.INVALID_ARGUMENT:
@@ -107,7 +129,6 @@ class Fuzzed:
         for reply in outcome.replies:
             unsound = next(_unsound(self._replies[path].FromString(reply), ""), None)
             assert unsound is None, (path, unsound)
-        return outcome
 
     def __enter__(self) -> Fuzzed:
         return self

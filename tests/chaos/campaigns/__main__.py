@@ -17,7 +17,8 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT / "tests" / "support"), str(Path(__file__).parent)]
 
-import kills  # noqa: E402  # the path is set above
+import flood  # noqa: E402  # the path is set above
+import kills  # noqa: E402
 import matrix  # noqa: E402
 import restarts  # noqa: E402
 import soak  # noqa: E402
@@ -29,13 +30,18 @@ CAMPAIGNS: Final[dict[str, Callable[[argparse.Namespace, Path], Iterator[dict[st
     "restarts": restarts.run,
     "swaps": swapping.run,
     "soak": soak.run,
+    "flood": flood.run,
 }
+LONGEST: Final = frozenset({"soak", "flood"})
+"""Only where they are named."""
 
 
 def main() -> int:
-    """Run the campaigns that are named; all but the soak, unless some are."""
+    """Run the campaigns that are named; all but the longest, unless some are."""
     parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
-    parser.add_argument("campaigns", nargs="*", help=f"of {', '.join(CAMPAIGNS)}; none = all but soak")
+    parser.add_argument(
+        "campaigns", nargs="*", help=f"of {', '.join(CAMPAIGNS)}; none = all but {' and '.join(sorted(LONGEST))}"
+    )
     parser.add_argument("--seed", type=int, default=2026, help="of what happens when and to whom")
     parser.add_argument("--workers", type=int, default=2, help="of the servers that are killed, restarted or soaked")
     parser.add_argument(
@@ -53,6 +59,8 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0, help="of the soak, after warming up")
     parser.add_argument("--warm-up-minutes", type=float, default=5.0, help="of the soak")
     parser.add_argument("--jobs", type=int, default=10_000, help="distinct jobs of the soak")
+    parser.add_argument("--messages", type=int, default=10_000_000, help="requests of the flood")
+    parser.add_argument("--processes", type=int, default=2, help="applications that are flooded side by side")
     arguments = parser.parse_args()
     unknown = set(arguments.campaigns) - set(CAMPAIGNS)
     if unknown:
@@ -60,7 +68,7 @@ def main() -> int:
     kept = ROOT / "build" / "chaos"
     kept.mkdir(parents=True, exist_ok=True)
     broken = 0
-    for name in arguments.campaigns or [name for name in CAMPAIGNS if name != "soak"]:
+    for name in arguments.campaigns or [name for name in CAMPAIGNS if name not in LONGEST]:
         with (
             tempfile.TemporaryDirectory(prefix=f"nodewise-{name}-") as folder,
             (kept / f"{name}-{int(time.time())}.jsonl").open("w", encoding="utf-8") as results,

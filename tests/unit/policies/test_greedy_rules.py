@@ -64,6 +64,12 @@ def test_marginal_gain_takes_servers_once() -> None:
     assert granted("marginal-gain", state_of(served, 8), [STRAIGHT, STRAIGHT]) == [2, 2]
 
 
+@pytest.mark.parametrize("policy", ["srpt", "marginal-gain", "efficiency-capped", "efficiency-srpt", "packing"])
+def test_a_job_of_next_to_no_work_is_served_like_any_other(policy: str) -> None:
+    done = job("a", 5e-324, 0.0)
+    assert granted(policy, state_of([done, B], 8), [TABLE, TABLE])[1] > 0
+
+
 # --- capped efficiency
 
 
