@@ -40,6 +40,8 @@ SECONDS: Final = 6.0
 CAPACITY_S: Final = 2.0
 CLOSED_CALLERS: Final = 4
 WARM_UP_S: Final = 120.0
+WARM_UPS: Final = 3
+"""Times that callers wait for each answer, before capacity is told: at first it grows by half from one to the next."""
 BATCH_JOBS: Final = 200
 SIMULATED_STEPS: Final = 200
 
@@ -161,7 +163,8 @@ class Bench:
         """Start what serves the first call of a kind, such as a process of the pool."""
         with grpc.insecure_channel(self.server.target) as channel:
             channel.unary_unary(self._kind.path)(self._kind.request(0), timeout=WARM_UP_S)
-        self.closed()
+        for _ in range(WARM_UPS):
+            self.closed()
 
     def closed(self, seconds: float = CAPACITY_S) -> Load:
         """Callers that wait for each answer: capacity."""

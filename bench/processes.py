@@ -46,8 +46,10 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """Of the process that answers: the worker, where there is a supervisor."""
-        return self.pids()[:2][-1]
+        """Of the process that answers: the worker, where there is a supervisor, beside a zygote perhaps."""
+        pids = self.pids()
+        named = (pid for pid in pids if Path(f"/proc/{pid}/comm").read_text().strip() == "nodewise-worker")
+        return next(named, pids[:2][-1])
 
     def cpu_s(self) -> float:
         """User and system time so far, of all threads and processes that serve, to the nanosecond."""

@@ -9,6 +9,7 @@ import sys
 
 import access
 import architectures
+import costs
 import curves
 import growth
 import hosts
@@ -34,6 +35,7 @@ MODULES = {
     "architectures": architectures,
     "ingest": ingest,
     "long_calls": long_calls,
+    "costs": costs,
     "curves": curves,
     "hosts": hosts,
     "scaling": scaling,

@@ -30,12 +30,13 @@ _KNOWN: Final = 64
 class Caller:
     """What a lane knows of a caller that waits, or was given turns lately."""
 
-    __slots__ = ("cost_s", "given_s", "lately", "patient", "waiting")
+    __slots__ = ("cost_s", "given_s", "lately", "patient", "refused_at_s", "waiting")
 
     def __init__(self, given_s: float, lately: float, *, patient: bool) -> None:
         self.given_s = given_s
         self.lately = lately
         self.patient = patient
+        self.refused_at_s = -math.inf
         self.cost_s = 0.0
         self.waiting: deque[Waiting] = deque()
 
@@ -46,6 +47,8 @@ class Waiting:
 
     ready: asyncio.Future[None]
     cost_s: float
+    since_s: float
+    ends_s: float
     charged_s: float = 0.0
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NoReturn, cast
 
 import grpc
@@ -24,6 +25,7 @@ from nodewise.domain.errors import Kind, NodewiseError, Reason
 from nodewise.domain.principal import ANYONE, Principal
 from nodewise.rpc.access import Guard
 from nodewise.rpc.caps import too_large
+from nodewise.rpc.costs import UNKNOWN, Cost, Expected
 from nodewise.rpc.errors import grpc_code, internal_error, retry_after_s, status_of
 from nodewise.rpc.gate import Gate, pushback
 from nodewise.rpc.intake import Intake, Large
@@ -35,6 +37,7 @@ __all__ = [
     "Context",
     "Method",
     "abort",
+    "caller_of",
     "computed_in",
     "metadata_of",
     "named_in",
@@ -81,6 +84,8 @@ class Call:
         Who calls, and what he may.
     guard : Guard or None
         Knows which profiles a message names; None = everybody may do everything.
+    costing : callable or None
+        Says what its request, or the last one of a stream, should cost; asked where calls wait.
     """
 
     request_id: str
@@ -91,6 +96,18 @@ class Call:
     patient: bool = False
     principal: Principal = ANYONE
     guard: Guard | None = None
+    costing: Callable[[], Cost] | None = None
+
+    @property
+    def cost(self) -> Cost:
+        """What its request should cost."""
+        return UNKNOWN if self.costing is None else self.costing()
+
+    def was_read(self, request: Any, expected: Expected) -> None:
+        """Its request is there, or its stream's; who waited for a turn is charged what it should cost."""
+        self.costing = partial(expected.of, request)
+        if self.turn is not None and self.turn.waited:
+            self.turn.expect(self.costing().loop_s)
 
     def check(self, message: Message) -> None:
         """Refuse a message that names a profile which is not the caller's. Raises NodewiseError PERMISSION_DENIED."""
@@ -99,8 +116,8 @@ class Call:
 
     @property
     def caller(self) -> str:
-        """Who shares turns alike: the connection."""
-        return "" if self.context is None else self.context.peer()
+        """Who shares turns alike."""
+        return "" if self.context is None else caller_of(self.context, self.principal)
 
     def step_aside(self) -> None:
         """Let the next call have the turn: this one waits for something, or computes elsewhere."""
@@ -132,6 +149,8 @@ class Method:
         Of the server.
     guard : Guard or None
         Lets callers in; None = everybody.
+    expected : Expected
+        What its calls cost.
     lane : Lane or None
         Where its calls, or a stream's messages, wait for their turn; None = they need none.
     streams_in, streams_out : bool
@@ -149,6 +168,7 @@ class Method:
     request: type[Message]
     intake: Intake
     gate: Gate
+    expected: Expected
     guard: Guard | None = None
     lane: Lane | None = None
     streams_in: bool = False
@@ -180,6 +200,11 @@ def named_in(metadata: Metadata) -> str:
     return f"{_PREFIX}-{os.getpid():x}-{next(_numbers):x}"
 
 
+def caller_of(context: Context, principal: Principal) -> str:
+    """Who shares turns alike: whoever said who he is, through all his connections; else the connection."""
+    return principal.subject or context.peer()
+
+
 def remaining_s(context: Context) -> float:
     """Of a call's time as its caller stated it; infinite where it stated none."""
     remaining = cast("float | None", context.time_remaining())  # the stub forgets calls without deadline
@@ -197,10 +222,10 @@ def _deadline(context: Context, default_s: float | None) -> tuple[float | None, 
     return (None, False) if default_s is None else (time.monotonic() + default_s, True)
 
 
-async def waited_turn(path: str, method: Method, lane: Lane, context: Context) -> Turn:
+async def waited_turn(path: str, method: Method, lane: Lane, context: Context, principal: Principal) -> Turn:
     """A turn in the method's lane. Ends the call if there will be none in time."""
     try:
-        return await lane.turn(context.peer(), remaining_s(context))
+        return await lane.turn(caller_of(context, principal), remaining_s(context), method.expected.usual.loop_s)
     except OverloadedError as error:
         await method.gate.refuse(context, path, request_id(context), error)
 
@@ -208,13 +233,13 @@ async def waited_turn(path: str, method: Method, lane: Lane, context: Context) -
 def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
     """The wrapper of a method with one reply: ``(request, context, turn it has already, who calls, request id)``."""
     behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
-    lane, intake = method.lane, method.intake
+    lane = method.lane
 
     async def handle(
         request: Any, context: Context, turn: Turn | None = None, principal: Principal = ANYONE, named: str = ""
     ) -> bytes:
         if turn is None and lane is not None:
-            turn = await waited_turn(path, method, lane, context) if lane.pressed else lane.taken()
+            turn = await waited_turn(path, method, lane, context, principal) if lane.pressed else lane.taken()
         if request.__class__ is bytes:  # the reply: it was known
             if turn is not None:
                 turn.over()
@@ -236,8 +261,9 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
                 raise _malformed(path)
             async with watched:
                 if request.__class__ is Large:
-                    reply = await _large(request, path, intake, behaviour, call)
+                    reply = await _large(request, path, method, call)
                 else:
+                    call.was_read(request, method.expected)
                     reply = _serialised(await behaviour(request, call))
             if len(reply) > limit:
                 raise too_large(len(reply), limit)
@@ -255,14 +281,15 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
     return handle
 
 
-async def _large(request: Large, path: str, intake: Intake, behaviour: Callable[..., Any], call: Call) -> bytes:
+async def _large(request: Large, path: str, method: Method, call: Call) -> bytes:
     """Answer a message that is looked at before it is decoded."""
-    with intake.holding(request):
-        read = await intake.read(request)
+    with method.intake.holding(request):
+        read = await method.intake.read(request)
         request.data = b""
         if read is None:
             raise _malformed(path)
-        return _serialised(await behaviour(read, call))
+        call.was_read(read, method.expected)
+        return _serialised(await method.behaviour(read, call))
 
 
 def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[bytes, None]]:
@@ -274,7 +301,7 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
         request: Any, context: Context, turn: Turn | None = None, principal: Principal = ANYONE
     ) -> AsyncGenerator[bytes, None]:
         if turn is None and lane is not None and not method.streams_in:
-            turn = await waited_turn(path, method, lane, context) if lane.pressed else lane.taken()
+            turn = await waited_turn(path, method, lane, context, principal) if lane.pressed else lane.taken()
         deadline_s, _ = _deadline(context, default_s)
         patient, guard = method.streams_in, method.guard
         call = Call(request_id(context), deadline_s, context, turn, method.gate, patient, principal, guard)
@@ -293,6 +320,7 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
                         raise _malformed(path)
                 else:
                     source = request
+                call.was_read(source, method.expected)
                 async with aclosing(behaviour(source, call)) as messages:
                     async for message in messages:
                         reply = _serialised(message)
@@ -325,8 +353,11 @@ async def _decoded(requests: AsyncIterator[Any], path: str, method: Method, call
             raise _malformed(path)
         if lane is not None and lane.pressed:
             # What is computed in the loop runs from here to its end; the turn is not held for what waits then.
-            (await lane.turn(call.caller, patient=True)).over()
+            cost_s = method.expected.of(request).loop_s if isinstance(request, Message) else None
+            (await lane.turn(call.caller, cost_s=cost_s, patient=True)).over()
         if request.__class__ is not Large:
+            if request.__class__ is not bytes:
+                call.was_read(request, method.expected)
             yield request
             continue
         with intake.holding(request):
@@ -334,6 +365,7 @@ async def _decoded(requests: AsyncIterator[Any], path: str, method: Method, call
             request.data = b""
             if read is None:
                 raise _malformed(path)
+            call.was_read(read, method.expected)
             yield read
 
 
@@ -398,7 +430,9 @@ async def computed_in(executor: Any, call: Call, function: Callable[..., Any], *
     call.step_aside()
     if call.gate is None:
         return await run_in(executor, function, *arguments)
-    turn = await call.gate.computing.turn(call.caller, call.remaining_s(), patient=call.patient)
+    lane = call.gate.computing
+    cost_s = call.cost.a_thread_s if lane.pressed else None
+    turn = await lane.turn(call.caller, call.remaining_s(), cost_s, patient=call.patient)
     try:
         return await run_in(executor, function, *arguments)
     finally:

@@ -11,16 +11,21 @@ from typing import Any, Final
 import grpc
 from google.protobuf.message import DecodeError
 
+from nodewise.domain.principal import ANYONE, Principal
+from nodewise.rpc.access import Guard
 from nodewise.rpc.calls import (
     UNDECODABLE,
     Context,
     Method,
+    caller_of,
+    metadata_of,
     remaining_s,
     request_id,
     stream_handler,
     unary_handler,
     waited_turn,
 )
+from nodewise.rpc.costs import Expected
 from nodewise.rpc.gate import Gate, Told
 from nodewise.rpc.guarding import KnownReply, admitted, guarded, guarded_stream, guarded_unary
 from nodewise.rpc.intake import Large
@@ -72,7 +77,9 @@ class Door(grpc.GenericRpcHandler):
         doorway = self._handlers[path]
         if doorway.lane is None or not doorway.lane.overloaded:
             return None
-        error = doorway.lane.refusal(context.peer(), remaining_s(context))
+        principal = ANYONE if doorway.guard is None else doorway.guard.known(metadata_of(context)) or ANYONE
+        caller = caller_of(context, principal)
+        error = doorway.lane.refusal(caller, remaining_s(context), doorway.expected.usual.loop_s)
         if error is None:
             return None
         doorway.gate.arrivals += 1
@@ -84,6 +91,8 @@ class Doorway:
     """Handlers of a method."""
 
     gate: Gate
+    guard: Guard | None
+    expected: Expected
     lane: Lane | None
     usual: grpc.RpcMethodHandler[Any, Any]
     waiting: grpc.RpcMethodHandler[Any, Any]
@@ -95,14 +104,14 @@ def _doorway(path: str, method: Method) -> Doorway:
     waiting: grpc.RpcMethodHandler[Any, Any]
     if method.streams_in:
         usual = grpc.stream_stream_rpc_method_handler(_stream_handler(path, method), deserialiser, None)
-        return Doorway(method.gate, None, usual, usual)
+        return Doorway(method.gate, method.guard, method.expected, None, usual, usual)
     if lane is None:
         usual = (
             grpc.unary_stream_rpc_method_handler(_stream_handler(path, method), deserialiser, None)
             if method.streams_out
             else grpc.unary_unary_rpc_method_handler(_unary_handler(path, method), deserialiser, None)
         )
-        return Doorway(method.gate, None, usual, usual)
+        return Doorway(method.gate, method.guard, method.expected, None, usual, usual)
     if method.streams_out:
         handle = _stream_handler(path, method)
         usual = grpc.unary_stream_rpc_method_handler(handle, deserialiser, None)
@@ -111,7 +120,7 @@ def _doorway(path: str, method: Method) -> Doorway:
         answer = _unary_handler(path, method)
         usual = grpc.unary_unary_rpc_method_handler(answer, deserialiser, None)
         waiting = grpc.stream_unary_rpc_method_handler(_let_in(path, method, lane, answer), deserialiser, None)
-    return Doorway(method.gate, lane, usual, waiting)
+    return Doorway(method.gate, method.guard, method.expected, lane, usual, waiting)
 
 
 def _unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
@@ -154,27 +163,27 @@ def _let_in(
 
     async def handle(requests: AsyncIterator[Any], context: Context) -> bytes:
         principal = await admitted(path, method, context)
-        request, turn = await _read_in_turn(path, method, lane, requests, context)
+        request, turn = await _read_in_turn(path, method, lane, requests, context, principal)
         return await answer(request, context, turn, principal)
 
     return handle
 
 
 async def _read_in_turn(
-    path: str, method: Method, lane: Lane, requests: AsyncIterator[Any], context: Context
+    path: str, method: Method, lane: Lane, requests: AsyncIterator[Any], context: Context, principal: Principal
 ) -> tuple[Any, Turn]:
     """The message, and a turn in which it is there: who sends headers alone, or drips, holds no turn of others."""
 
     async def read() -> Any:
         return await anext(requests, UNDECODABLE)
 
-    turn = await waited_turn(path, method, lane, context)
+    turn = await waited_turn(path, method, lane, context, principal)
     reading = asyncio.ensure_future(read())
     try:
         if not (await asyncio.wait((reading,), timeout=READING_S))[0]:
             turn.over()
             await reading
-            turn = await waited_turn(path, method, lane, context)
+            turn = await waited_turn(path, method, lane, context, principal)
         return await reading, turn
     except BaseException:
         reading.cancel()
@@ -187,7 +196,7 @@ def _let_in_stream(
 ) -> Callable[..., AsyncGenerator[bytes, None]]:
     async def handle(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[bytes, None]:
         principal = await admitted(path, method, context)
-        request, turn = await _read_in_turn(path, method, lane, requests, context)
+        request, turn = await _read_in_turn(path, method, lane, requests, context, principal)
         async with aclosing(answer(request, context, turn, principal)) as messages:
             async for message in messages:
                 yield message

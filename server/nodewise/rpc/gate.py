@@ -21,6 +21,7 @@ import structlog
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.errors import status_of
 from nodewise.rpc.lanes import LONGEST_DELAY_S, Lane, OverloadedError
+from nodewise.rpc.loop_lag import LoopLag
 
 __all__ = ["LANES", "Gate", "Refusals", "overloaded", "pushback"]
 
@@ -150,8 +151,9 @@ class Gate:
         self.refusals = Refusals()
         self.turned_away: Callable[[str, Any, str, NodewiseError], None] | None = None
         """Told of each call that ends by an error: its path, context and request id."""
-        self.questions = Lane("questions", TURNS, wait_s, self.breathe)
-        self.ingest = Lane("ingest", INGEST_TURNS, wait_s, self.breathe)
+        self.lag = LoopLag()
+        self.questions = Lane("questions", TURNS, wait_s, self.breathe, unseen_s=lambda: self.lag.now_s)
+        self.ingest = Lane("ingest", INGEST_TURNS, wait_s, self.breathe, unseen_s=lambda: self.lag.now_s)
         self.computing = Lane("computing", threads, COMPUTING_WAITS * wait_s, None)
         self.pool = Lane("pool", hands, LONG_WAITS * wait_s, None, LONG_WAITING)
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nodewise.rpc.callers import LATELY_S, Caller, CallerKey, Callers, Waiting
-from nodewise.rpc.pace import Pace
+from nodewise.rpc.pace import Growth, Pace
 
 __all__ = ["CALLER_WAIT_S", "LONGEST_DELAY_S", "Lane", "OverloadedError", "Turn"]
 
@@ -37,13 +37,17 @@ BREATH_AFTER_S: Final = 0.002
 """Work after which the next call waits until the loop has taken in what arrived meanwhile."""
 SHORT_TURN_S: Final = 0.001
 """A turn so short holds nothing up: gRPC hands over a call in about the same time."""
+REFUSAL_S: Final = 0.00012
+"""What a refusal takes, which who is refused is charged: gRPC's part is most of it."""
 _LEAST_WAITING: Final = 4
 """Calls that may wait whatever they take: with fewer a lane would run dry between two of them."""
 _STANDING_TURNS: Final = 4.0
 """Usual turns that may wait while a lane is overloaded: as many as are at work, which lets it never run dry."""
-_ONLY_TURNS: Final = 8.0
+_ONLY_TURNS: Final = 6.0
 """Usual turns that a caller's only waiting call may wait for while a lane is overloaded: so many callers share it
 before some of them find no place."""
+_LATE: Final = 1.5
+"""Times the bound of a lane that refuses, after which a call whose turn comes is refused rather than answered late."""
 _STANDING_S: Final = 0.05
 """So long a queue may always be: with less a lane of quick calls runs dry while the loop does something else."""
 
@@ -75,6 +79,16 @@ class Turn:
     cost_s: float | None = None
     charged_s: float = 0.0
 
+    @property
+    def waited(self) -> bool:
+        """Whether others were before it."""
+        return self.caller is not _NOBODY
+
+    def expect(self, cost_s: float) -> None:
+        """Its call was read, and should cost so much: its caller is charged that from now on."""
+        if self.waited and self.lane is not _NOWHERE and cost_s:
+            self.lane._expect(self, cost_s)  # noqa: SLF001  # two halves of one thing
+
     def over(self) -> None:
         """Give it up."""
         if self.lane is not _NOWHERE:
@@ -98,6 +112,8 @@ class Lane:
         not held in the loop.
     most_waiting : float
         Calls that wait, whatever they take.
+    unseen_s : callable
+        How long a call that is seen now may have waited where it could not be seen.
     """
 
     def __init__(
@@ -107,6 +123,7 @@ class Lane:
         wait_s: float,
         breathe: Callable[[], Awaitable[None]] | None,
         most_waiting: float = math.inf,
+        unseen_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.name = name
         self.free = turns
@@ -115,9 +132,11 @@ class Lane:
         self._wait_s = wait_s
         self._most_waiting = most_waiting
         self._breathe = breathe
+        self._unseen_s = unseen_s
         self._waiting = 0
         self._waiting_cost_s = 0.0
-        self._short_until_s = -math.inf
+        self._short_until_s = self._refused_at_s = -math.inf
+        self._growth = Growth()
         self._breathe_first = False
         self.pace = Pace()
         self._last_over_s = 0.0
@@ -175,7 +194,7 @@ class Lane:
         remaining_s : float
             Of the call's time.
         cost_s : float or None
-            CPU that the call is expected to cost; None = as others.
+            CPU that the call is expected to cost; None or 0 = as others.
         patient : bool
             Whether it waits however long it takes: a message of a stream, of which the next is not read meanwhile.
 
@@ -187,9 +206,15 @@ class Lane:
             return self.taken()
         key = (caller, patient)
         asking = self._callers.known(key, self.pace.turn_s)
+        now_s = time.monotonic()
         waiting = Waiting(
-            asyncio.get_running_loop().create_future(), self.pace.usual_cost_s if cost_s is None else cost_s
+            asyncio.get_running_loop().create_future(),
+            cost_s or self.pace.usual_cost_s,
+            now_s,
+            now_s + remaining_s,
         )
+        if self._growth.seen(now_s, self.expected_wait_s, self._standing_s):
+            self._shorten(now_s)
         if not patient:
             self._admit(asking, waiting.cost_s, remaining_s)
         self._callers.keep(key, asking)
@@ -204,6 +229,11 @@ class Lane:
             self._gone(asking, waiting)
             raise
         return Turn(self, key, time.monotonic(), waiting.cost_s, waiting.charged_s)
+
+    def _shorten(self, now_s: float) -> None:
+        """Keep only a short queue from now on."""
+        self._refused_at_s = now_s
+        self._short_until_s = now_s + LONGEST_DELAY_S
 
     def _enter(self, asking: Caller, waiting: Waiting) -> None:
         asking.waiting.append(waiting)
@@ -227,7 +257,14 @@ class Lane:
             self.free += 1
             self._freed.set()
 
-    def refusal(self, caller: str, remaining_s: float) -> OverloadedError | None:
+    def _expect(self, turn: Turn, cost_s: float) -> None:
+        charged_s = self.pace.wait_s(cost_s)
+        asking = self._callers.get(turn.caller)
+        if asking is not None:
+            asking.given_s += charged_s - turn.charged_s
+        turn.cost_s, turn.charged_s = cost_s, charged_s
+
+    def refusal(self, caller: str, remaining_s: float, cost_s: float | None = None) -> OverloadedError | None:
         """Why a call that has just arrived would be refused itself; None = it may ask for a turn.
 
         The answer is counted as a refusal. What :meth:`turn` would let in in another's stead is not refused here.
@@ -235,14 +272,22 @@ class Lane:
         if not self.pressed:
             return None
         who = self._callers.known((caller, False), self.pace.turn_s)
-        wait_s = self._too_long_s(who, self.pace.usual_cost_s, remaining_s, *self._bearable(who))
-        return None if wait_s is None else self._refused(wait_s)
+        wait_s = self._too_long_s(who, cost_s or self.pace.usual_cost_s, remaining_s, *self._bearable(who))
+        if wait_s is None:
+            return None
+        self._callers.charge(who, REFUSAL_S, 0.0, time.monotonic())
+        return self._refused(wait_s, who)
+
+    @property
+    def _standing_s(self) -> float:
+        """Wait that keeps a lane from running dry."""
+        return max(_STANDING_S, _STANDING_TURNS * self.pace.turn_s)
 
     def _bearable(self, who: Caller) -> tuple[float, bool]:
         """Longest wait of the lane as it is, and whether a caller was given so little that it is not bound by it."""
         bound_s = self._wait_s
         if self.overloaded:
-            bound_s = min(bound_s, max(_STANDING_S, _STANDING_TURNS * self.pace.turn_s))
+            bound_s = min(bound_s, self._standing_s)
         return bound_s, len(who.waiting) < _LEAST_WAITING and self._callers.is_modest(who)
 
     def _too_long_s(
@@ -261,6 +306,8 @@ class Lane:
         if modest or not self.overloaded:  # else others will come meanwhile, and have their turns before
             ahead_s = min(ahead_s, self._waiting_cost_s)
         wait_s = self.pace.wait_s(ahead_s + cost_s)
+        if self._asks_too_much(who, time.monotonic()):  # else it is taken in, whatever held the loop before it came
+            wait_s += self._unseen_s()
         own_s = self._wait_s if modest else bound_s
         if not who.waiting:
             own_s = max(own_s, min(CALLER_WAIT_S, _ONLY_TURNS * self.pace.turn_s) if self.overloaded else CALLER_WAIT_S)
@@ -271,7 +318,7 @@ class Lane:
         bound_s, modest = self._bearable(who)
         wait_s = self._too_long_s(who, cost_s, remaining_s, bound_s, modest)
         if wait_s is not None:
-            raise self._refused(wait_s)
+            raise self._refused(wait_s, who)
         if self._waiting < _LEAST_WAITING or self.expected_wait_s + self.pace.turn_s <= bound_s:
             return
         victim = self._callers.victim(who, modest=modest)
@@ -279,13 +326,14 @@ class Lane:
             newest = victim.waiting.pop()
             self._left(victim, newest)
             if not newest.ready.done():
-                newest.ready.set_exception(self._refused(self.expected_wait_s))
+                newest.ready.set_exception(self._refused(self.expected_wait_s, victim))
         elif who.waiting and not modest:
-            raise self._refused(self.expected_wait_s)
+            raise self._refused(self.expected_wait_s, who)
 
-    def _refused(self, wait_s: float) -> OverloadedError:
+    def _refused(self, wait_s: float, who: Caller) -> OverloadedError:
         self.refused += 1
-        self._short_until_s = time.monotonic() + LONGEST_DELAY_S
+        who.refused_at_s = time.monotonic()
+        self._shorten(who.refused_at_s)
         return OverloadedError(wait_s, self._waiting)
 
     async def _dispatch(self) -> None:
@@ -309,19 +357,39 @@ class Lane:
             self._callers.clear()
 
     def _give(self) -> None:
-        """A turn to whom was given least."""
-        asking = self._callers.waiting()
-        if not asking:
+        """A turn to whom was given least; who is late by now is refused instead."""
+        now_s = time.monotonic()
+        while asking := self._callers.waiting():
+            least = min(asking, key=lambda each: each.given_s)
+            waiting = least.waiting.popleft()
+            self._left(least, waiting)
+            if waiting.ready.done():  # its caller has gone
+                continue
+            if self._is_late(least, waiting, now_s):
+                self.refused += 1
+                waiting.ready.set_exception(OverloadedError(now_s - waiting.since_s, self._waiting))
+                continue
+            waiting.charged_s = self.pace.wait_s(waiting.cost_s)  # until it is known what it took
+            self._callers.given(least, waiting.charged_s, len(asking))
+            self.free -= 1
+            waiting.ready.set_result(None)
             return
-        least = min(asking, key=lambda each: each.given_s)
-        waiting = least.waiting.popleft()
-        self._left(least, waiting)
-        if waiting.ready.done():  # its caller has gone
-            return
-        waiting.charged_s = self.pace.turn_s  # until it is known what it took
-        self._callers.given(least, waiting.charged_s, len(asking))
-        self.free -= 1
-        waiting.ready.set_result(None)
+
+    def _asks_too_much(self, who: Caller, now_s: float) -> bool:
+        """Whether calls of a caller were refused lately: who asks for one thing at a time is rather answered late."""
+        return now_s - who.refused_at_s < LATELY_S
+
+    def _is_late(self, who: Caller, waiting: Waiting, now_s: float) -> bool:
+        """Whether a call whose turn comes had better be refused: others are, and it would be answered late.
+
+        The last one is not, or the lane would run dry.
+        """
+        if who.patient or not self._waiting or not self._asks_too_much(who, now_s):
+            return False
+        if now_s - self._refused_at_s > _LATE * self._standing_s:
+            return False
+        patience = 2.0 * _LATE if self._callers.is_modest(who) else _LATE
+        return now_s + self.pace.turn_s > waiting.ends_s or now_s - waiting.since_s > patience * self._standing_s
 
     def _over(self, turn: Turn) -> None:
         self.free += 1
@@ -338,7 +406,9 @@ class Lane:
             self._freed.set()
             asking = self._callers.get(turn.caller)
             if asking is not None:
-                self._callers.charge(asking, held_s, turn.charged_s, now_s)
+                # A message of a stream is answered once its turn was given up: what it should cost is what counts.
+                took_s = max(held_s, turn.charged_s) if asking.patient else held_s
+                self._callers.charge(asking, took_s, turn.charged_s, now_s)
 
 
 _NOBODY: Final = ("", False)

@@ -85,7 +85,9 @@ def streamed(asking: Asking[ServiceT, RequestT]) -> Callable[[ServiceT, RequestT
         end_s = now_s + min(remaining_s * ANSWER_SHARE, asked.most_s)
         turn = None
         if call.gate is not None:
-            turn = await call.gate.pool.turn(call.caller, call.remaining_s(), patient=call.patient)
+            lane = call.gate.pool
+            cost_s = call.cost.pool_s if lane.pressed else None
+            turn = await lane.turn(call.caller, call.remaining_s(), cost_s, patient=call.patient)
         try:
             # The caller's going is heard wherever this waits, and ends the work.
             running = service.compute.run(asked.work, asked.argument, end_s, now_s + remaining_s)

@@ -17,6 +17,7 @@ from nodewise.ports.quotas import NO_QUOTAS, CallerQuotas
 from nodewise.rpc.access import Identity, guard_of
 from nodewise.rpc.audit import Audit, audited, is_audited
 from nodewise.rpc.calls import Call, Method
+from nodewise.rpc.costs import Expected, shipped_costs
 from nodewise.rpc.doors import Door, generic_handler
 from nodewise.rpc.gate import Gate
 from nodewise.rpc.intake import RECEIVED_BYTES, InFlight, Intake, most_bytes
@@ -130,6 +131,7 @@ def handlers(
             intake=Intake(request, most_bytes(described.name), limits, in_flight),
             gate=gate,
             guard=None if identity is None else guard_of(described, identity),
+            expected=Expected(shipped_costs(), described.name),
             known=(known or {}).get(_snake_case(described.name)),
             lane=gate.lane(described.name),
             streams_in=described.client_streaming,

@@ -159,6 +159,7 @@ class Application:
         self._watching: asyncio.Task[None] | None = None
         self._keeping = StoreKeeping(store, settings.retention.rules(), settings.store_inspect_interval_s)
         self._server: grpc.aio.Server | None = None
+        self._gate = Gate(settings.queue_wait_s, settings.threads, self._hands)
 
     @property
     def tracks(self) -> Tracks:
@@ -249,6 +250,7 @@ class Application:
         await server.start()
         for door in doors:
             accept_more(server, door)
+        self._gate.lag.start()
         self._server = server
         self._learner = asyncio.get_running_loop().create_task(self.learning.run())
         if self.scoring is not None:
@@ -292,6 +294,7 @@ class Application:
             await self._server.stop(self._settings.grace_s)
         if self.callers is not None:
             self.callers.end()
+        self._gate.lag.stop()
         await self._compute.close()
         if self._leaving:
             await asyncio.wait(self._leaving)
@@ -330,13 +333,12 @@ class Application:
         if self.callers is not None and self.callers.ledger is not None:
             offered += (TokenAdministration(self.callers.ledger, self.callers),)
         behaviours = {**refused_admin(), **refused_tokens(), **switched, **behaviours_by_name(offered)}
-        gate = Gate(self._settings.queue_wait_s, self._settings.threads, self._hands)
         known = {"predict": known_one, "stream_predict": streams.known}
         return handlers(
             behaviours,
             self._settings.default_deadline_s,
             self._limits,
-            gate,
+            self._gate,
             known,
             self.callers,
             quotas=self._settings.quotas.callers(),

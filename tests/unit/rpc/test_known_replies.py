@@ -20,6 +20,7 @@ from nodewise.ports.limits import Limits
 from nodewise.profiles.opening import open_store
 from nodewise.profiles.store import ProfileStore
 from nodewise.rpc.calls import Method
+from nodewise.rpc.costs import Expected, shipped_costs
 from nodewise.rpc.doors import generic_handler
 from nodewise.rpc.gate import TURNS, Gate
 from nodewise.rpc.intake import InFlight, Intake, most_bytes
@@ -225,6 +226,7 @@ def test_what_is_known_is_told_before_anything_is_decoded(asked: Asked) -> None:
         request=pb.PredictRequest,
         intake=Intake(pb.PredictRequest, most_bytes("Predict"), limits, InFlight(limits.bytes_in_flight)),
         gate=gate,
+        expected=Expected(shipped_costs(), "Predict"),
         lane=gate.questions,
         known=asked.predictions.known.get,
     )
