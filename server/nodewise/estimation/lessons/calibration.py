@@ -27,7 +27,7 @@ from nodewise.domain.predictions import Predictions
 from nodewise.domain.profile import Profile
 from nodewise.estimation.lessons.trials import Predict, Trial, distance_of, trials_at_largest
 
-__all__ = ["UNTRIED", "Calibration", "calibrated"]
+__all__ = ["UNTRIED", "Calibration", "calibrated", "calibration_of"]
 
 LEVEL: Final = 0.9
 """Coverage at which spreads are calibrated."""
@@ -90,7 +90,11 @@ UNTRIED: Final = Calibration("", 1.0, 0)
 
 def calibrated(profiles: Iterable[Profile], predict: Predict) -> Calibration:
     """Try an estimator on every profile that allows it."""
-    trials = tuple(trial for profile in profiles for trial in trials_at_largest(profile, predict))
+    return calibration_of(tuple(trial for profile in profiles for trial in trials_at_largest(profile, predict)))
+
+
+def calibration_of(trials: tuple[Trial, ...]) -> Calibration:
+    """What an estimator's trials make of its spreads."""
     if not trials:
         return UNTRIED
     stated = _scores((trial, trial.log_spreads) for trial in trials)
