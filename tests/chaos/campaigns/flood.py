@@ -21,6 +21,7 @@ ROUND: Final = 50_000
 """Requests of an application; what they store is forgotten then."""
 AT_ONCE: Final = 32
 """Requests under way: the loop's own work, a third of a small request, is shared by them."""
+TOLD_EVERY: Final = 500_000
 DRAWN: Final = 1_000
 """Requests that are drawn and looked at together."""
 DEAR: Final = ("/Backtest", "/Diagnose", "/Plan", "/SuggestMeasurements")
@@ -38,7 +39,7 @@ class Round:
 
 
 def run(arguments: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
-    """A line whenever something was found, and one for every million requests, with how calls ended."""
+    """A line whenever something was found, and one for every TOLD_EVERY requests, with how calls ended."""
     del folder  # each round has one of its own
     rounds = -(-arguments.messages // ROUND)
     asked: Counter[tuple[str, str]] = Counter()
@@ -50,9 +51,8 @@ def run(arguments: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]
             asked += done.asked
             faults += len(done.found)
             yield from done.found
-            millions = sum(asked.values()) // 1_000_000
-            if millions > told:
-                told = millions
+            if asked.total() - told >= TOLD_EVERY:
+                told = asked.total()
                 yield _sum(asked, faults)
     yield _sum(asked, faults)
 
@@ -61,7 +61,7 @@ def _sum(asked: Counter[tuple[str, str]], faults: int) -> dict[str, Any]:
     codes: Counter[str] = Counter()
     for (_, code), number in asked.items():
         codes[code] += number
-    return {"requests": sum(asked.values()), "found": faults, "codes": dict(codes), "kept": faults == 0}
+    return {"requests": asked.total(), "found": faults, "codes": dict(codes), "kept": faults == 0}
 
 
 def _round(seed: int) -> Round:
