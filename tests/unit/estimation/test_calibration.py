@@ -10,7 +10,8 @@ from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Predictions
 from nodewise.domain.profile import Observations, Profile
-from nodewise.estimation.lessons.calibration import UNTRIED, calibrated
+from nodewise.estimation.lessons.calibration import UNTRIED, Calibration, calibration_of
+from nodewise.estimation.lessons.trials import Predict, trials_at_largest
 
 RUNS = (1, 2, 4)
 
@@ -31,6 +32,10 @@ def constant_step(spread: float):  # type: ignore[no-untyped-def]
         return Predictions.of(constant_floats(len(asked), 1.0), log_spread=spread)
 
     return predict
+
+
+def calibrated(profiles: list[Profile], predict: Predict) -> Calibration:
+    return calibration_of(tuple(trial for profile in profiles for trial in trials_at_largest(profile, predict)))
 
 
 def test_nothing_tried_changes_nothing() -> None:

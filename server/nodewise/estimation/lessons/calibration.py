@@ -24,10 +24,9 @@ from scipy.special import ndtri
 
 from nodewise.domain.columns import Floats, freeze
 from nodewise.domain.predictions import Predictions
-from nodewise.domain.profile import Profile
-from nodewise.estimation.lessons.trials import Predict, Trial, distance_of, trials_at_largest
+from nodewise.estimation.lessons.trials import Trial, distance_of
 
-__all__ = ["UNTRIED", "Calibration", "calibrated"]
+__all__ = ["UNTRIED", "Calibration", "calibration_of"]
 
 LEVEL: Final = 0.9
 """Coverage at which spreads are calibrated."""
@@ -88,9 +87,8 @@ class Calibration:
 UNTRIED: Final = Calibration("", 1.0, 0)
 
 
-def calibrated(profiles: Iterable[Profile], predict: Predict) -> Calibration:
-    """Try an estimator on every profile that allows it."""
-    trials = tuple(trial for profile in profiles for trial in trials_at_largest(profile, predict))
+def calibration_of(trials: tuple[Trial, ...]) -> Calibration:
+    """What an estimator's trials make of its spreads."""
     if not trials:
         return UNTRIED
     stated = _scores((trial, trial.log_spreads) for trial in trials)

@@ -24,6 +24,7 @@ from nodewise.estimation.answer.calibrations import calibrations_of
 from nodewise.estimation.lessons.lessons import Lessons, Teachings
 from nodewise.estimation.lessons.physics import trimmed
 from nodewise.estimation.lessons.priors import learned_from
+from nodewise.estimation.lessons.trials import Trial
 from nodewise.ports.cache import LruCache
 from nodewise.ports.footprint import footprint
 from nodewise.profiles.reader import profile_bytes
@@ -47,6 +48,8 @@ LESSONS_BYTES: Final = 32 << 20
 """Of lessons in memory; namespaces that were asked about least recently go first, and answer as if they had none."""
 PROFILE_BYTES: Final = 16 << 20
 """Of profiles that are kept to read only what came after them."""
+TRIAL_BYTES: Final = 8 << 20
+"""Of trials of estimators on jobs that did not change: most of the work of learning."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -131,6 +134,7 @@ class Learning:
         self._told: tuple[Taught, ...] = ()
         self._let_go: set[str] = set()
         self._profiles: LruCache[str, Profile] = LruCache(PROFILE_BYTES)
+        self._trials: LruCache[tuple[str, str, str], tuple[Trial, ...]] = LruCache(TRIAL_BYTES)
         self._seen: Hashable = None
         self._due: dict[str, None] = {}
         self._left = False
@@ -289,7 +293,11 @@ class Learning:
             return self._shipped[answers], told
         learned = learned_from(answers.registry, corpus)
         calibrations = calibrations_of(
-            learned.registry, corpus, catalogue=answers.estimators.catalogue, priors=learned.priors
+            learned.registry,
+            corpus,
+            catalogue=answers.estimators.catalogue,
+            priors=learned.priors,
+            known=self._trials,
         )
         return Lessons(learned.priors, calibrations), told
 
