@@ -143,7 +143,10 @@ _ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
     ),
     Reason.GENERATION_NOT_FOUND: (Kind.NOT_FOUND, "There is no such generation of plugins, or none to return to."),
     Reason.GENERATION_BUSY: (Kind.CONFLICT, "Another generation of plugins is being tried or taken; retry."),
-    Reason.STORE_UNAVAILABLE: (Kind.UNAVAILABLE, "The store cannot be read or written now; `cause` says why where it is known. Retry."),
+    Reason.STORE_UNAVAILABLE: (
+        Kind.UNAVAILABLE,
+        "The store cannot be read or written now; `cause` says why where it is known. Retry.",
+    ),
     Reason.COMPUTE_LOST: (Kind.UNAVAILABLE, "The process at work died; another has taken its place: retry."),
     Reason.OVERLOADED: (Kind.EXHAUSTED, "Too many such calls wait already; retry after the delay that is named."),
     Reason.QUOTA_EXCEEDED: (
