@@ -15,7 +15,7 @@ import typer
 from nodewise import plugin
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.errors import CATALOGUE
-from nodewise.runtime.settings import HostSettings, LimitSettings, Settings
+from nodewise.runtime.settings import HostSettings, LimitSettings, RetentionSettings, Settings
 from nodewise_cli.app import app
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -58,9 +58,11 @@ def test_every_reason_is_documented() -> None:
 
 def test_every_setting_is_documented_with_a_meaning() -> None:
     page = text_of("guides/operations.md")
-    names = [name for name in Settings.model_fields if name not in ("limits", "hosts")]
+    names = [name for name in Settings.model_fields if name not in ("limits", "hosts", "retention")]
     names += [f"limits.{limit}" for limit in LimitSettings.model_fields]
-    for name in [*names, *(f"hosts.{limit}" for limit in HostSettings.model_fields)]:
+    names += [f"hosts.{limit}" for limit in HostSettings.model_fields]
+    names += [f"retention.{rule}" for rule in RetentionSettings.model_fields]
+    for name in names:
         (line,) = [line for line in page.splitlines() if line.startswith(f"| `{name}` | `NODEWISE_")]
         assert f"`NODEWISE_{name.upper().replace('.', '__')}`" in line
         assert len(line.split("|")[4].strip()) > 5, line
