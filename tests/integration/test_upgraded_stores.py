@@ -8,8 +8,9 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+import grpc
 import pytest
-from serving import Stubs, inline, stored
+from serving import Failure, Stubs, inline, stored
 
 from nodewise.profiles.digest import content_digest
 from nodewise.profiles.opening import open_store
@@ -76,22 +77,25 @@ def test_profiles_of_then_answer_as_those_of_today(tmp_path: Path, file: Callabl
         rows = configuration_pb2.Configurations(
             workers=[1, 2, 4],
             nodes=[1, 2, 4],
-            devices=["V100"],
+            device_names=["V100"],
             device_indexes=[0],
             parameter_servers=[1],
             sync_modes=[configuration_pb2.SYNC_MODE_ASYNC],
         )
         for model in ("queueing", "auto"):
             options = options_pb2.PredictOptions(model=options_pb2.ModelOptions(estimator=model))
-            replies = [
-                predictions_of(stubs, predictions.PredictRequest(profile=source, configurations=rows, options=options))
+            answers = [
+                answer_of(stubs, predictions.PredictRequest(profile=source, configurations=rows, options=options))
                 for source in (stored("kept"), inline(content))
             ]
-            assert replies[0] == replies[1]
+            assert answers[0] == answers[1]
 
 
-def predictions_of(stubs: Stubs, request: predictions.PredictRequest) -> predictions.PredictResponse:
-    """What is answered, without what names the profile."""
-    reply: predictions.PredictResponse = stubs.prediction.Predict(request)
+def answer_of(stubs: Stubs, request: predictions.PredictRequest) -> object:
+    """What is answered, without what names the profile; or why nothing is."""
+    try:
+        reply: predictions.PredictResponse = stubs.prediction.Predict(request)
+    except grpc.RpcError as error:
+        return Failure(error).message
     reply.ClearField("basis")
     return reply

@@ -59,7 +59,12 @@ def main() -> int:
     parser.add_argument("--batches", type=int, default=10_000, help="that are sent to two replicas at once")
     parser.add_argument("--restarts", type=int, default=100)
     parser.add_argument("--swaps", type=int, default=1000)
-    parser.add_argument("--at-most-minutes", type=float, default=float("inf"), help="of the swaps; fewer are a miss")
+    parser.add_argument(
+        "--at-most-minutes",
+        type=float,
+        default=float("inf"),
+        help="of the swaps, or of the kills of an ingest; fewer are a miss",
+    )
     parser.add_argument("--trial-s", type=float, default=2.0, help="of each swap at most; 0 = nothing is tried")
     parser.add_argument("--kinds", nargs="*", default=[], help="of the matrix, or of stores; none = all")
     parser.add_argument("--faults", nargs="*", default=[], help="of the matrix; none = all")

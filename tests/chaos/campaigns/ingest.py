@@ -71,8 +71,10 @@ def _killed(
     servers = [_started(kind, port, settings) for kind, port in zip(kinds, ports, strict=True)]
     stack.callback(lambda: [server.kill() for server in servers])
     writers = [Writer(ports[number % len(ports) :] + ports[: number % len(ports)], number) for number in range(WRITERS)]
-    crashes, began = 0, time.monotonic()
+    kills, crashes, began = 0, 0, time.monotonic()
     for number in range(1, arguments.kills + 1):
+        if time.monotonic() - began > 60.0 * arguments.at_most_minutes:
+            break
         _until_progress(writers, len(writers) if number % ALL_EVERY == 0 else 1)
         time.sleep(chance.uniform(0.0, 0.5))
         which = chance.randrange(len(ports))
@@ -82,6 +84,7 @@ def _killed(
             crashes += 1
             cluster.start()
         servers[which] = _started(kinds[which], ports[which], settings)
+        kills = number
         if number % TOLD_EVERY == 0:
             yield {"kills": number, "rows": sum(each.acknowledged for each in writers)}
     for writer in writers:
@@ -94,7 +97,7 @@ def _killed(
         wrong += [] if sound == "ok" else [sound]
     errors = [error for writer in writers for error in writer.errors]
     yield {
-        "kills": arguments.kills,
+        "kills": kills,
         "crashes_of_the_database": crashes,
         "seconds": round(time.monotonic() - began, 1),
         "rows_acknowledged": sum(each.acknowledged for each in writers),
@@ -103,7 +106,7 @@ def _killed(
         "longest_commit_s": round(max(each for writer in writers for each in writer.took_s), 2),
         "errors": errors[:5],
         "wrong": wrong[:5],
-        "kept": not errors and not wrong and all(each.acknowledged for each in writers),
+        "kept": kills == arguments.kills and not errors and not wrong and all(each.commits for each in writers),
     }
 
 

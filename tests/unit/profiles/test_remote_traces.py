@@ -43,7 +43,7 @@ def machine(tmp_path: Path, url: str) -> Opener:
 def later(tmp_path: Path, url: str) -> Iterator[ProfileStore]:
     """A store at a time when all that is in the bucket is old."""
     traces = RemoteTraceStore(S3Blobs(url), tmp_path / "later", now=lambda: time.time() + DAYS_S)
-    store = open_store(f"sqlite:{tmp_path / 'store.db'}", traces=traces, deleted_kept_s=0)
+    store = open_store(f"sqlite:{tmp_path / 'store.db'}", traces=traces)
     yield store
     store.close()
 
@@ -160,13 +160,14 @@ def test_what_was_written_for_nothing_goes(machine: Opener, later: ProfileStore,
     assert sorted(kept) == sorted([SHA256, hashlib.sha256(b"unfinished").hexdigest()])
 
 
-def test_a_trace_goes_with_the_last_profile_that_refers_to_it(
-    later: ProfileStore, s3_server: S3Server, url: str
-) -> None:
-    later.append("job", "s", [batch(1, trace_chunks=(chunk(0, CONTENT, last=True),), commit=True)])
-    later.apply([DeleteRequest("job")])
-    later.append("other", "s", [batch(1, 1.0)])
+def test_a_trace_goes_with_the_last_profile_that_refers_to_it(tmp_path: Path, s3_server: S3Server, url: str) -> None:
+    store = open_store("memory:", traces=open_traces(url, tmp_path / "cache"), deleted_kept_s=0)
+    store.append("job", "s", [batch(1, trace_chunks=(chunk(0, CONTENT, last=True),), commit=True)])
+    assert s3_server.files(url)
+    store.apply([DeleteRequest("job")])
+    store.append("other", "s", [batch(1, 1.0)])
     assert not s3_server.files(url)
+    store.close()
 
 
 def test_batches_that_follow_each_other_without_waiting_stay_in_order(machine: Opener) -> None:
