@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
+from itertools import chain
+from typing import TypeVar
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.profiles.batches import EncodedBatch, encode_batch
@@ -36,6 +38,8 @@ from nodewise.profiles.store import (
 from nodewise.profiles.traces import TraceStore, stage_name
 
 __all__ = ["Writing", "session_status"]
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,29 @@ def _encoded(request: WriteRequest) -> tuple[EncodedBatch, ...] | NodewiseError:
         return error
 
 
+_Asked = tuple[WriteRequest, tuple[EncodedBatch, ...] | NodewiseError]
+
+
+def _by_session(
+    requests: list[WriteRequest], encoded: list[tuple[EncodedBatch, ...] | NodewiseError]
+) -> list[list[_Asked]]:
+    """Requests in their order; appends to one session that follow each other stand together, as wrong ones never do.
+
+    The database is asked as often for many as for one.
+    """
+    found: list[list[_Asked]] = []
+    before: tuple[str, str] | None = None
+    for request, batches in zip(requests, encoded):
+        session = None
+        if isinstance(request, AppendRequest) and not isinstance(batches, NodewiseError):
+            session = (request.profile_id, request.session_id)
+        if session is None or session != before:
+            found.append([])
+        found[-1].append((request, batches))
+        before = session
+    return found
+
+
 @dataclass(slots=True)
 class Writing:
     """One transaction: ``run`` is all there is to do, ``after`` what may happen once it is known to be durable.
@@ -163,7 +190,9 @@ class Writing:
         self.counting.begin(request.profile_id for request in requests)
         discards, self.orphaned = purge(self.connection, self.now(), self.counting)
         self.discards += discards
-        outcomes = [self._one(request, batches) for request, batches in zip(requests, encoded)]
+        outcomes: list[Outcome] = []
+        for some in _by_session(requests, encoded):
+            outcomes += self._some(some)
         self.counting.settle()
         if self.changed:
             self.generation = self.connection.execute(self.connection.counting).fetchall()[0][0]
@@ -191,15 +220,28 @@ class Writing:
                 self.traces.remove_all(name for (name,) in orphans)
                 self.connection.execute("DELETE FROM unreferenced")
 
+    def _some(self, some: list[_Asked]) -> list[Outcome]:
+        """Appends to one session at once, or where one of them is wrong one by one; or a single request."""
+        if len(some) > 1:
+            first = some[0][0]
+            assert isinstance(first, AppendRequest)
+            parts = [batches for _, batches in some if not isinstance(batches, NodewiseError)]
+            found = self._tried(lambda: self._append(first, parts))
+            if not isinstance(found, NodewiseError):
+                return list(found)
+        return [self._one(request, batches) for request, batches in some]
+
     def _one(self, request: WriteRequest, batches: tuple[EncodedBatch, ...] | NodewiseError) -> Outcome:
-        if isinstance(batches, NodewiseError):
-            return batches
+        return batches if isinstance(batches, NodewiseError) else self._tried(lambda: self._done(request, batches))
+
+    def _tried(self, doing: Callable[[], Result]) -> Result | NodewiseError:
+        """Do something in a savepoint of its own; its error is returned."""
         self.connection.execute("SAVEPOINT request")
         written, discards = len(self.written), len(self.discards)
-        outcome: Outcome
+        outcome: Result | NodewiseError
         try:
             with translated("write", self.connection.faults):
-                outcome = self._done(request, batches)
+                outcome = doing()
         except NodewiseError as error:
             if not self.connection.in_transaction:  # the database gave all of it up, e.g. because its disk is full
                 raise
@@ -214,7 +256,7 @@ class Writing:
     def _done(self, request: WriteRequest, batches: tuple[EncodedBatch, ...]) -> Outcome:
         match request:
             case AppendRequest():
-                return self._append(request, batches)
+                return self._append(request, [batches])[0]
             case RetractRequest():
                 found, changed = retract(self.connection, request, self.now(), self.counting)
             case DeleteRequest():
@@ -226,17 +268,32 @@ class Writing:
 
     # --- append
 
-    def _append(self, request: AppendRequest, batches: tuple[EncodedBatch, ...]) -> SessionStatus:
+    def _append(self, request: AppendRequest, parts: Sequence[tuple[EncodedBatch, ...]]) -> list[SessionStatus]:
+        """Append to the request's session; where it stands after each part."""
         found = _session(self.connection, request.profile_id, request.session_id)
-        before = _profile_state(found.profile)
+        before, session = _profile_state(found.profile), found.state
+        new: dict[int, bytes] = {}
 
         def stored_hash(number: int) -> bytes | None:
+            if number in new:
+                return new[number]
             row = self.connection.execute(
                 "SELECT content_hash FROM batches WHERE session_key = ? AND sequence_number = ?", (found.key, number)
             ).fetchone()
             return None if row is None else bytes(row[0])
 
-        plan = plan_append(before, found.state, batches, stored_hash)
+        plans: list[AppendPlan] = []
+        for batches in parts:
+            plans.append(plan_append(before, session, batches, stored_hash))
+            before, session = plans[-1].profile, plans[-1].session
+            new.update({each.batch.sequence_number: each.content_hash for each in plans[-1].batches})
+        plan = AppendPlan(
+            profile=before,
+            session=session,
+            batches=tuple(chain.from_iterable(each.batches for each in plans)),
+            commits=tuple(chain.from_iterable(each.commits for each in plans)),
+            chunks=tuple(chain.from_iterable(each.chunks for each in plans)),
+        )
         if plan.batches:
             more = _growth(found, plan)
             self.counting.check(request.profile_id, more)
@@ -247,7 +304,7 @@ class Writing:
             if plan.commits:
                 self._put_commits(profile, session_key, plan)
             self.counting.add(request.profile_id, more)
-        return _status(plan.profile, plan.session)
+        return [_status(each.profile, each.session) for each in plans]
 
     def _new_profile(self, profile_id: str) -> ProfileRow:
         numbers = ("revision", "last_number", "last_timing_number", "observations_count")
