@@ -199,12 +199,13 @@ def reach(stubs: Stubs, reason: Reason) -> Failure:  # noqa: C901, PLR0912  # on
 
 
 # Reached elsewhere: a notice and not an error; a store that is gone; a process that is killed; a queue that is full; a
-# call that ends in time; generations of plugins; a fault of ours; what only a later release has: estimators in
+# call that ends in time; generations of plugins; tokens; a fault of ours; what only a later release has: estimators in
 # processes, callers by name.
 ELSEWHERE = {
     Reason.OBJECTIVE_UNREACHABLE,
     Reason.GENERATION_NOT_FOUND,
     Reason.GENERATION_BUSY,
+    Reason.TOKEN_NOT_FOUND,
     Reason.STORE_UNAVAILABLE,
     Reason.COMPUTE_LOST,
     Reason.OVERLOADED,
