@@ -37,7 +37,7 @@ class FillFigures:
 def fill(store: SqlProfileStore, contents: Contents, *, now: Callable[[], float] = time.time) -> FillFigures:
     """Bring everything into an empty store: all of it, or no row. Traces come first; those that are there stay.
 
-    The store's generation goes on from the microseconds since 1970, if that is more than both had: so it is newer
+    The store's generation goes on from the nanoseconds since 1970, if that is more than both had: so it is newer
     than any that a replica saw before, also of what was written after a backup was made, and every profile counts as
     changed.
 
@@ -121,7 +121,7 @@ def _inserted(connection: Connection, table: Table, given: Rows) -> int:
 
 def _moved_on(connection: Connection, generation: int, now_s: float) -> int:
     (own,) = connection.execute("SELECT value FROM meta WHERE name = 'generation'").fetchone()
-    before = max(own, generation, int(now_s * 1e6))
+    before = max(own, generation, int(now_s * 1e9))
     connection.execute("UPDATE meta SET value = ? WHERE name = 'generation'", (before,))
     connection.execute("UPDATE profiles SET changed = ?", (before + 1,))
     return int(connection.execute(connection.counting).fetchall()[0][0])
