@@ -373,6 +373,10 @@ class Settings(BaseSettings):
     quotas: QuotaSettings = QuotaSettings()
     connections: ConnectionSettings = ConnectionSettings()
 
+    def __hash__(self) -> int:
+        """By all that is set, mappings included: processes for long calls are told them once."""
+        return hash(self.model_dump_json())
+
     @field_validator(
         "plugins", "trusted_plugins", "fallback_estimators", "authentication", "shared_namespaces", mode="before"
     )

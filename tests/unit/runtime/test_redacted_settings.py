@@ -1,4 +1,4 @@
-"""Settings as they are logged hold no secret."""
+"""Settings as they are logged hold no secret, and they name what processes were told."""
 
 from __future__ import annotations
 
@@ -20,3 +20,9 @@ def test_a_store_is_logged_without_its_password(store: str) -> None:
     shown = redacted(Settings(store=store))
     assert "hunter2" not in str(shown)
     assert "nodewise" in shown["store"]
+
+
+def test_settings_are_keys_whatever_is_set() -> None:
+    """Long calls of a server failed when a setting was a mapping."""
+    grant = {"certificates": {"scheduler": {"roles": ["read"]}}}
+    assert len({Settings(), Settings(), Settings(**grant), Settings(**grant)}) == 2  # type: ignore[arg-type]
