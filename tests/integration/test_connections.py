@@ -23,7 +23,8 @@ from serving import Stubs, failure_of
 
 from nodewise.runtime.connections import connection_options, most_connections
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.settings import MOST_CONNECTIONS, ConnectionSettings, Settings
+from nodewise.runtime.groups_of_settings import MOST_CONNECTIONS, ConnectionSettings
+from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import profile_service_pb2 as pb
 
 MOST = 16

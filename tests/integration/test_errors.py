@@ -17,7 +17,8 @@ from tiny_traces import TinyDiagnoser, TinyReader, diagnoser, reader, tiny
 from nodewise.domain.errors import CATALOGUE, Reason
 from nodewise.plugin import Allocation, Grant
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.settings import LimitSettings, Settings
+from nodewise.runtime.groups_of_settings import LimitSettings
+from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import configuration_pb2 as configurations
 from nodewise_protos.v1 import objective_pb2 as objectives
 from nodewise_protos.v1 import options_pb2, profile_pb2, schedule_pb2

@@ -17,7 +17,8 @@ from tiny_wheels import wheel
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError
 from nodewise.runtime.generations.installing import PipOptions, installed, removed
-from nodewise.runtime.settings import HostSettings, Settings
+from nodewise.runtime.groups_of_settings import HostSettings
+from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import options_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 from nodewise_protos.v1beta1 import admin_service_pb2 as admin

@@ -18,7 +18,8 @@ from tiny_traces import tiny
 from typer.testing import CliRunner
 
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.settings import QuotaSettings, Settings
+from nodewise.runtime.groups_of_settings import QuotaSettings
+from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app
 from nodewise_client import Client, ResourceExhaustedError
 from nodewise_protos.v1 import profile_pb2

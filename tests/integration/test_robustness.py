@@ -18,7 +18,8 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.plugin import Configurations, Notice
 from nodewise.runtime import application
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.settings import LimitSettings, Settings
+from nodewise.runtime.groups_of_settings import LimitSettings
+from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import configuration_pb2 as configurations
 from nodewise_protos.v1 import options_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as predictions

@@ -15,8 +15,9 @@ from patience import PATIENCE_S
 from serving import Failure, Stubs, failure_of, observed, stored, workers
 
 from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.groups_of_settings import QuotaSettings
 from nodewise.runtime.identity.operating import created, revoked
-from nodewise.runtime.settings import QuotaSettings, Settings
+from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import prediction_service_pb2 as predictions
 from nodewise_protos.v1 import profile_pb2
 from nodewise_protos.v1 import profile_service_pb2 as pb

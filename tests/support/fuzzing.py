@@ -20,7 +20,8 @@ from tiny_traces import TinyReader, reader
 from valid_requests import filling, valid_requests
 
 from nodewise.domain.errors import CATALOGUE, Kind, Reason
-from nodewise.runtime.settings import LimitSettings, Settings
+from nodewise.runtime.groups_of_settings import LimitSettings
+from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import problem_pb2
 
 DEADLINE_S: Final = 2.0

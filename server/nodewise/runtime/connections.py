@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 from typing import Final
 
-from nodewise.runtime.settings import MOST_CONNECTIONS, ConnectionSettings
+from nodewise.runtime.groups_of_settings import MOST_CONNECTIONS, ConnectionSettings
 
 __all__ = ["connection_options", "most_connections"]
 

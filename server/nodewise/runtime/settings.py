@@ -4,215 +4,36 @@ from __future__ import annotations
 
 import os
 import tomllib
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from nodewise.estimation.weights import CACHE_BYTES
-from nodewise.hosting.processes.limits import HostLimits
-from nodewise.ports.limits import Limits
-from nodewise.ports.quotas import CallerQuotas
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
-from nodewise.profiles.quotas import DEFAULT_QUOTAS, StoreQuotas
 from nodewise.profiles.remote_traces import DEFAULT_CACHE_BYTES
-from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S, Retention
+from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S
+from nodewise.runtime.groups_of_settings import (
+    ConnectionSettings,
+    HostSettings,
+    LimitSettings,
+    QuotaSettings,
+    RetentionSettings,
+)
 from nodewise.runtime.identity.settings import CertificateGrant, JwtSettings, TlsSettings, Way
 
-__all__ = [
-    "MOST_CONNECTIONS",
-    "ConnectionSettings",
-    "LimitSettings",
-    "QuotaSettings",
-    "RetentionSettings",
-    "Settings",
-    "SettingsError",
-    "load_settings",
-    "redacted",
-]
+__all__ = ["Settings", "SettingsError", "load_settings", "redacted"]
 
 DEFAULT_LISTEN: Final = "127.0.0.1:50551"
 DEFAULT_STORE: Final = "sqlite:nodewise.db"
 CONFIG_VARIABLE: Final = "NODEWISE_CONFIG"
-MOST_CONNECTIONS: Final = 16_384
-"""Of a worker, where nothing is set: 13 kB of memory each, measured with 12,000 silent ones."""
 
 
 class SettingsError(Exception):
     """A setting that cannot be used; the text names it and what would be right."""
-
-
-class LimitSettings(BaseModel):
-    """Caps of a call; see ``ports.limits.Limits``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    rows_per_call: int = Field(Limits().rows_per_call, ge=1)
-    jobs_per_call: int = Field(Limits().jobs_per_call, ge=1)
-    rows_per_batch: int = Field(Limits().rows_per_batch, ge=1)
-    backtest_rows: int = Field(Limits().backtest_rows, ge=1)
-    max_nodes: int = Field(Limits().max_nodes, ge=1, le=1 << 20)
-    max_workers: int = Field(Limits().max_workers, ge=1, le=1 << 20)
-    simulated_steps_per_call: int = Field(Limits().simulated_steps_per_call, ge=1)
-    simulated_cycles_per_question: int = Field(Limits().simulated_cycles_per_question, ge=1)
-    trace_unpacked_bytes: int = Field(Limits().trace_unpacked_bytes, ge=1)
-    simulated_jobs_per_call: int = Field(Limits().simulated_jobs_per_call, ge=1)
-    simulation_rows_per_call: int = Field(Limits().simulation_rows_per_call, ge=1)
-    simulation_repetitions_per_call: int = Field(Limits().simulation_repetitions_per_call, ge=1)
-    cluster_pools_per_call: int = Field(Limits().cluster_pools_per_call, ge=1)
-    cluster_nodes_per_call: int = Field(Limits().cluster_nodes_per_call, ge=1)
-    cluster_devices_per_call: int = Field(Limits().cluster_devices_per_call, ge=1)
-    devices_per_node: int = Field(Limits().devices_per_node, ge=1)
-    entries_per_list: int = Field(Limits().entries_per_list, ge=1)
-    parts_per_call: int = Field(Limits().parts_per_call, ge=1)
-    bytes_in_flight: int = Field(Limits().bytes_in_flight, ge=1024)
-    reply_bytes: int = Field(Limits().reply_bytes, ge=1024)
-
-    def limits(self) -> Limits:
-        """As the lower rooms read them."""
-        return Limits(**self.model_dump())
-
-
-class HostSettings(BaseModel):
-    """What the processes of plugins may take; see ``hosting.processes.limits.HostLimits``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    call_budget_s: float = Field(
-        HostLimits().call_budget_s, gt=0, description="seconds of a call of a plugin; its process is ended after it"
-    )
-    long_call_budget_s: float = Field(
-        HostLimits().long_call_budget_s,
-        gt=0,
-        description="the same of long work: learning, reading traces, replays, diagnoses, searches, simulations",
-    )
-    load_budget_s: float = Field(
-        HostLimits().load_budget_s, gt=0, description="seconds to import the plugins of a distribution"
-    )
-    start_patience_s: float = Field(
-        0.0,
-        ge=0,
-        description="seconds that the first workers wait for plugins that are still being loaded; later ones join",
-    )
-    auto_patience_s: float = Field(
-        HostLimits().auto_patience_s,
-        ge=0,
-        description="seconds that `auto` waits for who is not known to answer sooner; the next call has the answer",
-    )
-    memory_bytes: int = Field(
-        HostLimits().memory_bytes,
-        ge=1 << 26,
-        description="what the process of a distribution may allocate beyond what it has as it starts",
-    )
-
-    def limits(self) -> HostLimits:
-        """As the lower rooms read them."""
-        return HostLimits(**self.model_dump(exclude={"start_patience_s"}))
-
-
-class QuotaSettings(BaseModel):
-    """What callers and namespaces may take; see ``profiles.quotas`` and ``ports.quotas``. 0 = no limit."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    stored_bytes: int = Field(
-        DEFAULT_QUOTAS.stored_bytes,
-        ge=0,
-        description="evidence of a namespace (the first segment of a profile's id; ids without a slash share one), "
-        "deleted profiles included until they are purged; 0 = no limit, as for all quotas",
-    )
-    trace_bytes: int = Field(
-        DEFAULT_QUOTAS.trace_bytes, ge=0, description="traces of a namespace, as they were sent, each session's count"
-    )
-    profiles: int = Field(DEFAULT_QUOTAS.profiles, ge=0, description="profiles of a namespace")
-    total_bytes: int = Field(
-        DEFAULT_QUOTAS.total_bytes, ge=0, description="evidence and traces of all namespaces together"
-    )
-    free_bytes: int = Field(
-        DEFAULT_QUOTAS.free_bytes,
-        ge=0,
-        description="what ingest leaves free on the disks of the store and of traces, where these are directories",
-    )
-    streams_per_caller: int = Field(
-        CallerQuotas().streams_per_caller,
-        ge=0,
-        description="streams of questions, of ingest and watches that a caller (a token, else an address) has open in "
-        "a worker",
-    )
-    long_calls_per_caller: int = Field(
-        CallerQuotas().long_calls_per_caller,
-        ge=0,
-        description="Simulate, Plan, Replay, Diagnose, Backtest and EstimateCompletion that a caller has at work or "
-        "waiting in a worker",
-    )
-
-    def store(self) -> StoreQuotas:
-        """Those that the store keeps to."""
-        return StoreQuotas(**{each.name: getattr(self, each.name) for each in fields(StoreQuotas)})
-
-    def callers(self) -> CallerQuotas:
-        """Those of callers."""
-        return CallerQuotas(**{each.name: getattr(self, each.name) for each in fields(CallerQuotas)})
-
-
-class ConnectionSettings(BaseModel):
-    """How long connections are kept, and how many; see ``runtime.connections``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    most: int | None = Field(
-        None,
-        ge=0,
-        description="connections that a worker has open; one more is closed at once; 0 = no limit; unset = as many as "
-        f"its descriptors allow and at most {MOST_CONNECTIONS:,}",
-    )
-    calls: int = Field(16_384, ge=1, description="calls that a connection has open at once; more wait at the caller")
-    handshake_s: float = Field(
-        10.0, gt=0, description="seconds for TLS and HTTP/2 to be agreed on; who is silent is dropped then"
-    )
-    idle_s: float = Field(
-        300.0, ge=0, description="seconds without a call after which a connection is closed, as gRPC does it; 0 = never"
-    )
-    alive_s: float = Field(
-        120.0, gt=0, description="seconds of silence after which the other end must answer a ping within 20 seconds"
-    )
-    age_s: float = Field(
-        0.0,
-        ge=0,
-        description="seconds after which calls begin on a new connection, so that callers spread over workers and "
-        "replicas again; those under way end as they began; 0 = never",
-    )
-
-
-class RetentionSettings(BaseModel):
-    """How long things are kept; unset = for ever."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    profiles_days: float | None = Field(
-        None,
-        gt=0,
-        description="days after its last change that a profile is deleted, to be brought back like any other; not "
-        "while a session has begun what it did not commit",
-    )
-    observations_days: float | None = Field(
-        None, gt=0, description="days after its commit that an observation is retracted; it stays in the history"
-    )
-    unreferenced_traces_days: float | None = Field(
-        None,
-        gt=0,
-        description="days after it was stored that a trace goes to which nothing refers, not even a deleted profile",
-    )
-
-    def rules(self) -> Retention:
-        """As the lower rooms read them."""
-        days = (self.profiles_days, self.observations_days, self.unreferenced_traces_days)
-        profiles_s, observations_s, traces_s = (None if each is None else 86_400.0 * each for each in days)
-        return Retention(profiles_s=profiles_s, observations_s=observations_s, traces_s=traces_s)
 
 
 class Settings(BaseSettings):

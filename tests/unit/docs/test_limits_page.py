@@ -10,7 +10,7 @@ from google.protobuf import descriptor_pool
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from nodewise.rpc.services import SERVICES
-from nodewise.runtime.settings import LimitSettings
+from nodewise.runtime.groups_of_settings import LimitSettings
 from nodewise_values.facts import BY_MESSAGE
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "limits.md"
