@@ -47,7 +47,7 @@ WITHIN: Final = 3.0
 HEADER: Final = """\
 # Seconds of CPU of one call, by method, place and what its request holds: written by `python bench/costs.py --write`,
 # which also says how well it fits. Of one machine; only ratios are used. Methods without numbers are not measured:
-# an operator's, which last as long as a trial of plugins does, and need no turn.
+# an operator's, some of which last as long as a trial of plugins does, and which need no turn.
 """
 
 
@@ -135,7 +135,11 @@ def measured() -> Iterator[Measured]:
     """Every size of every method."""
     with tempfile.TemporaryDirectory() as folder:
         trace = written(Path(folder, "trace.json.gz"), steps=5, operators=2_000)
-        command = ("-m", "nodewise", "serve", "--listen", "127.0.0.1:0", "--store", f"sqlite:{folder}/costs.db")
+        config = Path(folder, "costs.toml")
+        config.write_text(
+            f'admin = true\nlisten = "127.0.0.1:0"\nstore = "sqlite:{folder}/costs.db"\n', encoding="utf-8"
+        )
+        command = ("-m", "nodewise", "serve", "--config", str(config))
         with Server(*command, pinned=False) as server, grpc.insecure_channel(server.target) as channel:
             store_profiles(server.target)
             with (

@@ -23,8 +23,11 @@ MANY: Final = "many"
 """A profile of many observations, to be retracted one by one."""
 Make = Callable[[random.Random], "Message | Sequence[Message]"]
 
-UNMEASURED: Final = ("Reload", "SetCanary", "Promote", "Rollback")
-"""They last as long as a trial of plugins does, and no call waits for them."""
+UNMEASURED: Final = (
+    *("Reload", "SetCanary", "Promote", "Rollback"),
+    *("SetPrior", "CreateToken", "ListTokens", "RevokeToken"),
+)
+"""They are an operator's, some last as long as a trial of plugins does, and no call waits for them."""
 
 
 def _source(draw: random.Random, *, fresh: bool) -> profile_pb2.ProfileSource:
@@ -239,6 +242,7 @@ def sizes() -> Mapping[str, Sequence[Make]]:
             _always(profiles.GetProfileRequest(profile_id="job-1", view=profiles.PROFILE_VIEW_FULL)),
         ],
         "ListProfiles": [_always(profiles.ListProfilesRequest(page_size=size)) for size in (1, 100)],
+        "ListUsage": [_always(profiles.ListUsageRequest())],
         "WatchProfiles": [_always(profiles.WatchProfilesRequest(name_prefix="job"))],
         "DeleteProfile": [
             lambda draw: profiles.DeleteProfileRequest(profile_id=f"{draw.random()}", etag="*", allow_missing=True)
@@ -250,6 +254,7 @@ def sizes() -> Mapping[str, Sequence[Make]]:
         "ListPolicies": [_always(schedules.ListPoliciesRequest())],
         "ListGenerations": [_always(admin.ListGenerationsRequest())],
         "ListPluginStates": [_always(admin.ListPluginStatesRequest())],
+        "ListPriors": [_always(admin.ListPriorsRequest())],
         # Last, as the server goes on with them afterwards: it fits models, and scores.
         "IngestProfile": [_ingest(rows) for rows in (10, 1_000, 8_000)],
         "IngestBatch": [_ingest_batch(rows) for rows in (1, 1_000, 8_000)],

@@ -17,6 +17,7 @@ from google.protobuf import json_format
 from serving import COMMAND, Stubs
 from typer.testing import CliRunner, Result
 
+from nodewise.profiles.sqlite_store import SqliteProfileStore
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_cli.app import app
 from nodewise_protos.v1 import objective_pb2
@@ -33,6 +34,8 @@ NEED_TORCH = {"docs/guides/slow_jobs.md", "docs/reference/replay.md"}
 APART = {"docs/guides/security.md"}
 """Its server has TLS and asks for tokens: `tests/integration/test_tokens_command.py` goes through it."""
 OUTPUT = re.compile(r"(--(?:plot|picture|timeline|gantt|csv|predictions)) (\S+)")
+STORED = re.compile(r"(nodewise\.db|fresh\.db|backups/\w+)")
+"""Files that a page's commands keep; a store that is copied is there before."""
 ADDRESS = re.compile(r"127\.0\.0\.1:50[05]51")
 
 
@@ -60,7 +63,11 @@ def test_what_a_page_shows_runs_from_top_to_bottom(
     page: str, target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """First what it types, then what it programs."""
-    for command in commands(page):
+    shown = commands(page)
+    if any("sqlite:nodewise.db" in command for command in shown):
+        SqliteProfileStore(tmp_path / "nodewise.db").close()
+        (tmp_path / "backups").mkdir()
+    for command in shown:
         succeeds(command, target, tmp_path)
     names: dict[str, object] = {"__name__": "snippets"}
     try:
@@ -79,7 +86,8 @@ def test_what_a_page_shows_runs_from_top_to_bottom(
 
 def succeeds(command: str, target: str, folder: Path) -> None:
     # A server of its own for each would answer the same, and take the time to start.
-    finished = run(OUTPUT.sub(rf"\1 {folder}/\2", ADDRESS.sub(target, command)), NODEWISE_SERVER=target)
+    placed = STORED.sub(rf"{folder}/\1", OUTPUT.sub(rf"\1 {folder}/\2", ADDRESS.sub(target, command)))
+    finished = run(placed, NODEWISE_SERVER=target)
     assert finished.exit_code == 0, finished.output
     assert finished.stdout
 

@@ -38,8 +38,8 @@ def servers() -> Iterator[WarmServers]:
 
 @contextmanager
 def serving(servers: WarmServers, path: Path) -> Iterator[tuple[WarmServer, Stubs]]:
-    """A server on a file, with one profile in it."""
-    with servers.start(store=f"sqlite:{path}") as server, Stubs(server.target) as stubs:
+    """A server on a file, with one profile in it; it may fill its disk."""
+    with servers.start(store=f"sqlite:{path}", quotas={"free_bytes": 0}) as server, Stubs(server.target) as stubs:
         append(stubs, "first")
         yield server, stubs
 

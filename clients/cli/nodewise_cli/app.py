@@ -111,4 +111,4 @@ for _command, _summary in (
 app.add_typer(plugins, name="plugins", short_help="List what plugins bring, or begin one of your own.")
 app.add_typer(profiles, name="profiles")
 app.add_typer(tokens, name="tokens", short_help="Make, list and revoke tokens: who may ask a server for what.")
-app.add_typer(priors, name="priors")
+app.add_typer(priors, name="priors", short_help="List, pin and undo what a server learned from its jobs.")

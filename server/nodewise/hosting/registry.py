@@ -240,22 +240,39 @@ def load_registry(
         raise
 
 
-def arrived(registry: Registry) -> Registry:
+def arrived(registry: Registry, *, serving: bool = True) -> Registry:
     """A registry with what has arrived by now; the rest is shared.
 
-    What brings a name that is there already stays out, and is listed as a problem: what serves is not taken away.
+    Parameters
+    ----------
+    serving : bool
+        Whether somebody is served already: of two distributions that bring one name that of the later name is left out
+        then, in all processes alike, and listed as a problem.
+
+    Raises
+    ------
+    PluginConflictError
+        Two distributions bring one name, and nobody is served yet.
     """
-    known = {(hook.kind, loaded.record.name) for part in registry.parts for hook, loaded in part.records}
     parts: list[Part] = []
     for each in registry.parts:
         part = each.again()
         if part is None:  # its host ended with the server
             continue
         if part.arrived and part.lease is not None:
-            part = _without_known(_part_apart(part.key, part.lease), known)
-            known |= {(hook.kind, loaded.record.name) for hook, loaded in part.records}
+            part = _part_apart(part.key, part.lease)
         parts.append(part)
-    return _registry(parts)
+    return _registry(_told_apart(parts) if serving else parts)
+
+
+def _told_apart(parts: Sequence[Part]) -> list[Part]:
+    """No two with one name: what runs in this process keeps it, then whose distribution comes first."""
+    known: set[tuple[str, str]] = set()
+    told: dict[Key, Part] = {}
+    for part in sorted(parts, key=lambda part: (part.lease is not None, part.key.distribution)):
+        told[part.key] = _without_known(part, known)
+        known |= {(hook.kind, loaded.record.name) for hook, loaded in told[part.key].records}
+    return [told[part.key] for part in parts]
 
 
 def _loading(key: Key) -> tuple[PluginProblem, ...]:

@@ -23,6 +23,7 @@ _METHODS: Final = frozenset({"DeleteProfile", "UndeleteProfile", "RetractEvidenc
 _SAID: Final = (
     *("profile_id", "etag", "reason", "observation_numbers", "phase_timing_numbers", "fact_paths", "trace_sha256s"),
     *("shared_run_sha256s", "generation", "share", "token_id", "description", "roles", "prefixes", "lifetime_seconds"),
+    *("namespace", "action", "lessons_id"),
 )
 """Fields of requests that are put down, where a request has them. Others are not: one of them may be a secret."""
 REFUSALS_A_SECOND: Final = 50

@@ -66,6 +66,7 @@ class Life:
         self._listen = listen
         self._channel = channel
         self._core = core
+        self._patient = patient
         self._patience_s = math.inf if patient else settings.hosts.start_patience_s
         self._changes: Changes | None = None
         self._reloading = asyncio.Lock()
@@ -128,7 +129,7 @@ class Life:
         await asyncio.wait((settled, hurried, ending), return_when=asyncio.FIRST_COMPLETED)
         hurried.cancel()
         if plugged.registry.arrived:
-            before, plugged = plugged, await asyncio.to_thread(with_arrivals, plugged)
+            before, plugged = plugged, await asyncio.to_thread(with_arrivals, plugged, serving=self._patient)
             before.registry.close()
             warm_up_aside(plugged.registry.estimators)
         return plugged

@@ -53,5 +53,5 @@ def test_every_method_that_takes_away_or_administers_is_put_down() -> None:
     found = {each.name for service in services for each in service.methods if is_audited(each.full_name)}
     assert found == {
         *("DeleteProfile", "UndeleteProfile", "RetractEvidence"),
-        *("Reload", "SetCanary", "Promote", "Rollback", "CreateToken", "RevokeToken"),
+        *("Reload", "SetCanary", "Promote", "Rollback", "CreateToken", "RevokeToken", "SetPrior"),
     }

@@ -14,6 +14,7 @@ from nodewise.domain.principal import Principal
 from nodewise.ports.limits import Limits
 from nodewise.rpc.access import RULES, Guard, names_in
 from nodewise.rpc.calls import Method
+from nodewise.rpc.costs import CostModel, Expected
 from nodewise.rpc.doors import Door, generic_handler
 from nodewise.rpc.gate import TURNS, Gate
 from nodewise.rpc.intake import InFlight, Intake, most_bytes
@@ -63,6 +64,7 @@ def door(name: str, gate: Gate, *, streams: bool) -> Door:
         request=pb.PredictRequest,
         intake=Intake(pb.PredictRequest, most_bytes(name), limits, InFlight(limits.bytes_in_flight)),
         gate=gate,
+        expected=Expected(CostModel({}), name),
         guard=Guard(method, RULES[method], Nobody(), names_in(pb.PredictRequest.DESCRIPTOR)),
         lane=gate.questions,
         streams_out=streams,

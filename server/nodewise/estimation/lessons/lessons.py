@@ -25,6 +25,10 @@ class Lessons:
     calibrations: Mapping[str, Calibration] = field(default_factory=dict)
     others: tuple[Lessons, ...] = ()
 
+    def __reduce__(self) -> tuple[type[Lessons], tuple[object, ...]]:
+        """For processes that compute: mappings that nobody may change cannot be sent as they are."""
+        return Lessons, (dict(self.priors), dict(self.calibrations), self.others)
+
     def calibration(self, estimator: str) -> Calibration:
         """How far off an estimator was where it was tried."""
         return self.calibrations.get(estimator, UNTRIED)

@@ -22,9 +22,9 @@ _NAMES_NOBODY: Final = {
 """Reasons of a name that nobody has, and of one that somebody may have later."""
 
 
-def with_arrivals(plugged: Plugged) -> Plugged:
-    """The same with what has arrived by now. Blocks for a moment."""
-    registry = arrived(plugged.registry)
+def with_arrivals(plugged: Plugged, *, serving: bool = True) -> Plugged:
+    """The same with what has arrived by now; ``serving`` and errors as of ``arrived``. Blocks for a moment."""
+    registry = arrived(plugged.registry, serving=serving)
     name = f"{plugged.number}.{registry.generation}" if plugged.number else ""
     return replace(plugged, registry=registry, name=name)
 
