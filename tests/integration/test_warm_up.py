@@ -105,10 +105,10 @@ def test_a_warm_up_that_hangs_can_be_stopped(site: Path, warmed: Path) -> None:
                 assert process.poll() is None
                 time.sleep(0.02)
             process.send_signal(signal.SIGTERM)
-            output, _ = process.communicate(timeout=PATIENCE_S)
+            process.communicate(timeout=PATIENCE_S)
         finally:
             process.kill()
-    assert (process.returncode, output) == (0, b"")
+    assert process.returncode == 0
 
 
 class Counting(Constant):

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -101,10 +101,14 @@ class SqliteProfileStore(SqlProfileStore):
         with translated("open", self._faults):
             if self._place is not None:
                 self._place.check_before_opening()
-            self._writer: SqliteConnection = create(self._file or ":memory:", durability, self._faults)
-            self._watcher = connect(self._file, durability, self._faults) if self._file else self._writer
-            if self._place is not None:
-                self._place.opened(identity_of(self._writer, self._place.store_before()))
+            with ExitStack() as left:  # what is left open of a file keeps others from it
+                self._writer: SqliteConnection = create(self._file or ":memory:", durability, self._faults)
+                left.callback(self._writer.close)
+                self._watcher = connect(self._file, durability, self._faults) if self._file else self._writer
+                left.callback(self._watcher.close)
+                if self._place is not None:
+                    self._place.opened(identity_of(self._writer, self._place.store_before()))
+                left.pop_all()
         self._idle: deque[SqliteConnection] = deque()
 
     def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
