@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -143,10 +142,10 @@ def _bytes(value: Any) -> bytes:
 
 
 def _bytes_from_json(value: Any) -> bytes:
+    plain = _text(value).replace("-", "+").replace("_", "/").rstrip("=")
     try:
-        plain = _text(value).replace("-", "+").replace("_", "/").rstrip("=")
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
-    except binascii.Error:
+    except ValueError:  # no base64, or not even ASCII
         raise EntryError(f"must be bytes in base64, found {shown(value)}") from None
 
 

@@ -83,6 +83,15 @@ def test_a_bad_entry_is_refused_under_its_own_path(case: tuple[Any, str]) -> Non
     assert caught.value.violations[0].description.startswith("must be")
 
 
+@pytest.mark.parametrize("text", ["\x80", "a\u00e9==", "!", "a"])
+def test_what_is_no_base64_is_refused_in_words(text: str) -> None:
+    descriptor, field = next(case for case in FIELDS if case[1].type == FieldDescriptor.TYPE_BYTES)
+    entry = [text] if field.is_repeated else text
+    with pytest.raises(InvalidValueError, match="must be bytes in base64") as caught:
+        from_json({field.name: entry}, home_of(descriptor, "nodewise_values"))
+    assert caught.value.violations[0].field.startswith(field.name)
+
+
 junk = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8)),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=8), inner, max_size=3)),
