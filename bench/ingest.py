@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -136,5 +137,5 @@ def run() -> Iterator[Result]:
         if running is None:
             print("ingest_postgresql is left out: PostgreSQL is not installed", file=sys.stderr)
             return
-        bare = lambda name: bare_postgres_rows_per_s(running, name)  # noqa: E731
+        bare = partial(bare_postgres_rows_per_s, running)
         yield _served(folder, running.url, running.cpu_s, bare, "ingest_postgresql")

@@ -12,7 +12,7 @@ from typing import Any, Final
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.calls import Call, Method
 
-__all__ = ["OPEN_CALLS", "OpenCalls", "caller_of", "limited"]
+__all__ = ["OPEN_CALLS", "OpenCalls", "limited"]
 
 OPEN_CALLS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -32,7 +32,7 @@ _RETRY_AFTER_S: Final = 1.0
 """Long calls take seconds."""
 
 
-def caller_of(call: Call) -> str:
+def _account_of(call: Call) -> str:
     """Whose quota a call counts against: who he is, or where nobody asks that, the address that he calls from."""
     if call.principal.is_known or call.context is None:
         return call.principal.subject
@@ -64,7 +64,7 @@ class OpenCalls:
         NodewiseError
             QUOTA_EXCEEDED.
         """
-        caller = caller_of(call)
+        caller = _account_of(call)
         found = self._open[caller] + 1
         if self._most and found > self._most:
             raise NodewiseError(
