@@ -74,7 +74,7 @@ async def headers_alone(target: str, calls: int) -> list[grpc.aio.StreamUnaryCal
 
 
 async def test_a_flood_is_refused_with_a_reason_and_others_are_served() -> None:
-    with ServerProcess("--store", "memory:", environment={"NODEWISE_QUEUE_WAIT_S": "0.02"}) as server:
+    with ServerProcess("--store", "memory:", environment={"NODEWISE_QUEUE_WAIT_S": "0.15"}) as server:
         outcomes, served = await asyncio.gather(flood(server.target, 400), steadily(server.target, 10))
     assert served == 10
     refused = ("RESOURCE_EXHAUSTED", "OVERLOADED", True, True)
