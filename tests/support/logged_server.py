@@ -12,7 +12,6 @@ from typing import Any
 
 from patience import PATIENCE_S
 from serving import COMMAND, PLUGINS_FIRST
-from unmeasured import UNMEASURED
 
 
 class LoggedServer:
@@ -45,7 +44,7 @@ class LoggedServer:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
-                env={**os.environ, **PLUGINS_FIRST, **UNMEASURED, **(environment or {})},
+                env={**os.environ, **PLUGINS_FIRST, **(environment or {})},
             )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()

@@ -15,7 +15,6 @@ import grpc
 import pytest
 from google.rpc import error_details_pb2, status_pb2
 from patience import PATIENCE_S
-from unmeasured import UNMEASURED
 
 from nodewise.hosting.registry import Loaded, PluginProblem, Registry, load_registry
 from nodewise.plugin import DiagnoserRecord, EstimatorRecord, PolicyRecord, SharingModelRecord, TraceReaderRecord
@@ -131,8 +130,6 @@ class ServerProcess:
         Above that of this process.
     listen : str
         HOST:PORT.
-    measured : bool
-        Whether coverage counts its lines, and those of all that it starts: where these processes are what is tested.
     """
 
     def __init__(
@@ -140,14 +137,13 @@ class ServerProcess:
         *arguments: str,
         environment: Mapping[str, str] | None = None,
         listen: str = "127.0.0.1:0",
-        measured: bool = False,
     ) -> None:
         self._process = subprocess.Popen(
             [*COMMAND, "serve", "--listen", listen, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, **PLUGINS_FIRST, **({} if measured else UNMEASURED), **(environment or {})},
+            env={**os.environ, **PLUGINS_FIRST, **(environment or {})},
         )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -155,6 +151,12 @@ class ServerProcess:
             _, errors = self._process.communicate(timeout=PATIENCE_S)
             raise RuntimeError(f"the server did not start: {line!r} {errors}")
         self.target = line.removeprefix("listening on ").strip()
+
+    @property
+    def http_target(self) -> str:
+        """Where HTTP is answered; asked once, of a server that does."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().removeprefix("answering HTTP on ").strip()
 
     @property
     def pid(self) -> int:

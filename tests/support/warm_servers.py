@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from unmeasured import UNMEASURED
-
 from nodewise.estimation.estimators.warm_up import warm_up
 from nodewise.hosting.registry import load_registry
 from nodewise.runtime.life import serve_alone
@@ -75,7 +73,7 @@ def warm_servers() -> Iterator[WarmServers]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, **UNMEASURED},
+        env={**os.environ},
     ) as starting:
         try:
             yield WarmServers(starting)

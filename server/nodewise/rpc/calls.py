@@ -32,6 +32,7 @@ from nodewise.rpc.intake import Intake, Large
 from nodewise.rpc.lanes import Lane, OverloadedError, Turn
 
 __all__ = [
+    "REQUEST_ID",
     "UNDECODABLE",
     "Call",
     "Context",
@@ -52,6 +53,7 @@ __all__ = [
 _log = structlog.get_logger("nodewise.rpc")
 
 REQUEST_ID: Final = "x-request-id"
+"""Of a call, in its metadata and in its trailers."""
 _LONGEST_REQUEST_ID: Final = 128
 
 Context = grpc.aio.ServicerContext[Any, Any]

@@ -51,7 +51,7 @@ class Door(grpc.GenericRpcHandler):
 
     def __init__(self, service_name: str, doorways: Mapping[str, Doorway]) -> None:
         self.service_name = service_name
-        self._handlers = {f"/{service_name}/{name}": each for name, each in doorways.items()}
+        self._doorways = {f"/{service_name}/{name}": each for name, each in doorways.items()}
         # Where nothing can wait, one call accepted at a time is enough.
         self._lanes = {name: each for name, each in doorways.items() if each.lane is not None}
 
@@ -66,15 +66,20 @@ class Door(grpc.GenericRpcHandler):
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any] | None:
         """As gRPC says."""
-        found = self._handlers.get(handler_call_details.method)
+        found = self._doorways.get(handler_call_details.method)
         if found is None:
             return None
         found.gate.arrivals += 1
         return found.waiting if found.lane is not None and found.lane.pressed else found.usual
 
+    @property
+    def doorways(self) -> dict[str, Doorway]:
+        """Every method's, by its path."""
+        return dict(self._doorways)
+
     def refused(self, path: str, context: Context) -> Told | None:
         """What a call that has just arrived is told where its lane would refuse it; None = let it come."""
-        doorway = self._handlers[path]
+        doorway = self._doorways[path]
         if doorway.lane is None or not doorway.lane.overloaded:
             return None
         principal = ANYONE if doorway.guard is None else doorway.guard.known(metadata_of(context)) or ANYONE
@@ -88,39 +93,91 @@ class Door(grpc.GenericRpcHandler):
 
 @dataclass(frozen=True, slots=True)
 class Doorway:
-    """Handlers of a method."""
+    """A method, and its ways in: handlers for gRPC, and the parts of these for other transports.
 
-    gate: Gate
-    guard: Guard | None
-    expected: Expected
+    Attributes
+    ----------
+    path : str
+        ``/package.Service/Method``.
+    lane : Lane or None
+        Where calls wait before their message is read; None = they do not.
+    usual, waiting : RpcMethodHandler
+        Of gRPC, while nobody waits, and else.
+    read : callable
+        From the bytes of a request to what ``answer`` is given.
+    answer : callable
+        ``(request, context, turn, who calls)``: a reply, or the replies of a stream, as bytes.
+    """
+
+    path: str
+    method: Method
     lane: Lane | None
     usual: grpc.RpcMethodHandler[Any, Any]
     waiting: grpc.RpcMethodHandler[Any, Any]
+    read: Callable[[bytes], Any]
+    answer: Callable[..., Any]
+
+    @property
+    def gate(self) -> Gate:
+        """Of the server."""
+        return self.method.gate
+
+    @property
+    def guard(self) -> Guard | None:
+        """Lets callers in; None = everybody."""
+        return self.method.guard
+
+    @property
+    def expected(self) -> Expected:
+        """What its calls cost."""
+        return self.method.expected
+
+    async def let_in(
+        self, receive: Callable[[], Awaitable[bytes]], context: Context
+    ) -> tuple[Any, Turn | None, Principal]:
+        """The way in of a call with one message over another transport than gRPC, in the same order.
+
+        Who calls is asked first, then whether there is a turn for him where calls wait; then the message is received.
+
+        Parameters
+        ----------
+        receive : callable
+            Receives the message's bytes.
+
+        Returns what ``answer`` is given, but the context.
+        """
+        self.gate.arrivals += 1
+        known = None if self.guard is None else self.guard.known(metadata_of(context))
+        principal = known or await admitted(self.path, self.method, context)
+        if self.lane is None or not self.lane.pressed:
+            return self.read(await receive()), None, principal
+
+        async def one() -> AsyncIterator[Any]:
+            yield self.read(await receive())
+
+        request, turn = await _read_in_turn(self.path, self.method, self.lane, one(), context, principal)
+        return request, turn, principal
 
 
 def _doorway(path: str, method: Method) -> Doorway:
     deserialiser, lane = _guarded(method), method.lane
+    streams = method.streams_in or method.streams_out
+    answer: Callable[..., Any] = _stream_handler(path, method) if streams else _unary_handler(path, method)
     usual: grpc.RpcMethodHandler[Any, Any]
-    waiting: grpc.RpcMethodHandler[Any, Any]
     if method.streams_in:
-        usual = grpc.stream_stream_rpc_method_handler(_stream_handler(path, method), deserialiser, None)
-        return Doorway(method.gate, method.guard, method.expected, None, usual, usual)
-    if lane is None:
-        usual = (
-            grpc.unary_stream_rpc_method_handler(_stream_handler(path, method), deserialiser, None)
-            if method.streams_out
-            else grpc.unary_unary_rpc_method_handler(_unary_handler(path, method), deserialiser, None)
-        )
-        return Doorway(method.gate, method.guard, method.expected, None, usual, usual)
-    if method.streams_out:
-        handle = _stream_handler(path, method)
-        usual = grpc.unary_stream_rpc_method_handler(handle, deserialiser, None)
-        waiting = grpc.stream_stream_rpc_method_handler(_let_in_stream(path, method, lane, handle), deserialiser, None)
-    else:
-        answer = _unary_handler(path, method)
-        usual = grpc.unary_unary_rpc_method_handler(answer, deserialiser, None)
+        usual = grpc.stream_stream_rpc_method_handler(answer, deserialiser, None)
+        return Doorway(path, method, None, usual, usual, deserialiser, answer)
+    usual = (
+        grpc.unary_stream_rpc_method_handler(answer, deserialiser, None)
+        if method.streams_out
+        else grpc.unary_unary_rpc_method_handler(answer, deserialiser, None)
+    )
+    waiting: grpc.RpcMethodHandler[Any, Any] = usual
+    if lane is not None and method.streams_out:
+        waiting = grpc.stream_stream_rpc_method_handler(_let_in_stream(path, method, lane, answer), deserialiser, None)
+    elif lane is not None:
         waiting = grpc.stream_unary_rpc_method_handler(_let_in(path, method, lane, answer), deserialiser, None)
-    return Doorway(method.gate, method.guard, method.expected, lane, usual, waiting)
+    return Doorway(path, method, lane, usual, waiting, deserialiser, answer)
 
 
 def _unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
@@ -173,22 +230,18 @@ async def _read_in_turn(
     path: str, method: Method, lane: Lane, requests: AsyncIterator[Any], context: Context, principal: Principal
 ) -> tuple[Any, Turn]:
     """The message, and a turn in which it is there: who sends headers alone, or drips, holds no turn of others."""
-
-    async def read() -> Any:
-        return await anext(requests, UNDECODABLE)
-
     turn = await waited_turn(path, method, lane, context, principal)
-    reading = asyncio.ensure_future(read())
+    late = asyncio.get_running_loop().call_later(READING_S, turn.over)
     try:
-        if not (await asyncio.wait((reading,), timeout=READING_S))[0]:
-            turn.over()
-            await reading
+        request = await anext(requests, UNDECODABLE)
+        if turn.given_up:
             turn = await waited_turn(path, method, lane, context, principal)
-        return await reading, turn
     except BaseException:
-        reading.cancel()
         turn.over()
         raise
+    finally:
+        late.cancel()
+    return request, turn
 
 
 def _let_in_stream(

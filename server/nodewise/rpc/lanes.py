@@ -84,6 +84,11 @@ class Turn:
         """Whether others were before it."""
         return self.caller is not _NOBODY
 
+    @property
+    def given_up(self) -> bool:
+        """Whether it is over."""
+        return self.lane is _NOWHERE
+
     def expect(self, cost_s: float) -> None:
         """Its call was read, and should cost so much: its caller is charged that from now on."""
         if self.waited and self.lane is not _NOWHERE and cost_s:

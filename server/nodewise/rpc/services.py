@@ -33,7 +33,7 @@ from nodewise_protos.v1beta1 import (
     simulation_service_pb2,
 )
 
-__all__ = ["SERVICES", "behaviours_by_name", "handlers", "refused_admin"]
+__all__ = ["METHODS", "SERVICES", "behaviours_by_name", "handlers", "refused_admin"]
 
 _DESCRIPTORS: Final = {
     service.full_name: service
@@ -53,6 +53,10 @@ _DESCRIPTORS: Final = {
 }
 SERVICES: Final = tuple(_DESCRIPTORS)
 """Their full names."""
+METHODS: Final[Mapping[str, MethodDescriptor]] = MappingProxyType(
+    {f"/{name}/{each.name}": each for name, service in _DESCRIPTORS.items() for each in service.methods}
+)
+"""Methods of all services, by ``/package.Service/Method``."""
 _EXCEPTIONS: Final[Mapping[str, dict[str, Any]]] = MappingProxyType(
     {
         # As large as what was appended to it; as a table that is taken.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import grpc
 import structlog
@@ -56,6 +56,9 @@ from nodewise.runtime.scoring import Scoring
 from nodewise.runtime.settings import Settings, SettingsError
 from nodewise.runtime.store_watch import StoreWatch
 from nodewise_protos.v1 import profile_pb2
+
+if TYPE_CHECKING:
+    from nodewise.runtime.http_listening import HttpListener
 
 __all__ = ["Application", "PortInUseError"]
 
@@ -159,6 +162,9 @@ class Application:
         self._watching: asyncio.Task[None] | None = None
         self._keeping = StoreKeeping(store, settings.retention.rules(), settings.store_inspect_interval_s)
         self._server: grpc.aio.Server | None = None
+        self._http: HttpListener | None = None
+        self.http_port = 0
+        """Where HTTP is answered; 0 = nowhere."""
         self._gate = Gate(settings.queue_wait_s, settings.threads, self._hands)
 
     @property
@@ -203,13 +209,13 @@ class Application:
         self._house.kept.drop_others(frozenset().union(*origins))
         write_basis.cache_clear()  # most of what it holds names the generation that is gone
 
-    async def start(self, listen: str, *, share_port: bool = False) -> int:
+    async def start(self, listen: str, *, http: str = "", share_port: bool = False) -> int:
         """Serve; returns the port.
 
         Parameters
         ----------
-        listen : str
-            HOST:PORT, port 0 = any.
+        listen, http : str
+            HOST:PORT, port 0 = any; the one for HTTP empty = none.
         share_port : bool
             Whether other workers listen on the same port.
 
@@ -247,6 +253,8 @@ class Application:
             port = 0
         if not port:
             raise PortInUseError(f"cannot listen on {listen}: the port is in use or the address is not this machine's")
+        if http:
+            await self._listen_http(http, doors, share_port=share_port)
         await server.start()
         for door in doors:
             accept_more(server, door)
@@ -259,6 +267,19 @@ class Application:
         await self._health.follow(self.tracks)
         self._watching = asyncio.get_running_loop().create_task(self.store_watch.run())
         return port
+
+    async def _listen_http(self, listen: str, doors: Sequence[Door], *, share_port: bool) -> None:
+        """Answer HTTP as well. Raises PortInUseError, SettingsError."""
+        from nodewise.runtime.http_listening import http_listener  # noqa: PLC0415  # only where it is wanted
+
+        listener = http_listener(self._settings, listen, doors, self._house.kept.space, self._health.is_serving)
+        try:
+            self.http_port = await listener.start(listen, share_port=share_port)
+        except OSError:
+            raise PortInUseError(
+                f"setting http: cannot listen on {listen}: the port is in use or the address is not this machine's"
+            ) from None
+        self._http = listener
 
     def _credentials(self) -> grpc.ServerCredentials | None:
         """Of the listener; None = plaintext. Raises SettingsError."""
@@ -290,8 +311,10 @@ class Application:
             self.scoring.stop()
         self._keeping.stop()
         self._profiles.end_watches()
+        ends = [] if self._http is None else [self._http.stop()]
         if self._server is not None:
-            await self._server.stop(self._settings.grace_s)
+            ends.append(self._server.stop(self._settings.grace_s))
+        await asyncio.gather(*ends)
         if self.callers is not None:
             self.callers.end()
         self._gate.lag.stop()

@@ -65,6 +65,8 @@ class EmbeddedServer:
         self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="nodewise-embedded", daemon=True)
         self.target = ""
+        self.http_target = ""
+        """Where HTTP is answered, if the settings say ``http``."""
 
     def __enter__(self) -> EmbeddedServer:
         if not structlog.is_configured():
@@ -73,8 +75,10 @@ class EmbeddedServer:
         if self._settings.admin:
             self._begin_serving()
         self._thread.start()
-        starting = asyncio.run_coroutine_threadsafe(self._application.start("127.0.0.1:0"), self._loop)
+        http = "" if self._settings.http is None else self._settings.http_listen
+        starting = asyncio.run_coroutine_threadsafe(self._application.start("127.0.0.1:0", http=http), self._loop)
         self.target = f"127.0.0.1:{starting.result()}"
+        self.http_target = f"127.0.0.1:{self._application.http_port}" if http else ""
         return self
 
     def _begin_serving(self) -> None:
@@ -127,6 +131,7 @@ def embedded_target() -> Iterator[str]:
         with start_faults():
             settings = load_settings(
                 store="memory:",
+                http="off",
                 traces="",
                 workers=1,
                 grace_s=1.0,

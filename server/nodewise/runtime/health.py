@@ -41,6 +41,11 @@ class Health:
         """Answer health checks, before the start."""
         health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
 
+    async def is_serving(self) -> bool:
+        """Whether calls are to come here."""
+        found = await self._servicer.Check(health_pb2.HealthCheckRequest(), None)
+        return bool(found.status == SERVING)
+
     async def follow(self, tracks: Tracks) -> None:
         """Tell of these from now on: the services, and the estimators, but those that are left alone."""
         for end in self._ends:

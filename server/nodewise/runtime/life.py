@@ -51,8 +51,8 @@ class Life:
     ----------
     settings : Settings
         To serve with.
-    listen : str
-        HOST:PORT to share with other workers.
+    listen, http : str
+        HOST:PORT to share with other workers; the one for HTTP empty = none.
     channel : Channel
         To the supervisor; when it ends the worker drains.
     core : int or None
@@ -61,9 +61,12 @@ class Life:
         Whether others serve meanwhile, so that all plugins can be waited for.
     """
 
-    def __init__(self, settings: Settings, listen: str, channel: Channel, core: int | None, *, patient: bool) -> None:
+    def __init__(
+        self, settings: Settings, listen: str, http: str, channel: Channel, core: int | None, *, patient: bool
+    ) -> None:
         self._settings = settings
         self._listen = listen
+        self._http = http
         self._channel = channel
         self._core = core
         self._patient = patient
@@ -108,7 +111,7 @@ class Life:
         application = application_of(self._settings, plugged=plugged, processes=processes, audited=True)
         self._changes = self._changes_of(application)
         serving = self._changes.serving
-        await _opened(application, self._listen, share_port=True)
+        await _opened(application, self._listen, self._http, share_port=True)
         following = loop.create_task(serving.run())
         self._channel.send(Say.SERVING)
         await ending
@@ -198,7 +201,7 @@ def serve_alone(settings: Settings, announce: Callable[[str], None]) -> None:
         ended, loop = asyncio.Event(), asyncio.get_running_loop()
         loop.set_exception_handler(log_unhandled)
         loop.add_signal_handler(signal.SIGTERM, ended.set)
-        port = await _opened(application, settings.listen, share_port=False)
+        port = await _opened(application, settings.listen, settings.http_listen, share_port=False)
         announce(f"{settings.listen.rpartition(':')[0]}:{port}")
         await ended.wait()
         if not await application.stop():
@@ -209,10 +212,10 @@ def serve_alone(settings: Settings, announce: Callable[[str], None]) -> None:
         runner.run(life())
 
 
-async def _opened(application: Application, listen: str, *, share_port: bool) -> int:
+async def _opened(application: Application, listen: str, http: str, *, share_port: bool) -> int:
     """Let an application serve; returns the port."""
     try:
-        port = await application.start(listen, share_port=share_port)
+        port = await application.start(listen, http=http, share_port=share_port)
     except BaseException:
         at_once = asyncio.Event()
         at_once.set()

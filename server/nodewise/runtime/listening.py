@@ -17,7 +17,7 @@ as they notice, which takes a moment on a busy machine."""
 LOOK_EVERY_S: Final = 0.05
 
 
-def reserved(listen: str, patience_s: float = ENDING_S) -> tuple[socket.socket, str]:
+def reserved(listen: str, setting: str = "listen", patience_s: float = ENDING_S) -> tuple[socket.socket, str]:
     """A socket that holds the port for the workers (it never listens), and the address with its number.
 
     Connections that a former server left behind (TIME_WAIT and the like) do not matter; a socket that somebody listens
@@ -39,8 +39,9 @@ def reserved(listen: str, patience_s: float = ENDING_S) -> tuple[socket.socket, 
         except (OSError, ValueError) as error:
             taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
             if not taken or time.monotonic() >= give_up_s:
+                named = f"setting {setting}: " if setting != "listen" else ""
                 raise StartError(
-                    f"cannot listen on {listen}: the port is in use or the address is not this machine's",
+                    f"{named}cannot listen on {listen}: the port is in use or the address is not this machine's",
                     of_input=False,
                 ) from None
         time.sleep(LOOK_EVERY_S)

@@ -46,8 +46,8 @@ class Member(Follower):
         As of :class:`Follower`.
     settings : Settings
         That it is to serve with.
-    listen : str
-        HOST:PORT to share.
+    listen, http : str
+        HOST:PORT to share; the one for HTTP empty = none.
     core : int or None
         That it is to keep to.
     patient : bool
@@ -60,6 +60,7 @@ class Member(Follower):
         process: subprocess.Popen[bytes] | None,
         settings: Settings,
         listen: str,
+        http: str,
         core: int | None,
         *,
         patient: bool,
@@ -76,8 +77,8 @@ class Member(Follower):
         self.deadline_s = float("inf")
         """When a worker that ends is killed, by the monotonic clock."""
         self.served_since_s: float | None = None
-        order = {"settings": settings.model_dump(mode="json"), "listen": listen, "core": core, "patient": patient}
-        channel.send(Say.WORK, **order)
+        order = {"settings": settings.model_dump(mode="json"), "core": core, "patient": patient}
+        channel.send(Say.WORK, listen=listen, http=http, **order)
 
     def served_s(self) -> float:
         """How long it has served."""

@@ -89,16 +89,16 @@ class Nursery:
         """Whether it is time to start a worker, rather than to wait for a zygote that imports."""
         return self._zygote is None or self._zygote.ready_since_s is not None
 
-    def worker(self, settings: Settings, listen: str, core: int | None, *, patient: bool) -> Member:
+    def worker(self, settings: Settings, listen: str, http: str, core: int | None, *, patient: bool) -> Member:
         """A worker that starts; arguments as of :class:`Member`. Raises OSError."""
         if self._zygote is not None and self._zygote.ready_since_s is not None:
             ours, theirs = socket.socketpair()
             with theirs:
                 if self._zygote.channel.hand(theirs.fileno()):
-                    return Member(Channel(ours), None, settings, listen, core, patient=patient)
+                    return Member(Channel(ours), None, settings, listen, http, core, patient=patient)
             ours.close()
             self.failed("it takes no more orders")
-        return Member(*interpreter("worker"), settings, listen, core, patient=patient)
+        return Member(*interpreter("worker"), settings, listen, http, core, patient=patient)
 
     def listen(self) -> None:
         """Take in what the zygote tells."""

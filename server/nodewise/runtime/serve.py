@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ from nodewise.runtime.identity.checks import check_identity
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, SettingsError, load_settings, redacted
 from nodewise.runtime.starting import StartError
-from nodewise.runtime.supervisor import supervise
+from nodewise.runtime.supervisor import Announce, supervise
 
 __all__ = ["serve_configured"]
 
@@ -24,7 +23,7 @@ _log = structlog.get_logger(__name__)
 HIGHEST_PORT: Final = 65_535
 
 
-def serve_configured(config: Path | None, announce: Callable[[str], None], **options: Any) -> int:
+def serve_configured(config: Path | None, announce: Announce, **options: Any) -> int:
     """Serve in the foreground until SIGTERM or SIGINT; returns the exit status.
 
     Loads neither plugins nor the service: this process is the supervisor, which must outlive both.
@@ -34,7 +33,7 @@ def serve_configured(config: Path | None, announce: Callable[[str], None], **opt
     config : Path or None
         File of settings; environment and options stand above it.
     announce : callable
-        Told ``HOST:PORT`` once calls are answered.
+        Told ``HOST:PORT``, and that of HTTP (empty = none), once calls are answered.
     **options
         Settings by name; None = not stated.
 
@@ -64,11 +63,17 @@ def serve_configured(config: Path | None, announce: Callable[[str], None], **opt
 
 def _checked(settings: Settings) -> Settings:
     """Settings that a server can start with, as far as they tell by themselves. Raises SettingsError."""
-    host, _, port = settings.listen.rpartition(":")
-    if not host or not port.isascii() or not port.isdigit() or int(port) > HIGHEST_PORT:
-        right = f"must be HOST:PORT with a port of 0 to {HIGHEST_PORT}"
-        raise SettingsError(f"setting listen: {right}, found {settings.listen!r}")
+    _check_address("listen", settings.listen)
+    if settings.http_listen:
+        _check_address("http", settings.http_listen)
     if settings.workers > 1 and settings.store.startswith("memory:"):
         raise SettingsError("setting store: memory: is one process's own; use sqlite:PATH with more than one worker")
     check_identity(settings)
     return settings
+
+
+def _check_address(setting: str, listen: str) -> None:
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > HIGHEST_PORT:
+        right = f"must be HOST:PORT with a port of 0 to {HIGHEST_PORT}"
+        raise SettingsError(f"setting {setting}: {right}, found {listen!r}")

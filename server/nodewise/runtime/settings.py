@@ -28,6 +28,7 @@ from nodewise.runtime.identity.settings import CertificateGrant, JwtSettings, Tl
 __all__ = ["Settings", "SettingsError", "load_settings", "redacted"]
 
 DEFAULT_LISTEN: Final = "127.0.0.1:50551"
+DEFAULT_HTTP: Final = "127.0.0.1:50552"
 DEFAULT_STORE: Final = "sqlite:nodewise.db"
 CONFIG_VARIABLE: Final = "NODEWISE_CONFIG"
 
@@ -44,6 +45,16 @@ class Settings(BaseSettings):
     )
 
     listen: str = Field(DEFAULT_LISTEN, description="HOST:PORT to serve on; port 0 picks one")
+    http: str | None = Field(
+        None,
+        description="HOST:PORT to serve HTTP/JSON on, the Connect protocol and REST; port 0 picks one; off = none; "
+        "unset = 127.0.0.1:50552 where listen is unset too, else none",
+    )
+    http_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="origins of pages whose browsers may call over HTTP, such as https://app.example.com; * = all; "
+        "empty = none",
+    )
     workers: int = Field(1, ge=1, le=256, description="worker processes that share the port")
     store: str = Field(DEFAULT_STORE, description="memory:, sqlite:PATH or postgresql://HOST/DATABASE")
     durability: Literal["process", "power"] = Field(
@@ -198,8 +209,16 @@ class Settings(BaseSettings):
         """By all that is set, mappings included: processes for long calls are told them once."""
         return hash(self.model_dump_json())
 
+    @property
+    def http_listen(self) -> str:
+        """HOST:PORT of HTTP; empty = none."""
+        if self.http is None:
+            return DEFAULT_HTTP if self.listen == DEFAULT_LISTEN else ""
+        return "" if self.http == "off" else self.http
+
     @field_validator(
-        "plugins", "trusted_plugins", "fallback_estimators", "authentication", "shared_namespaces", mode="before"
+        *("plugins", "trusted_plugins", "fallback_estimators", "authentication", "shared_namespaces", "http_origins"),
+        mode="before",
     )
     @classmethod
     def _names(cls, value: object) -> object:

@@ -10,7 +10,7 @@ import selectors
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Final
 
 import structlog
@@ -33,6 +33,8 @@ __all__ = ["supervise"]
 
 _log = structlog.get_logger(__name__)
 
+Announce = Callable[[str, str], None]
+
 LOOK_EVERY_S: Final = 1.0
 """Between looks at the workers' pulse and memory: a third of a millisecond each."""
 SAME_SIGNAL_S: Final = 0.5
@@ -40,7 +42,7 @@ SAME_SIGNAL_S: Final = 0.5
 _ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 
 
-def supervise(settings: Settings, again: Callable[[], Settings], announce: Callable[[str], None]) -> int:
+def supervise(settings: Settings, again: Callable[[], Settings], announce: Announce) -> int:
     """Serve with workers until SIGTERM or SIGINT; returns the exit status.
 
     Parameters
@@ -48,16 +50,22 @@ def supervise(settings: Settings, again: Callable[[], Settings], announce: Calla
     again : callable
         Reads the settings anew, for SIGHUP; raises SettingsError.
     announce : callable
-        Told ``HOST:PORT`` once as many workers as wanted answer calls.
+        Told ``HOST:PORT``, and that of HTTP (empty = none), once as many workers as wanted answer calls.
 
     Raises
     ------
     StartError
         If the first workers cannot start.
     """
-    holder, listen = reserved(settings.listen)
-    with holder, caught((*_ENDING, signal.SIGHUP, signal.SIGCHLD)) as signals:
-        return _Supervisor(settings, listen, signals, again, announce).run()
+    with ExitStack() as held:
+        holder, listen = reserved(settings.listen)
+        held.enter_context(holder)
+        http = ""
+        if settings.http_listen:
+            holder, http = reserved(settings.http_listen, "http")
+            held.enter_context(holder)
+        signals = held.enter_context(caught((*_ENDING, signal.SIGHUP, signal.SIGCHLD)))
+        return _Supervisor(settings, (listen, http), signals, again, announce).run()
 
 
 class _Supervisor:
@@ -66,10 +74,10 @@ class _Supervisor:
     def __init__(
         self,
         settings: Settings,
-        listen: str,
+        listen: tuple[str, str],
         signals: Signals,
         again: Callable[[], Settings],
-        announce: Callable[[str], None],
+        announce: Announce,
     ) -> None:
         self._listen = listen
         self._signals = signals
@@ -290,12 +298,12 @@ class _Supervisor:
             leaving.drain()
         elif len(of(self._members, State.SERVING)) == wanted and not self._announced:
             self._announced = True
-            self._announce(self._listen)
+            self._announce(*self._listen)
 
     def _start(self, settings: Settings) -> None:
         try:
             core, patient = core_for(self._members, settings), bool(of(self._members, State.SERVING))
-            member = self._nursery.worker(settings, self._listen, core, patient=patient)
+            member = self._nursery.worker(settings, *self._listen, core, patient=patient)
         except OSError as error:  # no memory or no process to be had
             delay_s = self._crashes.died("no process to be had", 0.0)
             _log.error("worker_not_started", reason=str(error), restart_in_s=delay_s)

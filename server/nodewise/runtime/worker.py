@@ -56,7 +56,7 @@ def _worked(channel: Channel, order: dict[str, Any]) -> int:
         from nodewise.runtime.starting import StartError  # noqa: PLC0415
 
         try:
-            Life(settings, order["listen"], channel, order["core"], patient=order["patient"]).run()
+            Life(settings, order["listen"], order["http"], channel, order["core"], patient=order["patient"]).run()
         except StartError as error:
             channel.send(Say.REFUSED, text=str(error), of_input=error.of_input)
             return 1

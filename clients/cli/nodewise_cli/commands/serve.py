@@ -23,6 +23,13 @@ class _Options:
     listen: Annotated[
         str | None, Option(metavar="HOST:PORT", help="Where to serve; port 0 picks one. Default 127.0.0.1:50551.")
     ] = None
+    http: Annotated[
+        str | None,
+        Option(
+            metavar="HOST:PORT",
+            help="Where to serve HTTP/JSON; off = nowhere. Default 127.0.0.1:50552 where --listen is not stated.",
+        ),
+    ] = None
     workers: Annotated[int | None, Option(help="Processes that share the port. Default 1.")] = None
     store: Annotated[
         str | None,
@@ -70,7 +77,8 @@ def serve(
     """Serve until SIGTERM or Ctrl-C, then drain.
 
     Settings come from options, from the environment (NODEWISE_LISTEN, NODEWISE_STORE, ...) and from a file, in this
-    order. Prints `listening on HOST:PORT` once calls are answered; logs go to standard error, one JSON object a line.
+    order. Prints `listening on HOST:PORT` once calls are answered, then perhaps `answering HTTP on HOST:PORT`; logs
+    go to standard error, one JSON object a line.
     """
     # Only here: the other commands should not wait for the server's imports.
     from nodewise.runtime.serve import serve_configured
@@ -81,6 +89,8 @@ def serve(
         raise typer.Exit(ExitStatus.FAILURE)
 
 
-def _announce(address: str) -> None:
+def _announce(address: str, http: str) -> None:
     sys.stdout.write(f"listening on {address}\n")
+    if http:
+        sys.stdout.write(f"answering HTTP on {http}\n")
     sys.stdout.flush()

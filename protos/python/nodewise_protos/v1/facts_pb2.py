@@ -25,14 +25,14 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17nodewise/v1/facts.proto\x12\x0bnodewise.v1\x1a google/protobuf/descriptor.proto\"\xad\x02\n\nFieldFacts\x12\x10\n\x08row_name\x18\x01 \x01(\t\x12\x10\n\x08\x63sv_name\x18\x02 \x01(\t\x12\x0c\n\x04unit\x18\x03 \x01(\t\x12\x1a\n\rdefault_value\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x14\n\x07minimum\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x14\n\x07maximum\x18\x06 \x01(\x01H\x02\x88\x01\x01\x12\x19\n\x11\x65xclusive_minimum\x18\x07 \x01(\x08\x12\x1b\n\x0emaximum_length\x18\x08 \x01(\x05H\x03\x88\x01\x01\x12\r\n\x05whole\x18\t \x01(\x08\x12\x10\n\x08required\x18\n \x01(\x08\x12\x0f\n\x07same_as\x18\x0b \x01(\tB\x10\n\x0e_default_valueB\n\n\x08_minimumB\n\n\x08_maximumB\x11\n\x0f_maximum_length:G\n\x05\x66\x61\x63ts\x12\x1d.google.protobuf.FieldOptions\x18\xa5\xb3\x04 \x01(\x0b\x32\x17.nodewise.v1.FieldFactsBe\n\x15io.github.nodewise.v1B\nFactsProtoP\x01Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17nodewise/v1/facts.proto\x12\x0bnodewise.v1\x1a google/protobuf/descriptor.proto\"\xad\x02\n\nFieldFacts\x12\x10\n\x08row_name\x18\x01 \x01(\t\x12\x10\n\x08\x63sv_name\x18\x02 \x01(\t\x12\x0c\n\x04unit\x18\x03 \x01(\t\x12\x1a\n\rdefault_value\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x14\n\x07minimum\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x14\n\x07maximum\x18\x06 \x01(\x01H\x02\x88\x01\x01\x12\x19\n\x11\x65xclusive_minimum\x18\x07 \x01(\x08\x12\x1b\n\x0emaximum_length\x18\x08 \x01(\x05H\x03\x88\x01\x01\x12\r\n\x05whole\x18\t \x01(\x08\x12\x10\n\x08required\x18\n \x01(\x08\x12\x0f\n\x07same_as\x18\x0b \x01(\tB\x10\n\x0e_default_valueB\n\n\x08_minimumB\n\n\x08_maximumB\x11\n\x0f_maximum_length:G\n\x05\x66\x61\x63ts\x12\x1d.google.protobuf.FieldOptions\x18\xa5\xb3\x04 \x01(\x0b\x32\x17.nodewise.v1.FieldFactsBi\n\x15io.github.nodewise.v1B\nFactsProtoP\x01ZBgithub.com/nodewise/nodewise/clients/go/gen/nodewise/v1;nodewisev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nodewise.v1.facts_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
-  _globals['DESCRIPTOR']._serialized_options = b'\n\025io.github.nodewise.v1B\nFactsProtoP\001Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1'
+  _globals['DESCRIPTOR']._serialized_options = b'\n\025io.github.nodewise.v1B\nFactsProtoP\001ZBgithub.com/nodewise/nodewise/clients/go/gen/nodewise/v1;nodewisev1'
   _globals['_FIELDFACTS']._serialized_start=75
   _globals['_FIELDFACTS']._serialized_end=376
 # @@protoc_insertion_point(module_scope)

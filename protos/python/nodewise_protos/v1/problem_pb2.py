@@ -24,14 +24,14 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19nodewise/v1/problem.proto\x12\x0bnodewise.v1\"\x94\x02\n\x07Problem\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x16\n\x0emissing_fields\x18\x03 \x03(\t\x12/\n\nviolations\x18\x04 \x03(\x0b\x32\x1b.nodewise.v1.FieldViolation\x12\x34\n\x08metadata\x18\x05 \x03(\x0b\x32\".nodewise.v1.Problem.MetadataEntry\x12 \n\x13retry_delay_seconds\x18\x06 \x01(\x01H\x00\x88\x01\x01\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x16\n\x14_retry_delay_seconds\"4\n\x0e\x46ieldViolation\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"7\n\x06Notice\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0c\n\x04rows\x18\x03 \x03(\x05\x42g\n\x15io.github.nodewise.v1B\x0cProblemProtoP\x01Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19nodewise/v1/problem.proto\x12\x0bnodewise.v1\"\x94\x02\n\x07Problem\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x16\n\x0emissing_fields\x18\x03 \x03(\t\x12/\n\nviolations\x18\x04 \x03(\x0b\x32\x1b.nodewise.v1.FieldViolation\x12\x34\n\x08metadata\x18\x05 \x03(\x0b\x32\".nodewise.v1.Problem.MetadataEntry\x12 \n\x13retry_delay_seconds\x18\x06 \x01(\x01H\x00\x88\x01\x01\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x16\n\x14_retry_delay_seconds\"4\n\x0e\x46ieldViolation\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"7\n\x06Notice\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0c\n\x04rows\x18\x03 \x03(\x05\x42k\n\x15io.github.nodewise.v1B\x0cProblemProtoP\x01ZBgithub.com/nodewise/nodewise/clients/go/gen/nodewise/v1;nodewisev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nodewise.v1.problem_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
-  _globals['DESCRIPTOR']._serialized_options = b'\n\025io.github.nodewise.v1B\014ProblemProtoP\001Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1'
+  _globals['DESCRIPTOR']._serialized_options = b'\n\025io.github.nodewise.v1B\014ProblemProtoP\001ZBgithub.com/nodewise/nodewise/clients/go/gen/nodewise/v1;nodewisev1'
   _globals['_PROBLEM_METADATAENTRY']._loaded_options = None
   _globals['_PROBLEM_METADATAENTRY']._serialized_options = b'8\001'
   _globals['_PROBLEM']._serialized_start=43

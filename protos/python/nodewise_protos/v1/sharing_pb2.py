@@ -26,14 +26,14 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from nodewise_protos.v1 import facts_pb2 as nodewise_dot_v1_dot_facts__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19nodewise/v1/sharing.proto\x12\x0bnodewise.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17nodewise/v1/facts.proto\"\xa4\x02\n\x0fSharedDeviceRun\x12#\n\x0b\x64\x65vice_name\x18\x01 \x01(\tB\x0e\xaa\x9a#\n\n\x06\x64\x65vice@@\x12&\n\x04mode\x18\x02 \x01(\x0e\x32\x18.nodewise.v1.SharingMode\x12#\n\x12partner_profile_id\x18\x03 \x01(\tB\x07\xaa\x9a#\x03@\x80\x01\x12%\n\x05share\x18\x04 \x01(\x01\x42\x16\xaa\x9a#\x12)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\x00\x00$@\x12-\n\rpartner_share\x18\x05 \x01(\x01\x42\x16\xaa\x9a#\x12)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\x00\x00$@\x12\x31\n\rmeasured_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x16\n\x0e\x63ontent_sha256\x18\x07 \x01(\t*u\n\x0bSharingMode\x12\x1c\n\x18SHARING_MODE_UNSPECIFIED\x10\x00\x12\x1c\n\x18SHARING_MODE_TIME_SLICED\x10\x01\x12\x14\n\x10SHARING_MODE_MPS\x10\x02\x12\x14\n\x10SHARING_MODE_MIG\x10\x03\x42g\n\x15io.github.nodewise.v1B\x0cSharingProtoP\x01Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19nodewise/v1/sharing.proto\x12\x0bnodewise.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17nodewise/v1/facts.proto\"\xa4\x02\n\x0fSharedDeviceRun\x12#\n\x0b\x64\x65vice_name\x18\x01 \x01(\tB\x0e\xaa\x9a#\n\n\x06\x64\x65vice@@\x12&\n\x04mode\x18\x02 \x01(\x0e\x32\x18.nodewise.v1.SharingMode\x12#\n\x12partner_profile_id\x18\x03 \x01(\tB\x07\xaa\x9a#\x03@\x80\x01\x12%\n\x05share\x18\x04 \x01(\x01\x42\x16\xaa\x9a#\x12)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\x00\x00$@\x12-\n\rpartner_share\x18\x05 \x01(\x01\x42\x16\xaa\x9a#\x12)\x00\x00\x00\x00\x00\x00\x00\x00\x31\x00\x00\x00\x00\x00\x00$@\x12\x31\n\rmeasured_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x16\n\x0e\x63ontent_sha256\x18\x07 \x01(\t*u\n\x0bSharingMode\x12\x1c\n\x18SHARING_MODE_UNSPECIFIED\x10\x00\x12\x1c\n\x18SHARING_MODE_TIME_SLICED\x10\x01\x12\x14\n\x10SHARING_MODE_MPS\x10\x02\x12\x14\n\x10SHARING_MODE_MIG\x10\x03\x42k\n\x15io.github.nodewise.v1B\x0cSharingProtoP\x01ZBgithub.com/nodewise/nodewise/clients/go/gen/nodewise/v1;nodewisev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nodewise.v1.sharing_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
-  _globals['DESCRIPTOR']._serialized_options = b'\n\025io.github.nodewise.v1B\014SharingProtoP\001Z>github.com/nodewise/nodewise/clients/go/nodewise/v1;nodewisev1'
+  _globals['DESCRIPTOR']._serialized_options = b'\n\025io.github.nodewise.v1B\014SharingProtoP\001ZBgithub.com/nodewise/nodewise/clients/go/gen/nodewise/v1;nodewisev1'
   _globals['_SHAREDDEVICERUN'].fields_by_name['device_name']._loaded_options = None
   _globals['_SHAREDDEVICERUN'].fields_by_name['device_name']._serialized_options = b'\252\232#\n\n\006device@@'
   _globals['_SHAREDDEVICERUN'].fields_by_name['partner_profile_id']._loaded_options = None

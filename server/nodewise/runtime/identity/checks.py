@@ -12,22 +12,26 @@ def check_identity(settings: Settings) -> None:
     """That nobody is let in by an oversight. Raises SettingsError."""
     _check_tls(settings)
     _check_ways(settings)
-    if is_loopback(settings.listen):
-        return
-    host = settings.listen.rpartition(":")[0]
+    for name, listen in (("listen", settings.listen), ("http", settings.http_listen)):
+        if listen and not is_loopback(listen):
+            _check_reached(name, listen.rpartition(":")[0], settings)
+
+
+def _check_reached(name: str, host: str, settings: Settings) -> None:
+    """A listener that others than this machine reach."""
     if settings.admin and not settings.authentication:
         raise SettingsError(
-            f"setting admin: whoever connects may swap plugins, so listen must be loopback, found {host}; or set "
+            f"setting admin: whoever connects may swap plugins, so {name} must be loopback, found {host}; or set "
             "authentication"
         )
     if not settings.tls.is_on and not settings.allow_plaintext:
         raise SettingsError(
-            f"setting listen: {host} is reached from elsewhere, where others can read along; set tls.certificate and "
+            f"setting {name}: {host} is reached from elsewhere, where others can read along; set tls.certificate and "
             "tls.key, or allow_plaintext = true, such as behind a proxy that speaks TLS"
         )
     if not settings.authentication and not settings.tls.client_authorities and not settings.allow_anonymous:
         raise SettingsError(
-            f"setting listen: {host} is reached from elsewhere, and whoever connects may read and delete everything; "
+            f"setting {name}: {host} is reached from elsewhere, and whoever connects may read and delete everything; "
             "set authentication (tokens, jwt or certificates) or tls.client_authorities, or allow_anonymous = true"
         )
 

@@ -53,6 +53,31 @@ class ServerCertificates:
         fetch = cast("Callable[[], grpc.ServerCertificateConfiguration]", self._fetch)  # the stub forgets None
         return grpc.dynamic_ssl_server_credentials(self._used, fetch, require_client_authentication=needed)
 
+    def context(self) -> ssl.SSLContext:
+        """For a listener that is none of gRPC's: whoever connects is shown the certificates that are there then."""
+        made = self._context()
+
+        def look(handshake: ssl.SSLObject, _name: str | None, _first: ssl.SSLContext) -> None:
+            nonlocal made
+            if self._fetch() is not None:
+                made = self._context()
+            handshake.context = made
+
+        first = self._context()
+        first.sni_callback = look
+        return first
+
+    def _context(self) -> ssl.SSLContext:
+        settings = self._settings
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        context.load_cert_chain(settings.certificate, settings.key, password=_encrypted)
+        if settings.client_authorities:
+            context.load_verify_locations(settings.client_authorities)
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
     def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
         """For a handshake, in a thread of gRPC; None = as before."""
         with self._reading:

@@ -1,0 +1,1 @@
+"""HTTP/JSON over the same handlers as gRPC: the Connect protocol, and REST by the contract's annotations."""

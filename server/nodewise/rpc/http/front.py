@@ -1,0 +1,117 @@
+"""Where requests over HTTP come in: who may call at all, and whether it is Connect, REST or something else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import orjson
+import structlog
+from aiohttp.web import BaseRequest, Response, StreamResponse
+from google.rpc import status_pb2
+
+from nodewise.rpc.http.connect import Connect
+from nodewise.rpc.http.failures import http_code, rest_error
+from nodewise.rpc.http.origins import Origins
+from nodewise.rpc.http.rest import Rest
+from nodewise.rpc.http.translating import Translator
+
+__all__ = ["DOCUMENT", "HEALTH", "Front", "failed"]
+
+_log = structlog.get_logger("nodewise.rpc")
+
+DOCUMENT: Final = "/openapi.json"
+HEALTH: Final = "/healthz"
+_ALWAYS: Final = {"Server": "nodewise", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+_NOT_FOUND: Final = 5
+_PERMISSION_DENIED: Final = 7
+_UNIMPLEMENTED: Final = 12
+"""Of google.rpc.Code."""
+
+Health = Callable[[], Awaitable[bool]]
+
+
+class Front:
+    """Answers requests.
+
+    Parameters
+    ----------
+    translators : mapping of str to Translator
+        Of every method, by ``/package.Service/Method``.
+    health : callable
+        Whether this server is to be asked.
+    """
+
+    def __init__(self, translators: Mapping[str, Translator], origins: Origins, health: Health) -> None:
+        self._connect = Connect(translators)
+        self._rest = Rest(translators)
+        self._origins = origins
+        self._health = health
+        self._document = b""
+
+    async def __call__(self, request: BaseRequest) -> StreamResponse:
+        """Answer one."""
+        refusal = self._origins.refusal(request.headers)
+        told = self._origins.told(request.headers)
+        headers = _ALWAYS | told | {"Vary": "Accept-Encoding, Origin"} if told else _ALWAYS
+        if refusal:
+            response: StreamResponse = failed(_PERMISSION_DENIED, refusal)
+        else:
+            response = await self._answered(request, headers)
+        if not response.prepared:
+            response.headers.update(headers)
+        return response
+
+    async def _answered(self, request: BaseRequest, headers: Mapping[str, str]) -> StreamResponse:
+        target = request.raw_path
+        if not target.startswith("/"):
+            target = request.rel_url.raw_path_qs
+        path, _, query = target.partition("?")
+        if request.method == "OPTIONS":
+            return self._asked_before(path, request)
+        if path in self._connect:
+            return await self._connect(path, request, headers)
+        found = self._rest.find(request.method, path)
+        if found is not None:
+            return await self._rest(found, query, request, headers)
+        if path in (DOCUMENT, HEALTH) and request.method in ("GET", "HEAD"):
+            return await self._told(path)
+        verbs = self._verbs(path)
+        if verbs:
+            return failed(_UNIMPLEMENTED, f"{path} takes {', '.join(verbs)}", 405, {"Allow": ", ".join(verbs)})
+        return failed(_NOT_FOUND, f"there is nothing at {path[:200]}; {DOCUMENT} lists what there is")
+
+    def _verbs(self, path: str) -> list[str]:
+        if path in self._connect:
+            return ["POST"]
+        return ["GET"] if path in (DOCUMENT, HEALTH) else self._rest.verbs(path)
+
+    def _asked_before(self, path: str, request: BaseRequest) -> Response:
+        """A browser asks whether a page may call, or somebody what there is."""
+        verbs = self._verbs(path)
+        if not verbs:
+            return failed(_NOT_FOUND, f"there is nothing at {path[:200]}; {DOCUMENT} lists what there is")
+        told = self._origins.preflight(request.headers, verbs)
+        return Response(status=204, headers=told | {"Allow": ", ".join([*verbs, "OPTIONS"])})
+
+    async def _told(self, path: str) -> Response:
+        if path == HEALTH:
+            serving = await self._health()
+            body = orjson.dumps({"status": "SERVING" if serving else "NOT_SERVING"})
+            return Response(status=200 if serving else 503, body=body, content_type="application/json")
+        if not self._document:
+            self._document = await asyncio.to_thread(self._written)  # half a second, once
+        return Response(body=self._document, content_type="application/json")
+
+    def _written(self) -> bytes:
+        from nodewise.rpc.http.openapi import document  # noqa: PLC0415  # made for who asks
+
+        return orjson.dumps(document(self._rest.routes), option=orjson.OPT_INDENT_2)
+
+
+def failed(code: int, message: str, http: int | None = None, headers: Mapping[str, str] | None = None) -> Response:
+    """A request that reaches no method."""
+    status = status_pb2.Status(code=code, message=message)
+    body = rest_error(status, http)
+    return Response(status=http or http_code(status), body=body, content_type="application/json", headers=headers)

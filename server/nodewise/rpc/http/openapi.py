@@ -1,0 +1,264 @@
+"""The OpenAPI 3.1 document of what REST offers, made of the contract's descriptors, its comments and its facts."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any, Final, cast
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
+
+from nodewise.rpc.http.json_scalars import INTEGERS, TEXTS_OF_INTEGERS
+from nodewise.rpc.http.rest import NDJSON, Route
+from nodewise_values.facts import BY_MESSAGE
+
+__all__ = ["document"]
+
+_FIELD: Final = FieldDescriptor
+_TIMESTAMP: Final = "google.protobuf.Timestamp"
+_JSON: Final = "application/json"
+_ERROR: Final = "google.rpc.Error"
+_ERRORS: Final = {
+    "type": "object",
+    "description": "Why a call failed, as AIP-193 has it.",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message", "status"],
+            "properties": {
+                "code": {"type": "integer", "description": "The status of HTTP."},
+                "message": {"type": "string", "description": "What is wrong, and what would be right."},
+                "status": {"type": "string", "description": "Name of the google.rpc.Code, such as INVALID_ARGUMENT."},
+                "details": {
+                    "type": "array",
+                    "description": "google.rpc.ErrorInfo with the reason; BadRequest, RetryInfo, QuotaFailure.",
+                    "items": {
+                        "type": "object",
+                        "required": ["@type"],
+                        "properties": {"@type": {"type": "string"}},
+                    },
+                },
+            },
+        }
+    },
+}
+_TOLD: Final = (
+    "The same calls as over gRPC. Fields are written in lowerCamelCase and read in either spelling; what is absent is "
+    "unset. A path's profile id may have slashes. Every method is also offered by the Connect protocol, as POST of "
+    "/package.Service/Method. A header Connect-Timeout-Ms states a call's time, x-request-id names it."
+)
+
+
+def document(routes: Iterable[Route]) -> dict[str, Any]:
+    """The document of routes."""
+    schemas = _Schemas()
+    paths: dict[str, dict[str, Any]] = {}
+    seen: set[str] = set()
+    tags: dict[str, str] = {}
+    for route in routes:
+        service = route.method.containing_service
+        tags.setdefault(service.name, _text(inspect.getdoc(_servicer(route.method))))
+        name = f"{service.name}_{route.method.name}"
+        while name in seen:
+            name += "_"
+        seen.add(name)
+        paths.setdefault(_path(route), {})[route.verb.lower()] = _operation(route, name, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Nodewise", "version": version("nodewise"), "description": _TOLD},
+        "tags": [{"name": name, "description": text} for name, text in tags.items()],
+        "paths": paths,
+        "components": {
+            "schemas": schemas.all(),
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{}, {"bearer": []}],
+    }
+
+
+def _path(route: Route) -> str:
+    text = route.template.text
+    for variable in route.template.variables:
+        for pattern in ("=**", "=*", ""):
+            text = text.replace(f"{{{variable}{pattern}}}", f"{{{variable.rpartition('.')[2]}}}")
+    return text
+
+
+def _operation(route: Route, name: str, schemas: _Schemas) -> dict[str, Any]:
+    method = route.method
+    told = _text(inspect.getdoc(getattr(_servicer(method), method.name)))
+    reply = schemas.named(method.output_type, asked=False)
+    answered = {_JSON: {"schema": reply}}
+    if method.server_streaming:
+        line = {"type": "object", "properties": {"result": reply, "error": {"$ref": f"#/components/schemas/{_ERROR}"}}}
+        answered = {NDJSON: {"schema": line}}
+        told += '\n\nAnswered by a stream: an object a line, {"result": ...}, and {"error": ...} last where it fails.'
+    operation: dict[str, Any] = {
+        "operationId": name,
+        "tags": [method.containing_service.name],
+        "summary": told.partition(". ")[0].partition("\n")[0],
+        "description": told,
+        "responses": {
+            "200": {"description": _text(_doc(method.output_type)) or "The reply.", "content": answered},
+            "default": {
+                "description": "Why the call failed.",
+                "content": {_JSON: {"schema": {"$ref": f"#/components/schemas/{_ERROR}"}}},
+            },
+        },
+    }
+    parameters = [*_in_path(route, schemas), *([] if route.whole_body else _in_query(route, schemas))]
+    if parameters:
+        operation["parameters"] = parameters
+    if route.whole_body:
+        content = {_JSON: {"schema": schemas.named(method.input_type, asked=True)}}
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
+
+
+def _in_path(route: Route, schemas: _Schemas) -> Iterable[dict[str, Any]]:
+    for variable in route.template.variables:
+        message = route.method.input_type
+        *above, last = variable.split(".")
+        for name in above:
+            message = cast("Descriptor", message.fields_by_name[name].message_type)
+        schema = schemas.field(message.fields_by_name[last], asked=True)
+        yield {
+            "name": last,
+            "in": "path",
+            "required": True,
+            "description": schema.pop("description", ""),
+            "schema": schema | {"minLength": 1},
+        }
+
+
+def _in_query(route: Route, schemas: _Schemas) -> Iterable[dict[str, Any]]:
+    for field in route.method.input_type.fields:
+        if field.name in route.template.variables:
+            continue
+        if field.message_type is not None and field.message_type.full_name != _TIMESTAMP:
+            continue
+        schema = schemas.field(field, asked=True)
+        told = schema.pop("description", "")
+        yield {"name": field.json_name, "in": "query", "description": told, "schema": schema}
+
+
+class _Schemas:
+    """Schemas of messages, as far as they are asked for."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, Descriptor] = {}
+        self._answered: dict[str, Descriptor] = {}
+
+    def named(self, message: Descriptor, *, asked: bool) -> dict[str, Any]:
+        """A reference to the schema of a message of requests, or of replies."""
+        held = self._asked if asked else self._answered
+        if message.full_name not in held:
+            held[message.full_name] = message
+            for field in message.fields:
+                self.field(field, asked=asked)
+        return {"$ref": f"#/components/schemas/{message.full_name}"}
+
+    def all(self) -> dict[str, Any]:
+        """Every schema that is referred to."""
+        found = {name: self._message(each, asked=name in self._asked) for name, each in self._every()}
+        return dict(sorted((found | {_ERROR: _ERRORS}).items()))
+
+    def _every(self) -> Iterable[tuple[str, Descriptor]]:
+        return list((self._answered | self._asked).items())
+
+    def _message(self, message: Descriptor, *, asked: bool) -> dict[str, Any]:
+        schema: dict[str, Any] = {"type": "object", "description": _text(_doc(message))}
+        if message.fields:
+            schema["properties"] = {each.json_name: self.field(each, asked=asked) for each in message.fields}
+        if asked:  # a name that is not known is refused
+            schema["additionalProperties"] = False
+        return schema
+
+    def field(self, field: FieldDescriptor, *, asked: bool) -> dict[str, Any]:
+        """The schema of what a field holds."""
+        told = _meaning(field)
+        inner = field.message_type
+        if inner is not None and inner.GetOptions().map_entry:
+            schema: dict[str, Any] = {
+                "type": "object",
+                "additionalProperties": self._one(inner.fields_by_name["value"], asked=asked),
+            }
+        else:
+            schema = self._one(field, asked=asked)
+            if field.is_repeated:
+                schema = {"type": "array", "items": schema}
+        return schema | ({"description": told} if told else {})
+
+    def _one(self, field: FieldDescriptor, *, asked: bool) -> dict[str, Any]:
+        if field.message_type is not None:
+            if field.message_type.full_name == _TIMESTAMP:
+                return {"type": "string", "format": "date-time"}
+            return self.named(field.message_type, asked=asked)
+        if field.enum_type is not None:
+            return {"type": "string", "enum": [each.name for each in field.enum_type.values]}
+        if field.type in TEXTS_OF_INTEGERS:
+            return {"type": "string", "format": "int64", "pattern": "^-?[0-9]+$", "maxLength": 20}
+        if field.type in INTEGERS:
+            return {"type": "integer", "format": "int32", "minimum": -(1 << 31), "maximum": (1 << 31) - 1}
+        if field.type == _FIELD.TYPE_DOUBLE:
+            return {"type": "number", "format": "double"}
+        if field.type == _FIELD.TYPE_BYTES:
+            return {"type": "string", "contentEncoding": "base64"}
+        return {"type": "boolean"} if field.type == _FIELD.TYPE_BOOL else {"type": "string"}
+
+
+def _meaning(field: FieldDescriptor) -> str:
+    """What a field says, in the contract's words, with its unit."""
+    message = cast("Descriptor", field.containing_type)
+    fact = BY_MESSAGE.get(message.full_name, {}).get(field.name)
+    told = _attributes(message).get(field.name, "") or (fact.meaning if fact is not None else "")
+    return f"{told} Unit: {fact.unit}." if fact is not None and fact.unit else told
+
+
+@cache
+def _values_of(path: str) -> Any:
+    """The module of the contract's values that belongs to a file of the contract."""
+    return import_module(path.removesuffix(".proto").replace("/", ".").replace("nodewise.", "nodewise_values.", 1))
+
+
+@cache
+def _classes(path: str) -> Mapping[str, ast.ClassDef]:
+    tree = ast.parse(inspect.getsource(_values_of(path)))
+    return {each.name: each for each in tree.body if isinstance(each, ast.ClassDef)}
+
+
+def _doc(message: Descriptor) -> str:
+    found = _classes(message.file.name).get(message.name)
+    return (ast.get_docstring(found) or "") if found is not None else ""
+
+
+@cache
+def _attributes(message: Descriptor) -> Mapping[str, str]:
+    """What the values' attributes are said to mean."""
+    found = _classes(message.file.name).get(message.name)
+    told: dict[str, str] = {}
+    name = ""
+    for each in found.body if found is not None else ():
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+            name = each.target.id
+        elif name and isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant):
+            told[name] = _text(inspect.cleandoc(str(each.value.value)))
+            name = ""
+    return told
+
+
+def _servicer(method: MethodDescriptor) -> Any:
+    """The generated class of a service, whose comments are the contract's."""
+    service = method.containing_service
+    name = service.file.name.removesuffix(".proto").replace("/", ".").replace("nodewise.", "nodewise_protos.", 1)
+    return getattr(import_module(f"{name}_pb2_grpc"), f"{service.name}Servicer")
+
+
+def _text(told: str | None) -> str:
+    """Paragraphs, with their lines joined."""
+    return "\n\n".join(" ".join(each.split()) for each in (told or "").split("\n\n"))

@@ -1,0 +1,83 @@
+"""Which pages of browsers may call: none but those that are set; and which names of this machine are answered to.
+
+A browser lets any page send a request to 127.0.0.1, and tells by the header Origin which one it was. What such a page
+may not read it must not cause either, so it is refused before it is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+__all__ = ["Origins"]
+
+_ANY: Final = "*"
+_LOCAL: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_ASKED: Final = (
+    *("authorization", "content-type", "content-encoding", "x-request-id", "x-user-agent"),
+    *("connect-protocol-version", "connect-timeout-ms", "connect-accept-encoding", "connect-content-encoding"),
+)
+_TOLD: Final = "x-request-id, retry-after, content-encoding, connect-content-encoding"
+_LASTS_S: Final = 7200
+"""As long as browsers believe at most."""
+
+
+class Origins:
+    """Pages that may call.
+
+    Parameters
+    ----------
+    allowed : iterable of str
+        Origins such as https://app.example.com; ``*`` = all.
+    local_names : bool
+        Whether calls must name this machine as localhost. Else a page whose name is made to lead to 127.0.0.1 is of
+        the same origin for its browser.
+    """
+
+    def __init__(self, allowed: Iterable[str], *, local_names: bool) -> None:
+        self._allowed = frozenset(allowed)
+        self._local_names = local_names
+
+    def refusal(self, headers: Mapping[str, str]) -> str:
+        """Why a request must not be answered; empty = it may be."""
+        host = headers.get("Host", "")
+        if self._local_names and _name(host) not in _LOCAL:
+            return (
+                f"the request is for {host[:80]!r}; this listener answers to localhost and 127.0.0.1, as it asks "
+                "nobody who he is"
+            )
+        origin = headers.get("Origin")
+        if origin is None or self.permits(origin) or origin.partition("://")[2] == host:
+            return ""
+        return f"pages of {origin[:80]!r} may not call; the setting http_origins names those that may"
+
+    def permits(self, origin: str) -> bool:
+        """Whether pages of an origin may call."""
+        return origin in self._allowed or _ANY in self._allowed
+
+    def told(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """What lets the page that asked read the response."""
+        origin = headers.get("Origin")
+        if origin is None or not self.permits(origin):
+            return {}
+        return {"Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": _TOLD}
+
+    def preflight(self, headers: Mapping[str, str], verbs: Iterable[str]) -> dict[str, str]:
+        """What answers a browser that asks whether a page may call; empty = it may not."""
+        told = self.told(headers)
+        if not told or "Access-Control-Request-Method" not in headers:
+            return {}
+        told |= {
+            "Access-Control-Allow-Methods": ", ".join(verbs),
+            "Access-Control-Allow-Headers": ", ".join(_ASKED),
+            "Access-Control-Max-Age": str(_LASTS_S),
+        }
+        if headers.get("Access-Control-Request-Private-Network") == "true":
+            told["Access-Control-Allow-Private-Network"] = "true"
+        return told
+
+
+def _name(host: str) -> str:
+    """The name in a header Host, without its port."""
+    end = host.find("]") + 1 if host.startswith("[") else host.rfind(":")
+    return (host[:end] if end > 0 else host).lower()

@@ -1,0 +1,270 @@
+"""REST by the contract's google.api.http annotations: paths, bodies, query parameters; errors as AIP-193 has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from aiohttp.web import BaseRequest, Response, StreamResponse
+from google.api import annotations_pb2, http_pb2
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
+
+from nodewise.domain.errors import NodewiseError, Reason, invalid_field
+from nodewise.rpc.calls import REQUEST_ID
+from nodewise.rpc.http.answering import reply, stream
+from nodewise.rpc.http.bodies import GZIP, accepts_gzip, packed, received, understood, unpacked
+from nodewise.rpc.http.context import EndedError, HttpContext
+from nodewise.rpc.http.failures import headers_of, http_code, rest_error
+from nodewise.rpc.http.json_scalars import nearest
+from nodewise.rpc.http.templates import Template
+from nodewise.rpc.http.translating import Translator
+from nodewise.rpc.intake import most_bytes
+
+__all__ = ["NDJSON", "Found", "Rest", "Route", "routes_of"]
+
+NDJSON: Final = "application/x-ndjson"
+"""Streams: an object a line."""
+_VERBS: Final = ("get", "post", "put", "patch", "delete")
+_BODIES: Final = frozenset({"", "application/json", "application/x-www-form-urlencoded"})
+"""Types of bodies that are JSON; the last is what curl says of `-d`, whatever it sends."""
+_PARAMETERS: Final = 1_000
+"""Most of a query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One annotation of a method.
+
+    Attributes
+    ----------
+    verb : str
+        HTTP's method.
+    whole_body : bool
+        Whether the body is the request, but what the path says; else there is none, and the query says the rest.
+    """
+
+    verb: str
+    template: Template
+    method: MethodDescriptor
+    whole_body: bool
+
+    @property
+    def path(self) -> str:
+        """Of the method."""
+        return f"/{self.method.containing_service.full_name}/{self.method.name}"
+
+
+def routes_of(methods: Mapping[str, MethodDescriptor]) -> Iterator[Route]:
+    """All routes of methods. Raises ValueError where an annotation is of a kind that the contract has none of."""
+    for method in methods.values():
+        if not method.GetOptions().HasExtension(annotations_pb2.http):
+            continue
+        rule = method.GetOptions().Extensions[annotations_pb2.http]
+        for each in (rule, *rule.additional_bindings):
+            yield _route(method, each)
+
+
+def _route(method: MethodDescriptor, rule: http_pb2.HttpRule) -> Route:
+    verb = rule.WhichOneof("pattern")
+    if verb not in _VERBS or rule.body not in ("", "*") or rule.response_body:
+        raise ValueError(f"{method.full_name}: this kind of annotation is not served")
+    template = Template.of(getattr(rule, verb))
+    for variable in template.variables:
+        _field(method.input_type, variable)
+    return Route(verb.upper(), template, method, rule.body == "*")
+
+
+def _field(message: Descriptor, path: str) -> FieldDescriptor:
+    """The field of a path. Raises ValueError."""
+    *above, last = path.split(".")
+    for name in above:
+        found = message.fields_by_name.get(name)
+        if found is None or found.message_type is None or found.is_repeated:
+            raise ValueError(f"{message.full_name} has no message {name}")
+        message = found.message_type
+    field = message.fields_by_name.get(last)
+    if field is None or field.message_type is not None or field.is_repeated:
+        raise ValueError(f"{message.full_name} has no plain field {last}")
+    return field
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a path and a verb lead to."""
+
+    route: Route
+    variables: Mapping[str, str]
+
+
+class Rest:
+    """Answers calls by their annotations.
+
+    Parameters
+    ----------
+    translators : mapping of str to Translator
+        Of every method, by ``/package.Service/Method``.
+    """
+
+    def __init__(self, translators: Mapping[str, Translator]) -> None:
+        self._translators = translators
+        self.routes = tuple(routes_of({path: each.method for path, each in translators.items()}))
+        self._fixed = {
+            (each.template.text, each.verb): Found(each, {}) for each in self.routes if not each.template.variables
+        }
+        self._open = [each for each in self.routes if each.template.variables]
+
+    def find(self, verb: str, path: str) -> Found | None:
+        """Where a call leads."""
+        fixed = self._fixed.get((path, verb))
+        if fixed is not None:
+            return fixed
+        for route in self._open:
+            if route.verb == verb and (variables := route.template.match(path)) is not None:
+                return Found(route, variables)
+        return None
+
+    def verbs(self, path: str) -> list[str]:
+        """That a path takes."""
+        return sorted({verb for verb in map(str.upper, _VERBS) if self.find(verb, path) is not None})
+
+    async def __call__(
+        self, found: Found, query: str, request: BaseRequest, always: Mapping[str, str]
+    ) -> StreamResponse:
+        """Answer a call; what begins here has the headers ``always``."""
+        context = HttpContext(request)
+        translator = self._translators[found.route.path]
+
+        async def receive() -> bytes:
+            most = most_bytes(translator.method.name)
+            body = await received(request, most)
+            if found.route.whole_body:
+                body = await unpacked(body, understood(request.headers.get("Content-Encoding", "")), most)
+                if not query and not found.variables:
+                    return await translator.request_of(body, translator.strict)
+            elif body:
+                text = f"{request.method} takes no body here; the query says everything"
+                raise NodewiseError(Reason.MALFORMED_MESSAGE, text)
+            return await translator.made(body, lambda data: _bytes_of(data, found, query, translator))
+
+        told = {REQUEST_ID: context.request_id}
+        if found.route.whole_body and _type_of(request) not in _BODIES:
+            return Response(status=415, headers=told | {"Accept-Post": "application/json"})
+        if translator.method.server_streaming:
+            return await _many(translator, context, receive, {**always, **told})
+        try:
+            data = await reply(translator.doorway, context, receive)
+            body = await translator.json_of(data)
+        except EndedError as error:
+            return ended(error, told)
+        if accepts_gzip(request.headers.get("Accept-Encoding", "")) and (smaller := await packed(body)) is not None:
+            body = smaller
+            told |= {"Content-Encoding": GZIP, "Vary": "Accept-Encoding"}
+        return Response(body=body, content_type="application/json", headers=told)
+
+
+def ended(error: EndedError, told: dict[str, str]) -> Response:
+    """The response of a call that was ended by a status."""
+    status = error.status
+    return Response(
+        status=http_code(status),
+        body=rest_error(status),
+        content_type="application/json",
+        headers=told | headers_of(status),
+    )
+
+
+async def _many(translator: Translator, context: HttpContext, receive: Any, told: dict[str, str]) -> StreamResponse:
+    """Lines of `{"result": ...}`, and where the call fails later than that a last one of `{"error": ...}`."""
+
+    async def framed(message: bytes) -> bytes:
+        return b'{"result":' + await translator.json_of(message) + b"}\n"
+
+    response = StreamResponse(headers=told | {"Content-Type": NDJSON})
+    try:
+        await stream(translator.doorway, context, receive, response, framed, at_once=False)
+    except EndedError as error:
+        if not response.prepared:
+            return ended(error, told)
+        await response.write(rest_error(error.status) + b"\n")
+    if not response.prepared:
+        await response.prepare(context.request)
+    await response.write_eof()
+    return response
+
+
+def _type_of(request: BaseRequest) -> str:
+    return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
+def _bytes_of(body: bytes, found: Found, query: str, translator: Translator) -> bytes:
+    """The request on the wire, of body, path and query together. Raises NodewiseError."""
+    reader, message = translator.strict, translator.method.input_type
+    value = reader.parsed(body) if body.strip() else {}
+    if query:
+        value = _of_query(query, found, message, value)
+    read = reader.read(value)
+    for name, text in found.variables.items():
+        _put(read, name, text)
+    return read.SerializeToString()
+
+
+def _put(message: Any, path: str, text: str) -> None:
+    """What the path says of a field. Raises NodewiseError where the body says otherwise."""
+    *above, last = path.split(".")
+    for name in above:
+        message = getattr(message, name)
+    field = message.DESCRIPTOR.fields_by_name[last]
+    oneof = field.containing_oneof
+    chosen = message.WhichOneof(oneof.name) if oneof is not None else None
+    held = getattr(message, last)
+    if (chosen not in (None, last)) or (held and held != text):
+        said = f"the body says {held!r}" if chosen in (None, last) else f"the body has {chosen}"
+        raise invalid_field(path, f"is {text!r} in the path, and {said}: say it in the path alone")
+    setattr(message, last, text)
+
+
+def _of_query(query: str, found: Found, message: Descriptor, value: Any) -> Any:
+    """The same value, with what a query says of its fields."""
+    if found.route.whole_body:
+        raise NodewiseError(Reason.MALFORMED_MESSAGE, "this call takes no query parameters; the body says everything")
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=False, max_num_fields=_PARAMETERS)
+    except ValueError:
+        raise NodewiseError(Reason.MALFORMED_MESSAGE, f"the query has more than {_PARAMETERS} parameters") from None
+    for name, text in pairs:
+        _set(value, name, text, message)
+    return value
+
+
+def _set(value: dict[str, Any], path: str, text: str, message: Descriptor) -> None:
+    *above, last = path.split(".")
+    inside, told = value, ""
+    for name in above:
+        field = _named(message, name, path)
+        if field.message_type is None or field.is_repeated:
+            raise invalid_field(path[:80], f"{field.name} has no fields of its own")
+        told = f"{told}{field.name}."
+        inside = inside.setdefault(field.name, {})
+        message = field.message_type
+    field = _named(message, last, path)
+    if field.message_type is not None and field.message_type.full_name != "google.protobuf.Timestamp":
+        raise invalid_field(path[:80], f"is a {field.message_type.name}: name a field of it")
+    held: Any = text
+    if field.type == FieldDescriptor.TYPE_BOOL:
+        held = {"true": True, "false": False}.get(text, text)
+    if field.is_repeated:
+        inside.setdefault(field.name, []).append(held)
+    elif field.name in inside:
+        raise invalid_field(told + field.name, "stands twice in the query")
+    else:
+        inside[field.name] = held
+
+
+def _named(message: Descriptor, name: str, path: str) -> FieldDescriptor:
+    for field in message.fields:
+        if name in (field.name, field.json_name):
+            return field
+    names = [each.name for each in message.fields]
+    raise invalid_field(path[:80], f"is no parameter{nearest(name, names)}; {message.name} has {', '.join(names)}")
