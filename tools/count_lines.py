@@ -90,12 +90,12 @@ def _git(*arguments: str, given: bytes | None = None) -> bytes:
     return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, input=given).stdout
 
 
-def counted(revision: str | None) -> Counter[str]:
-    """Lines of code by room."""
+def counted(revision: str | None, under: str = "") -> Counter[str]:
+    """Lines of code by room, of files whose path begins so."""
     found: Counter[str] = Counter()
     for path, source in sources(revision).items():
         room = room_of(path)
-        if room is not None and not generated(path, source):
+        if room is not None and path.startswith(under) and not generated(path, source):
             found[room] += code_lines(source)
     return found
 

@@ -16,7 +16,6 @@ from typing import Any, Final
 import pytest
 from patience import PATIENCE_S
 from serving import COMMAND
-from unmeasured import UNMEASURED
 
 ROOT = Path(__file__).resolve().parents[2]
 DISTRIBUTION = ROOT / "examples" / "plugins" / "nodewise_baselines"
@@ -57,7 +56,7 @@ PUBLISHED: Final[Mapping[str, Mapping[str, tuple[float, float, float]]]] = Mappi
 def asked(site: Path, *arguments: str | Path) -> Any:
     """What the command prints, with the distribution installed. Threads in BLAS only get in each other's way here."""
     paths = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, **UNMEASURED, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}
     finished = subprocess.run(
         [*COMMAND, *map(str, arguments), "--json"],
         check=False,
@@ -78,7 +77,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]
     command = [*pip, "--no-deps", "--no-build-isolation", "--target", str(folder), str(DISTRIBUTION)]
-    finished = subprocess.run(command, check=False, capture_output=True, text=True, env={**os.environ, **UNMEASURED})
+    finished = subprocess.run(command, check=False, capture_output=True, text=True, env={**os.environ})
     assert finished.returncode == 0, finished.stderr
     return folder
 

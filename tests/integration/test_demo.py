@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from patience import PATIENCE_S
-from unmeasured import UNMEASURED
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "examples" / "demo" / "run_demo.py"
@@ -32,7 +31,7 @@ def servers() -> set[str]:
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are found in /proc")
 def test_the_demo(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is an extra")
-    environment = {**os.environ, **UNMEASURED, "TMPDIR": str(tmp_path)}
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
     ran = subprocess.run(
         [sys.executable, str(DEMO)], capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment
     )
@@ -50,7 +49,7 @@ def test_the_demo(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are found in /proc")
 def test_a_demo_that_is_stopped_leaves_no_server(tmp_path: Path) -> None:
-    environment = {**os.environ, **UNMEASURED, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
     demo = subprocess.Popen(
         [sys.executable, str(DEMO)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
     )

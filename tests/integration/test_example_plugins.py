@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from patience import PATIENCE_S
-from unmeasured import UNMEASURED
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ("rotation", "steplog", "busy")
@@ -26,7 +25,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     projects = [str(ROOT / "examples" / "plugins" / f"nodewise_example_{name}") for name in EXAMPLES]
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps"]
     command = [*pip, "--no-build-isolation", "--target", str(folder), *projects]
-    finished = subprocess.run(command, check=False, capture_output=True, text=True, env={**os.environ, **UNMEASURED})
+    finished = subprocess.run(command, check=False, capture_output=True, text=True, env={**os.environ})
     assert finished.returncode == 0, finished.stderr
     return folder
 
@@ -37,7 +36,7 @@ def answered(site: Path, *arguments: str) -> dict[str, Any]:
     finished = subprocess.run(
         [sys.executable, "-m", "nodewise", *arguments, "--json"],
         cwd=ROOT,
-        env={**os.environ, **UNMEASURED, "PYTHONPATH": os.pathsep.join(paths)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

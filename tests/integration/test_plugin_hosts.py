@@ -137,7 +137,7 @@ def server(site: Path, **environment: str) -> ServerProcess:
         "NODEWISE_LEARN_INTERVAL_S": "0",
     }
     settings = {"PYTHONPATH": os.pathsep.join(paths), **budgets, **environment}
-    return ServerProcess("--store", "memory:", environment=settings, measured=True)
+    return ServerProcess("--store", "memory:", environment=settings)
 
 
 def asked(name: str, *counts: int) -> pb.PredictRequest:

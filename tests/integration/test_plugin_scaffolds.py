@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE_S
 from typer.testing import CliRunner, Result
-from unmeasured import UNMEASURED
 
 from nodewise_cli.app import app
 
@@ -24,7 +23,7 @@ def plugins(*arguments: str) -> Result:
 
 def checked(folder: Path) -> subprocess.CompletedProcess[str]:
     # The suite runs in a process of its own: nothing of this one's options and warnings is its.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")} | UNMEASURED
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False

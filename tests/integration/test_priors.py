@@ -86,7 +86,7 @@ def step_s(client: Client, profile: str | ProfileContent = "team/asked") -> floa
 
 def priors(client: Client, server: EmbeddedServer, *arguments: str) -> Any:
     ran = CliRunner().invoke(app, ["priors", *arguments, "--server", server.target, "--json"])
-    assert (ran.exit_code, ran.stderr) == (0, "")
+    assert ran.exit_code == 0, ran.stderr  # where the server of this process may log
     return json.loads(ran.stdout)
 
 
@@ -166,5 +166,5 @@ def test_what_lessons_change_in_running_scores_is_told(tmp_path: Path) -> None:
         assert scaling.observations_count == 1
         assert scaling.mean_absolute_log_error != scaling.mean_absolute_log_error_without
         ran = CliRunner().invoke(app, ["priors", "list", "--server", server.target])
-        assert (ran.exit_code, ran.stderr) == (0, "")
+        assert ran.exit_code == 0, ran.stderr  # where the server of this process may log
         assert "team: lessons" in ran.stdout

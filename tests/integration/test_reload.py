@@ -41,7 +41,6 @@ class Site:
         self.server = ServerProcess(
             *("--workers", "2", "--store", self._store, "--grace-s", "5", "--catalogue", str(self.catalogue)),
             environment={"NODEWISE_ADMIN": "true", "NODEWISE_SWAP_TRIAL_S": "5"},
-            measured=True,
         )
 
     def command(self, *arguments: str, status: int = 0) -> dict[str, Any]:

@@ -252,7 +252,7 @@ def test_a_port_in_use_stops_the_start(tmp_path: Path) -> None:
 
 
 def test_workers_share_a_port_and_a_store(tmp_path: Path) -> None:
-    with ServerProcess("--workers", "2", "--store", f"sqlite:{tmp_path}/store.db", measured=True) as server:
+    with ServerProcess("--workers", "2", "--store", f"sqlite:{tmp_path}/store.db") as server:
         for number in range(8):
             # A channel of its own each: the kernel spreads connections, not calls.
             with Stubs(server.target) as stubs:
@@ -270,7 +270,7 @@ def test_workers_share_a_port_and_a_store(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
-    with ServerProcess("--workers", "2", "--store", f"sqlite:{tmp_path}/store.db", measured=True) as server:
+    with ServerProcess("--workers", "2", "--store", f"sqlite:{tmp_path}/store.db") as server:
         with Stubs(server.target) as stubs:
             before = stubs.prediction.ListEstimators(predictions.ListEstimatorsRequest())
         os.kill(server.workers()[0], signal.SIGKILL)

@@ -19,6 +19,7 @@ from typer.testing import CliRunner, Result
 
 from nodewise.profiles.sqlite_store import SqliteProfileStore
 from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app
 from nodewise_protos.v1 import objective_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
@@ -124,15 +125,14 @@ def test_errors_are_as_the_page_says(command: str, reason: str, status: str, tar
     assert "Traceback" not in finished.stderr
 
 
-def test_the_readmes_grpcurl_call_is_one_of_the_contract(target: str) -> None:
-    (block,) = [block for block in blocks("README.md", "sh") if block.startswith("grpcurl")]
-    arguments = shlex.split(block)
-    body, method = arguments[arguments.index("-d") + 1], arguments[-1]
-    assert method == "nodewise.v1.PredictionService/Predict"
-    request = json_format.Parse(body, pb.PredictRequest())
-    with Stubs(target) as stubs:
-        stubs.profile.AppendProfile(_append(request.profile.profile_id))
-        reply = stubs.prediction.Predict(request)
+def test_the_readmes_curl_call_is_answered() -> None:
+    (block,) = [block for block in blocks("README.md", "sh") if block.startswith("curl")]
+    with EmbeddedServer(Settings(store="memory:", http="127.0.0.1:0")) as server, Stubs(server.target) as stubs:
+        stubs.profile.AppendProfile(_append("team-a/a1"))
+        assert server.http_target
+        arguments = shlex.split(block.replace("localhost:50552", server.http_target))
+        asked = subprocess.run([*arguments, "--silent", "--show-error"], check=True, capture_output=True)
+    reply = json_format.Parse(asked.stdout, pb.PredictResponse())
     assert list(reply.predictions.workers) == list(range(1, 17))
     assert reply.recommendation.rule == objective_pb2.OBJECTIVE_RULE_KNEE
 
@@ -143,7 +143,7 @@ def _append(profile_id: str) -> object:
     from nodewise_protos.v1 import profile_service_pb2
 
     return profile_service_pb2.AppendProfileRequest(
-        profile_id=profile_id, request_id="for-grpcurl", content=one_worker_phases()
+        profile_id=profile_id, request_id="for-curl", content=one_worker_phases()
     )
 
 

@@ -110,7 +110,7 @@ def settings(folder: Path) -> str:
 def server(folder: Path, settings: str) -> Iterator[ServerProcess]:
     config = folder / "settings.toml"
     config.write_text(settings, encoding="utf-8")
-    with ServerProcess("--config", str(config), environment=planted(folder), measured=True) as found:
+    with ServerProcess("--config", str(config), environment=planted(folder)) as found:
         with Stubs(found.target) as stubs:
             content = one_worker_phases()
             stubs.profile.AppendProfile(
@@ -226,7 +226,7 @@ def test_a_server_starts_where_one_was_killed_with_connections_open(tmp_path: Pa
             stubs.prediction.Predict(question, timeout=PATIENCE_S)
             killed.kill()
             with (
-                ServerProcess(*store, listen=killed.target, environment=threaded, measured=True) as server,
+                ServerProcess(*store, listen=killed.target, environment=threaded) as server,
                 Stubs(server.target) as others,
             ):
                 others.prediction.Predict(question, timeout=PATIENCE_S)

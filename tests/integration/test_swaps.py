@@ -23,7 +23,7 @@ from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 pytestmark = pytest.mark.wheel
 
-SWAPS = int(os.environ.get("NODEWISE_SWAPS", "20"))
+SWAPS = int(os.environ.get("NODEWISE_SWAPS", "8"))
 """How many: the long form has a thousand."""
 
 

@@ -75,7 +75,7 @@ def test_every_process_warms_up_before_it_listens(tmp_path: Path, site: Path, wa
     put(site, "leaves", "raise SystemExit('a secret of the plugin')")
     settings = ("--store", f"sqlite:{tmp_path}/store.db", "--workers", "2")
     with (
-        ServerProcess(*settings, environment=environment(site, warmed), measured=True) as server,
+        ServerProcess(*settings, environment=environment(site, warmed)) as server,
         Stubs(server.target) as stubs,
     ):
         pids = [int(path.name) for path in warmed.iterdir()]

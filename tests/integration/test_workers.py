@@ -31,7 +31,7 @@ CONNECTIONS = 10
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     store = tmp_path_factory.mktemp("store") / "store.db"
-    with ServerProcess("--workers", "2", "--store", f"sqlite:{store}", "--grace-s", "1", measured=True) as running:
+    with ServerProcess("--workers", "2", "--store", f"sqlite:{store}", "--grace-s", "1") as running:
         yield running
 
 

@@ -37,7 +37,7 @@ def test_intervals_are_sets_of_moments(
     assert a.total_ns + b.beyond(a) == (a | b).total_ns
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
 def test_less_work_never_makes_a_replay_longer(seed: int, share: float, left: float) -> None:
     graph = built(gloo_job("ddp_2_ranks_3_buckets"))
@@ -54,7 +54,7 @@ def test_less_work_never_makes_a_replay_longer(seed: int, share: float, left: fl
     assert watch.step_ns(Edit(duration_ns=duration)) <= watch.step_ns()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.floats(1.0, 3.0), st.integers(1, 20))
 def test_an_untouched_job_replays_as_recorded(factor: float, delay_ms: int) -> None:
     graph = built(gloo_job("ddp_2_ranks_3_buckets"))

@@ -77,7 +77,7 @@ def rows_of(found: Predictions) -> list[tuple[Any, ...]]:
     return [(int(status), refused.get(row)) for row, status in enumerate(found.status)]
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=24, deadline=None, derandomize=True)
 @given(st.lists(WORKLOADS, min_size=1, max_size=5), st.lists(ROWS, min_size=1, max_size=3), SHARED)
 def test_at_once_as_alone(workloads: list[Workload], rows: list[tuple[int, int, str]], shared: Workload) -> None:
     many = Architectures.joined([Architectures.of(workload) for workload in workloads])
@@ -93,7 +93,7 @@ def test_at_once_as_alone(workloads: list[Workload], rows: list[tuple[int, int, 
             np.testing.assert_allclose(getattr(part, name), getattr(alone, name), rtol=ROUNDING)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=16, deadline=None, derandomize=True)
 @given(st.lists(WORKLOADS, min_size=2, max_size=8), st.randoms(use_true_random=False))
 def test_the_order_asked_is_the_order_answered(workloads: list[Workload], chance: Any) -> None:
     many = Architectures.joined([Architectures.of(workload) for workload in workloads])

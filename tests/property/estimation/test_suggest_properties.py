@@ -31,7 +31,7 @@ objectives = st.sampled_from(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(tables, objectives, st.integers(-(2**63), 2**63 - 1), st.integers(1, 3))
 def test_falls_are_not_negative_and_suggestions_differ(
     table: list[tuple[int, float, float]], objective: Objective, seed: int, count: int

@@ -19,7 +19,7 @@ from nodewise.evaluation.backtest import backtested
 from nodewise.evaluation.results import EstimatorEvaluation
 from nodewise_values import Metrics
 
-QUICK = settings(derandomize=True, deadline=None, max_examples=40)
+QUICK = settings(derandomize=True, deadline=None, max_examples=16)
 JOBS = ("bert", "ncf", "vgg")
 FACTS = {"bert": Workload(parameter_bytes=1000), "ncf": Workload(tensors=3)}
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nodewise.evaluation import segments
 from nodewise.evaluation.metrics import Outcomes, metrics_by
 
-QUICK = settings(derandomize=True, deadline=None, max_examples=150)
+QUICK = settings(derandomize=True, deadline=None, max_examples=60)
 ROUNDING = 1e-9
 
 

@@ -14,7 +14,7 @@ from nodewise_laws import (
     load_dependent,
 )
 
-QUICK = settings(derandomize=True, deadline=None, max_examples=100)
+QUICK = settings(derandomize=True, deadline=None, max_examples=40)
 # Logarithms of up to some thousands round to 1e-12.
 ROUNDING = 1e-10
 LONGEST = 30

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nodewise_laws import MulticlassMva, bard_schweitzer, exact_mva, exact_mva_multiclass, linearizer, multiclass
 from nodewise_laws.linearizer import TOLERANCE
 
-QUICK = settings(derandomize=True, deadline=None, max_examples=80)
+QUICK = settings(derandomize=True, deadline=None, max_examples=32)
 # What the fixed point is solved to, over the sums that follow it.
 SOLVED = 1e-8
 

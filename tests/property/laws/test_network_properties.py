@@ -19,7 +19,7 @@ from nodewise_laws import (
     knee_population,
 )
 
-QUICK = settings(derandomize=True, deadline=None, max_examples=200)
+QUICK = settings(derandomize=True, deadline=None, max_examples=80)
 # Rounding of a sum over at most 40 customers and 5 stations.
 ROUNDING = 1e-11
 

@@ -17,7 +17,7 @@ from nodewise_laws import (
     staleness_p95,
 )
 
-QUICK = settings(derandomize=True, deadline=None, max_examples=60)
+QUICK = settings(derandomize=True, deadline=None, max_examples=24)
 ROUNDING = 1e-9
 # The hypercube's own error, where what is compared comes from another method: a standard error is 1/32 of a deviation.
 SAMPLED = 0.15

@@ -9,7 +9,7 @@ from queueing_truths import expected_maximum_exponential
 
 from nodewise_laws import expected_maximum_gamma
 
-QUICK = settings(derandomize=True, deadline=None, max_examples=200)
+QUICK = settings(derandomize=True, deadline=None, max_examples=80)
 ROUNDING = 1e-9
 
 spreads = st.floats(1e-8, 5.0) | st.just(0.0)

@@ -49,7 +49,7 @@ def latency_s(costs: LayerCosts, stage: Sequence[int], parts: Sequence[int]) -> 
     return replica_of(costs, layout, machine, message_s=MESSAGE_S, bytes_per_s=LINK).latency_s
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(networks(), st.data())
 def test_shapes_of_least_latency(costs: LayerCosts, data: st.DataObject) -> None:
     stages = data.draw(st.integers(1, len(costs)))
@@ -62,7 +62,7 @@ def test_shapes_of_least_latency(costs: LayerCosts, data: st.DataObject) -> None
     assert every[found] == pytest.approx(min(every.values()), rel=1e-12)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.lists(st.floats(0.0, 100.0), min_size=1, max_size=9), st.data())
 def test_splits_whose_largest_stage_is_smallest(costs: list[float], data: st.DataObject) -> None:
     stages = data.draw(st.integers(1, len(costs)))
@@ -74,7 +74,7 @@ def test_splits_whose_largest_stage_is_smallest(costs: list[float], data: st.Dat
     assert np.bincount(found, weights=costs).max() == pytest.approx(min(every), rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.lists(st.floats(0.0, 10.0), min_size=1, max_size=40), st.floats(0.0, 10.0))
 def test_fewest_servers_that_are_enough(falls: list[float], within_s: float) -> None:
     times = sorted(falls, reverse=True)
@@ -113,7 +113,7 @@ def placed_latency_s(costs: LayerCosts, machines: Sequence[Sequence[int]]) -> fl
     return total
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(networks(most=3, spatial=False), st.integers(1, 3))
 def test_machines_by_other_names_are_no_faster(costs: LayerCosts, machines: int) -> None:
     """Every way to put parts of layers on machines, against those that put part q on machine q."""
@@ -126,7 +126,7 @@ def test_machines_by_other_names_are_no_faster(costs: LayerCosts, machines: int)
     assert canonical == pytest.approx(every, rel=1e-9)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.integers(1, 6), st.integers(1, 6), st.floats(0.0, 0.3), st.booleans())
 def test_strips_against_a_grid_of_places(before: int, parts: int, halo: float, strips_before: bool) -> None:
     """Shares by intervals against counting the places of a fine grid one by one."""
@@ -143,7 +143,7 @@ def test_strips_against_a_grid_of_places(before: int, parts: int, halo: float, s
             assert found[source, part] == pytest.approx(held.mean(), abs=2e-4)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(networks(), st.integers(1, 5), st.integers(1, 5), st.booleans())
 def test_what_is_sent_is_received(costs: LayerCosts, before: int, parts: int, together: bool) -> None:
     for layer in range(len(costs)):
@@ -155,7 +155,7 @@ def test_what_is_sent_is_received(costs: LayerCosts, before: int, parts: int, to
             assert not found.received_bytes.any()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(networks(), st.booleans())
 def test_all_exchanges_at_once(costs: LayerCosts, together: bool) -> None:
     choices = [1, 2, 3, 5, 8]

@@ -112,7 +112,7 @@ def space_of(model: Any, within: PlanConstraints) -> Any:
         return None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(model=networks(), within=constraints())
 def test_every_row_of_a_space_is_answered_as_it_is_evaluated(model: Any, within: PlanConstraints) -> None:
     space = space_of(model, within)
@@ -136,7 +136,7 @@ def test_every_row_of_a_space_is_answered_as_it_is_evaluated(model: Any, within:
     assert len(distinct) == len(rows) == space.total
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     model=networks(), within=constraints(), rule=st.sampled_from(RULES), chunk_rows=st.sampled_from([16, 256, 100_000])
 )
@@ -166,7 +166,7 @@ def told(found: Found) -> tuple[list[Any], list[Any]]:
     return [(name, getattr(winners, name).tolist()) for name in DIMENSIONS if len(winners)], frontier
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     layers=st.integers(1, 4),
     nodes=st.sampled_from([1, 2, 4, 6]),

@@ -90,7 +90,7 @@ def model_of(drawn: tuple[Transformer, str | None, float | None]) -> Any:
 OFFERS = (Offer(price_per_node_hour=1.0), Offer(device="H100-SXM5-80GB", price_per_node_hour=2.5))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=48, deadline=None)
 @given(drawn=models, within=constraints)
 def test_every_row_of_a_space_is_answered_as_it_is_evaluated(drawn: Any, within: PlanConstraints) -> None:
     model = model_of(drawn)
@@ -112,7 +112,7 @@ def test_every_row_of_a_space_is_answered_as_it_is_evaluated(drawn: Any, within:
     assert len(distinct) == len(rows) == space.total
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=48, deadline=None)
 @given(drawn=models, within=constraints, rule=st.sampled_from(RULES), chunk_rows=st.sampled_from([64, 100_000]))
 def test_pruning_changes_nothing(drawn: Any, within: PlanConstraints, rule: Rule, chunk_rows: int) -> None:
     model = model_of(drawn)
@@ -140,7 +140,7 @@ def told(found: Found) -> tuple[list[Any], list[Any]]:
     return [(name, getattr(winners, name).tolist()) for name in DIMENSIONS if len(winners)], frontier
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     of=transformers,
     workers=st.sampled_from([1, 2, 4, 6, 8]),

@@ -17,7 +17,7 @@ from nodewise_partitioning.software import Software
 from nodewise_partitioning.step import step_parts_s
 from nodewise_partitioning.workload import Dimensions
 
-QUICK = settings(derandomize=True, deadline=None, max_examples=60)
+QUICK = settings(derandomize=True, deadline=None, max_examples=24)
 
 powers = st.sampled_from([1.0, 2.0, 4.0, 8.0, 16.0])
 transformers = st.builds(

@@ -100,7 +100,7 @@ def numbers(result: Found) -> list[int]:
     return (result.winners.batch_per_worker - 1).tolist()
 
 
-@settings(max_examples=1200, deadline=None)
+@settings(max_examples=480, deadline=None)
 @given(
     table=tables,
     rule=st.sampled_from(RULES),
@@ -125,7 +125,7 @@ def test_the_best_is_what_comparing_everything_finds(
     assert exhaustive.feasible + sum(exhaustive.over.values()) == exhaustive.space
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=320, deadline=None)
 @given(table=tables, chunk_rows=st.sampled_from([1, 5, 64, 10_000]), prune=st.booleans())
 def test_the_frontier_is_every_row_that_no_other_dominates(table: Table, chunk_rows: int, prune: bool) -> None:
     result, _ = found(table, FewestDevices(deadline_s=25.0), chunk_rows=chunk_rows, prune=prune)
@@ -160,7 +160,7 @@ def test_the_frontier_is_every_row_that_no_other_dominates(table: Table, chunk_r
         )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(table=tables, seed=st.integers(0, 2**32 - 1), rule=st.sampled_from(RULES))
 def test_the_order_of_prefixes_changes_nothing(table: Table, seed: int, rule: Rule) -> None:
     order = np.random.default_rng(seed).permutation(len(table.prefixes))

@@ -85,7 +85,7 @@ def traces(draw: st.DrawFn) -> Trace:
 KEY = ArtefactKey(content_sha256="ab" * 32, reader="tests", reader_version="1/..", rank=-1, world_size=0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(st.lists(traces(), min_size=1, max_size=3), st.data())
 def test_a_trace_comes_back_or_its_file_is_dropped(given_traces: list[Trace], data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:

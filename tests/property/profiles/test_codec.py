@@ -74,7 +74,7 @@ def batches(draw: st.DrawFn) -> Batch:
     )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=24, deadline=None, derandomize=True)
 @given(st.lists(batches(), min_size=1, max_size=3))
 def test_rows_survive(sent: list[Batch]) -> None:
     timings, observations = runs_from_payloads(encode_batch(batch).payload for batch in sent)
@@ -87,7 +87,7 @@ def test_rows_survive(sent: list[Batch]) -> None:
     )
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=16, deadline=None, derandomize=True)
 @given(batches())
 def test_what_was_read_has_the_hash_of_what_was_sent(sent: Batch) -> None:
     timings, observations = runs_from_payloads([encode_batch(sent).payload])
@@ -109,7 +109,7 @@ LAYERS = st.lists(
 ).map(tuple)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=24, deadline=None, derandomize=True)
 @given(
     st.builds(
         Workload,

@@ -229,4 +229,4 @@ class Ingest(RuleBasedStateMachine):
 
 
 TestIngest = Ingest.TestCase
-TestIngest.settings = settings(max_examples=100, stateful_step_count=25, deadline=None, derandomize=True)
+TestIngest.settings = settings(max_examples=40, stateful_step_count=25, deadline=None, derandomize=True)

@@ -23,7 +23,7 @@ from queueing_profiles import (
 from nodewise.plugin import Configurations, Fidelity, Observations, Options, Profile, SyncMode, WorkerGroup, as_ints
 from nodewise_laws import expected_maximum_gamma
 
-QUICK = settings(derandomize=True, deadline=None, max_examples=30)
+QUICK = settings(derandomize=True, deadline=None, max_examples=12)
 WORKERS = [*range(1, 33), 60]
 
 seconds = st.floats(1e-5, 10.0) | st.just(0.0)

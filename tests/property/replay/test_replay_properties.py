@@ -24,7 +24,7 @@ def _compiled_before() -> None:
     built(traces, aligned(traces))
 
 
-QUICK = settings(derandomize=True, deadline=None, max_examples=60)
+QUICK = settings(derandomize=True, deadline=None, max_examples=24)
 
 
 @st.composite
@@ -113,7 +113,7 @@ offsets = st.lists(st.integers(-50_000_000, 50_000_000), min_size=3, max_size=3)
 arrivals = st.lists(st.lists(st.integers(100, 500), min_size=12, max_size=12), min_size=4, max_size=4)
 
 
-@settings(QUICK, max_examples=15)
+@settings(QUICK, max_examples=10)
 @given(offsets, arrivals)
 def test_clocks_are_recovered_and_the_graph_does_not_change(off: list[int], comes: list[list[int]]) -> None:
     ends = [max(rank[step] for rank in comes) + 40 for step in range(12)]

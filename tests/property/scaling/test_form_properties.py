@@ -12,7 +12,7 @@ from nodewise_scaling.form import Places, log_steps, parts_of, slopes_of
 from nodewise_scaling.parameters import COUNT, HYPER_MEAN, HYPER_SD, LEAST, NAMES
 from nodewise_scaling.residual import RESIDUAL_SD, centres_of, coordinates, covariance
 
-QUICK = settings(derandomize=True, deadline=None, max_examples=60)
+QUICK = settings(derandomize=True, deadline=None, max_examples=24)
 
 deviations = st.lists(st.floats(-2.5, 2.5), min_size=COUNT, max_size=COUNT)
 thetas = deviations.map(lambda each: np.maximum(HYPER_MEAN + np.array(each) * HYPER_SD, LEAST))

@@ -9,7 +9,7 @@ from scaling_profiles import PER_NODE, Law, Scale, answered, fitted, full, notic
 
 from nodewise.plugin import Options, Profile, as_ints
 
-QUICK = settings(derandomize=True, deadline=None, max_examples=30)
+QUICK = settings(derandomize=True, deadline=None, max_examples=12)
 
 COUNTS = [1, 2, 3, 4, 6, 8, 16]
 ASKED = [*full(COUNTS), (2, 2, 8), (3, 3, 8), (1, 1, 1), (1, 2, 64), (4, 10, 32), (1, 8, 8)]

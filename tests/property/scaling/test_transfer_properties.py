@@ -14,7 +14,7 @@ from nodewise.plugin import Catalogue, Options, Predictions, Profile, as_floats,
 from nodewise_scaling.estimator import ScalingEstimator
 from nodewise_scaling.speed import exchange_doubt, exchange_over
 
-QUICK = settings(derandomize=True, deadline=None, max_examples=25)
+QUICK = settings(derandomize=True, deadline=None, max_examples=10)
 
 laws = st.builds(
     Law,

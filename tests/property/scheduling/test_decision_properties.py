@@ -87,7 +87,7 @@ def run(name: str, question: ScheduleQuestion) -> Decision:
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
-@settings(max_examples=40, derandomize=True, deadline=None)
+@settings(max_examples=16, derandomize=True, deadline=None)
 @given(question=questions(), seed=st.integers(0, 2**16))
 def test_decisions_are_feasible_and_independent_of_order(name: str, question: ScheduleQuestion, seed: int) -> None:
     found = run(name, question)
@@ -139,7 +139,7 @@ def _check_feasible(question: ScheduleQuestion, found: Decision) -> None:
         assert queue_new <= max(question.quotas[0].max_devices - queue_held, 0)
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=40, derandomize=True, deadline=None)
 @given(
     whole=st.integers(0, 3),
     nodes=st.integers(1, 3),
@@ -170,7 +170,7 @@ def test_nobody_waits_on_the_desired_nodes_and_somebody_does_on_one_fewer(
         assert not all(job.devices for job in run("fifo", asked(demand.desired_nodes - 1)).jobs)
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=80, derandomize=True, deadline=None)
 @given(st.lists(st.integers(0, 8), min_size=1, max_size=8), st.data())
 def test_placement_always_succeeds_when_the_total_suffices(available: list[int], data: st.DataObject) -> None:
     left = sum(available)

@@ -88,7 +88,7 @@ def what(answer: Allocation) -> list[tuple[int, int]]:
     return [(grant.devices, grant.pool) for grant in answer.grants]
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=120, derandomize=True, deadline=None)
 @given(instances())
 def test_the_heap_form_is_the_naive_form(instance: Instance) -> None:
     naive = Naive(*instance)
@@ -99,7 +99,7 @@ def test_the_heap_form_is_the_naive_form(instance: Instance) -> None:
 
 
 @pytest.mark.parametrize("name", GRANTING)
-@settings(max_examples=40, derandomize=True, deadline=None)
+@settings(max_examples=16, derandomize=True, deadline=None)
 @given(instance=instances(), seed=st.integers(0, 2**16))
 def test_grants_are_feasible_deterministic_and_free_of_the_jobs_order(name: str, instance: Instance, seed: int) -> None:
     state, tables = instance
@@ -124,7 +124,7 @@ def test_grants_are_feasible_deterministic_and_free_of_the_jobs_order(name: str,
 
 
 @pytest.mark.parametrize("name", GRANTING)
-@settings(max_examples=40, derandomize=True, deadline=None)
+@settings(max_examples=16, derandomize=True, deadline=None)
 @given(instance=instances())
 def test_jobs_without_a_curve_change_nothing_for_the_others(name: str, instance: Instance) -> None:
     state, tables = instance
@@ -135,7 +135,7 @@ def test_jobs_without_a_curve_change_nothing_for_the_others(name: str, instance:
     assert [grant.devices for grant in answer.grants[-2:]] == [0, 0]
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=120, derandomize=True, deadline=None)
 @given(instances())
 def test_filling_conserves_work(instance: Instance) -> None:
     """When the fill is done, no job can be started, and none can be made faster, with what is left."""

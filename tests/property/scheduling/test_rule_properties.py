@@ -43,7 +43,7 @@ def left_over(state: ClusterState, grants: list[tuple[int, int]]) -> tuple[list[
 
 
 @pytest.mark.parametrize("name", ["efficiency-capped", "marginal-gain", "goodput", "deadline-aware"])
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=24, derandomize=True, deadline=None)
 @given(instances())
 def test_nothing_stays_free_that_would_start_or_speed_up_a_job(name: str, instance: Instance) -> None:
     state, tables = instance
@@ -61,7 +61,7 @@ def test_nothing_stays_free_that_would_start_or_speed_up_a_job(name: str, instan
                 assert count - grant.devices > room or rate <= held[0] * (1 + 1e-9)
 
 
-@settings(max_examples=80, derandomize=True, deadline=None)
+@settings(max_examples=32, derandomize=True, deadline=None)
 @given(st.lists(CONCAVE, min_size=1, max_size=3), st.integers(3, 9), st.data())
 def test_marginal_gain_and_goodput_are_optimal_on_concave_curves(
     tables: list[list[float]], devices: int, data: st.DataObject
@@ -84,7 +84,7 @@ def test_marginal_gain_and_goodput_are_optimal_on_concave_curves(
         assert found <= min(map(objective, choices)) * (1 + 1e-6)
 
 
-@settings(max_examples=80, derandomize=True, deadline=None)
+@settings(max_examples=32, derandomize=True, deadline=None)
 @given(st.lists(st.lists(st.floats(0.5, 9.0), min_size=1, max_size=6), min_size=1, max_size=4), st.integers(1, 8))
 def test_srpt_serves_the_least_remaining_time_of_all(tables: list[list[float]], devices: int) -> None:
     jobs = [job(f"{index}", 100.0, float(index)) for index in range(len(tables))]
@@ -107,7 +107,7 @@ def least(values: np.ndarray, shares: np.ndarray) -> float:
     return float((values * shares).sum(axis=1)[listed].min(initial=np.inf))
 
 
-@settings(max_examples=80, derandomize=True, deadline=None)
+@settings(max_examples=32, derandomize=True, deadline=None)
 @given(programmes(), st.integers(0, 2**16))
 def test_the_programme_is_feasible_free_of_order_and_never_worse_with_more_devices(
     programme: tuple[np.ndarray, np.ndarray, list[int]], seed: int
@@ -129,7 +129,7 @@ def test_the_programme_is_feasible_free_of_order_and_never_worse_with_more_devic
 
 
 @pytest.mark.parametrize("name", SHARING_TIME)
-@settings(max_examples=25, derandomize=True, deadline=None)
+@settings(max_examples=10, derandomize=True, deadline=None)
 @given(instances(), st.integers(0, 2**16))
 def test_shares_do_not_depend_on_the_order_of_jobs(name: str, instance: Instance, seed: int) -> None:
     state, tables = instance

@@ -69,7 +69,7 @@ def sharing(table: Table) -> SimulatedSharing:
     return SimulatedSharing(shares=shares, predicted=shares)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(workloads())
 def test_one_device_is_shared_as_the_rule_says(workload: tuple[list[SimulatedJob], Table]) -> None:
     jobs, table = workload
@@ -80,7 +80,7 @@ def test_one_device_is_shared_as_the_rule_says(workload: tuple[list[SimulatedJob
         assert math.isclose(at_s, expected[name], rel_tol=1e-6, abs_tol=1e-6), name
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=32, deadline=None)
 @given(workloads(), st.integers(1, 3), st.integers(0, 2), st.floats(0.0, 30.0))
 def test_every_job_ends_and_no_device_is_busy_twice(
     workload: tuple[list[SimulatedJob], Table], first: int, second: int, restart_s: float

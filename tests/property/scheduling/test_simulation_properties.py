@@ -91,7 +91,7 @@ def most_held(result: SimulationResult, keep: Sequence[bool]) -> int:
     return most
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(cases())
 def test_conservation(case: Case) -> None:
     jobs, sizes, chosen, _ = case
@@ -118,7 +118,7 @@ def test_conservation(case: Case) -> None:
         assert result.job_seconds == pytest.approx(columns.response_s.sum(), abs=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(cases())
 def test_the_same_again_with_or_without_a_timeline(case: Case) -> None:
     first, second = simulate(case), simulate(case, keep_timeline=False)
@@ -128,7 +128,7 @@ def test_the_same_again_with_or_without_a_timeline(case: Case) -> None:
     assert np.array_equal(first.per_job.completion_s, second.per_job.completion_s)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(cases())
 def test_work_is_rate_times_time(case: Case) -> None:
     jobs, _, _, _ = case

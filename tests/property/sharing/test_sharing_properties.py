@@ -41,7 +41,7 @@ def questions(draw: st.DrawFn) -> SharingQuestion:
     return SharingQuestion(mode=mode, runs=tuple(runs), sets=tuple(sets), memory_bytes=memory)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(questions())
 def test_answers_can_be_true_and_do_not_depend_on_who_stands_first(question: SharingQuestion) -> None:
     model = FittedSharing()
@@ -53,7 +53,7 @@ def test_answers_can_be_true_and_do_not_depend_on_who_stands_first(question: Sha
         assert one.verdict is other.verdict
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(questions(), st.floats(0.1, 0.9))
 def test_measured_pairs_are_told_and_ranges_grow_with_coverage(question: SharingQuestion, coverage: float) -> None:
     model = FittedSharing()

@@ -20,7 +20,7 @@ from nodewise_transient.provenance import Provenance
 from nodewise_transient.simulation import simulate
 from nodewise_transient.walk import finish_s, losses_to_changes
 
-QUICK = settings(derandomize=True, deadline=None, max_examples=60)
+QUICK = settings(derandomize=True, deadline=None, max_examples=24)
 STATED = Provenance(data_set="stated")
 
 weibulls = st.builds(

@@ -146,7 +146,7 @@ def resume(seed: int) -> ResumePolicy:
     return ResumePolicy(initial_pause_s=0.001, max_pause_s=0.002, deadline_s=20.0, uniform=random.Random(seed).random)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(cuts=cuts, rows=st.integers(1, 12), seed=st.integers(0, 100))
 def test_any_cut_is_resumed_without_loss_or_double(shared, cuts, rows, seed):
     session_id = shared.new_session(cuts)
@@ -159,7 +159,7 @@ def test_any_cut_is_resumed_without_loss_or_double(shared, cuts, rows, seed):
     check(shared.server, session_id, len(cuts), rows)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(cuts=cuts, rows=st.integers(1, 12), seed=st.integers(0, 100))
 def test_any_cut_is_resumed_without_loss_or_double_in_asyncio(shared, cuts, rows, seed):
     async def write() -> int:

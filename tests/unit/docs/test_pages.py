@@ -22,10 +22,17 @@ from nodewise_cli.app import app
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
+# What the clients' toolchains put beside our pages.
+FOREIGN = {"node_modules", "target", "build", "dist"}
 PAGES = sorted(
     [
         *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
-        *(page for folder in ("docs", "examples", "research", "clients") for page in (ROOT / folder).rglob("*.md")),
+        *(
+            page
+            for folder in ("docs", "examples", "research", "clients")
+            for page in (ROOT / folder).rglob("*.md")
+            if not FOREIGN & set(page.parts)
+        ),
     ]
 )
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nodewise_laws import collectives as law
 
-QUICK = settings(derandomize=True, deadline=None, max_examples=100)
+QUICK = settings(derandomize=True, deadline=None, max_examples=40)
 sizes = st.floats(1.0, 1e10)
 counts = st.integers(1, 1024).map(float)
 latencies = st.floats(0.0, 1e-3)

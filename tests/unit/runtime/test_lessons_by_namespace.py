@@ -107,7 +107,7 @@ OTHERS = [job("a/1", 2.0, 2.1), job("a/2", 2.2), job("b/1", 1.8), job("c/1", 2.5
 WILD = st.lists(st.lists(st.floats(0.01, 100.0), min_size=1, max_size=3), min_size=1, max_size=5)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(WILD)
 def test_an_owner_moves_others_within_bounds_however_many_profiles_it_has(wild: list[list[float]]) -> None:
     stated = [job(f"evil/{number}", *rates) for number, rates in enumerate(wild)]
