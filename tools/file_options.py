@@ -20,7 +20,7 @@ def with_options(text: str, source: Path, owner: dict[str, str]) -> str:
     package = folder.as_posix().replace("/", "")
     outer = "".join(word.capitalize() for word in source.stem.split("_")) + "Proto"
     options = {
-        "go_package": f'"{owner["go_module"]}/{folder.as_posix()};{package}"',
+        "go_package": f'"{owner["go_module"]}/gen/{folder.as_posix()};{package}"',
         "java_multiple_files": "true",
         "java_outer_classname": f'"{outer}"',
         "java_package": f'"{owner["java_package"]}.{folder.name}"',
