@@ -67,6 +67,7 @@ class Connection:
     tls_key: bytes | None = field(default=None, repr=False)
     retry: bool
     max_receive_bytes: int
+    user_agent: str | None = None
 
     def __post_init__(self) -> None:
         if not self.target:
@@ -85,8 +86,9 @@ class Connection:
     @property
     def options(self) -> list[tuple[str, Any]]:
         """Options of the channel."""
+        own = f"nodewise-python/{version()}"
         options: list[tuple[str, Any]] = [
-            ("grpc.primary_user_agent", f"nodewise-python/{version()}"),
+            ("grpc.primary_user_agent", f"{self.user_agent} {own}" if self.user_agent else own),
             ("grpc.max_receive_message_length", self.max_receive_bytes),
             # A server that comes back is found at once: the default waits a second before it knocks again.
             ("grpc.initial_reconnect_backoff_ms", 100),

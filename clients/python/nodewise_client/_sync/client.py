@@ -55,6 +55,7 @@ class Client(Calls):
             for one.
         retry: whether idempotent calls are tried again where the server is not there or going away.
         max_receive_bytes: largest message that is accepted from the server.
+        user_agent: the caller's own name, such as `my-scheduler/1.2`, before the client's in the header of that name.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Client(Calls):
         tls_key: bytes | None = None,
         retry: bool = True,
         max_receive_bytes: int = DEFAULT_MAX_RECEIVE_BYTES,
+        user_agent: str | None = None,
     ) -> None:
         super().__init__(
             Connection(
@@ -79,6 +81,7 @@ class Client(Calls):
                 tls_key=tls_key,
                 retry=retry,
                 max_receive_bytes=max_receive_bytes,
+                user_agent=user_agent,
             )
         )
 

@@ -1,0 +1,104 @@
+"""`python -m nodewise_conformance`: run the scenarios, print the table, end with 1 where anything is red."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import fnmatch
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from nodewise_conformance.coverage import gaps
+from nodewise_conformance.languages import NOT_BUILT, Column, TableError, read_languages
+from nodewise_conformance.planting import unnoticed
+from nodewise_conformance.report import page, sums, table
+from nodewise_conformance.restarts import restart_under_load
+from nodewise_conformance.running import run_all
+from nodewise_conformance.scenarios import Scenario, ScenarioError, read_scenarios
+from nodewise_conformance.stage import Stage
+from nodewise_conformance.statuses import PLANTS
+
+
+def main() -> int:
+    """Run what the command line asks for."""
+    chosen = _options()
+    try:
+        scenarios = read_scenarios()
+        columns, left_out = _columns(chosen.only)
+    except (ScenarioError, TableError) as error:
+        raise SystemExit(str(error)) from None
+    for name, why in left_out.items():
+        _say(f"{name} is left out: {why}")
+    wrong = gaps(scenarios)
+    wrong += [f"{name}: {why}" for name, why in left_out.items() if chosen.built and why.endswith(NOT_BUILT)]
+    if chosen.restarts:
+        wrong += asyncio.run(_restarted(columns, chosen.restarts))
+    else:
+        wrong += asyncio.run(_run(columns, scenarios, left_out, chosen))
+    for each in wrong:
+        _say(each)
+    return 1 if wrong else 0
+
+
+async def _run(
+    columns: Sequence[Column], scenarios: Sequence[Scenario], left_out: Mapping[str, str], chosen: argparse.Namespace
+) -> list[str]:
+    """Run scenarios and tell their results; returns what is wrong."""
+    patterns = chosen.scenario or ["*"]
+    wanted = [each for each in scenarios if any(fnmatch.fnmatch(each.name, pattern) for pattern in patterns)]
+    async with Stage() as stage:
+        results = await run_all(columns, wanted, stage, lanes=chosen.lanes, plant=chosen.plant, told=_say)
+        wrong = [f"{len(results.red)} of {len(results.complaints)} are red"] if results.red else []
+        wrong += await unnoticed(columns, scenarios, stage) if chosen.planted else []
+    print(sums(results) if chosen.brief else table(results, wanted))
+    for (scenario, column), seconds in sorted(results.seconds.items(), key=lambda each: -each[1])[: chosen.slowest]:
+        print(f"{seconds:6.2f} s  {column}: {scenario}")
+    if chosen.page is not None:
+        chosen.page.write_text(page(results, wanted, left_out), encoding="utf-8")
+    return wrong
+
+
+async def _restarted(columns: Sequence[Column], restarts: int) -> list[str]:
+    """Restart a server under load; returns what callers saw of it."""
+    loads = await restart_under_load(columns, restarts, _say)
+    for load in loads:
+        _say(f"{load.column.name}: {load.reads} reads, {len(load.written)} batches in {load.sessions} sessions")
+    return [f"{load.column.name}: {error}" for load in loads for error in load.errors]
+
+
+def _say(text: str) -> None:
+    print(f"make conformance: {text}", flush=True)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m nodewise_conformance", description=__doc__)
+    parser.add_argument("--only", action="append", metavar="LANGUAGE", help="folder of clients/; repeatable")
+    parser.add_argument("--scenario", action="append", metavar="PATTERN", help="names, with * and ?; repeatable")
+    parser.add_argument("--lanes", type=int, default=3, help="executables of each column beside each other")
+    parser.add_argument("--slowest", type=int, default=0, metavar="N", help="print those that took longest")
+    parser.add_argument("--plant", choices=PLANTS, help="a regression that every client must notice")
+    parser.add_argument("--brief", action="store_true", help="no table: what is wrong, and how many are right")
+    parser.add_argument("--built", action="store_true", help="an executable that is not built is wrong, not left out")
+    parser.add_argument("--planted", action="store_true", help="also that every client notices every such regression")
+    parser.add_argument("--restarts", type=int, default=0, metavar="N", help="instead: restart a server under load")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the results there")
+    return parser.parse_args()
+
+
+def _columns(only: list[str] | None) -> tuple[list[Column], dict[str, str]]:
+    """Those that can run here, and why others cannot."""
+    found: list[Column] = []
+    left_out: dict[str, str] = {}
+    for language in read_languages():
+        if only and language.name not in only:
+            continue
+        for column in language.columns:
+            if column.absent is None:
+                found.append(column)
+            else:
+                left_out[column.name] = column.absent
+    return found, left_out
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,166 @@
+"""Runs scenarios: every column has its own executables, each of which runs one scenario after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from google.protobuf import json_format
+
+from nodewise_conformance.between import Between
+from nodewise_conformance.checks import complaints
+from nodewise_conformance.contract import message_of, methods
+from nodewise_conformance.executables import BrokenExecutableError, Executable
+from nodewise_conformance.http_between import HttpBetween
+from nodewise_conformance.languages import Column
+from nodewise_conformance.scenarios import Scenario, filled_in
+from nodewise_conformance.servers import free_port
+from nodewise_conformance.stage import HEAVY, Stage
+
+__all__ = ["Results", "run_all"]
+
+SETTLE_S: Final = 5.0
+"""How long a call that its caller ended may take to end at the server."""
+
+
+_RUNS: Final = itertools.count(1)
+"""Numbers that make the names of each run its own."""
+
+
+@dataclass
+class Results:
+    """What became of each scenario in each column."""
+
+    columns: list[str] = field(default_factory=list)
+    complaints: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    """By name of scenario and of column; empty list = as it should be."""
+    seconds: dict[tuple[str, str], float] = field(default_factory=dict)
+    """How long each took."""
+
+    @property
+    def red(self) -> dict[tuple[str, str], list[str]]:
+        """Those that are not as they should be."""
+        return {key: found for key, found in self.complaints.items() if found}
+
+
+class _Lane:
+    """One executable of a column and the scenarios that it is given."""
+
+    def __init__(self, column: Column, number: int, stage: Stage, plant: str | None, logs: Path) -> None:
+        self.column: Final = column
+        self._slug: Final = f"{column.slug}-{number}"
+        self._stage: Final = stage
+        self._plant: Final = plant
+        self._executable: Final = Executable(column, logs / f"{self._slug}.log")
+
+    async def run(self, scenario: Scenario) -> list[str]:
+        """Run a scenario; returns what is wrong."""
+        heavy = scenario.method.rpartition("/")[2] in HEAVY
+        async with self._stage.heavy if heavy else contextlib.nullcontext():
+            return await self._run(scenario)
+
+    async def _run(self, scenario: Scenario) -> list[str]:
+        number = next(_RUNS)
+        places = {**self._stage.places, "run": f"{self._slug}-{number}", "digits": f"{number:06}"}
+        upstream = await self._stage.upstream("plain" if scenario.server == "nobody" else scenario.server)
+        places |= {name: value for name, value in self._stage.places.items() if name not in places}
+        try:
+            found = await self._stage.steps(scenario.setup, upstream, places)
+            if found:
+                return found
+            kind = Between if self.column.over == "grpc" else HttpBetween
+            async with kind(scenario, places, upstream, self._plant) as between:
+                target = upstream.server.target if scenario.direct else between.target
+                if scenario.server == "nobody":
+                    target = f"127.0.0.1:{free_port()}"
+                found += await self._asked(scenario, places, target, between)
+            found += await self._stage.steps(scenario.after, upstream, places)
+        except BrokenExecutableError as error:
+            found = [str(error)]
+        finally:
+            if scenario.server == "own":
+                await self._stage.ended(upstream)
+        return found
+
+    async def close(self) -> list[str]:
+        """End the executable; it must end by itself when its input does."""
+        status = await self._executable.stop()
+        return [] if status in {0, None} else [f"the executable ended with {status}"]
+
+    async def _asked(
+        self, scenario: Scenario, places: Mapping[str, str], target: str, between: Between | HttpBetween
+    ) -> list[str]:
+        call: Mapping[str, Any] = filled_in(scenario.call, places)
+        expect: Mapping[str, Any] = filled_in(scenario.expect, places)
+        line = _sent(scenario, call)
+        answer: Mapping[str, Any] = {}
+        early: list[str] = []
+        for _ in range(scenario.repeat):
+            answer = await self._executable.ask({"target": target, **line})
+            if answer.get("code") != expect.get("code", "OK"):
+                early = [f"one of {scenario.repeat} calls ended with {answer.get('code')}"] * (scenario.repeat > 1)
+        wanted = expect.get("ended_by_caller", 0)
+        for _ in range(int(SETTLE_S / 0.02)):
+            if sum(attempt.ended_by_caller for attempt in between.attempts) >= wanted:
+                break
+            await asyncio.sleep(0.02)
+        return early + complaints(scenario, call, expect, answer, between.attempts)
+
+
+def _sent(scenario: Scenario, call: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The line in, its requests as canonical proto JSON."""
+    if "requests" not in call:
+        return call
+    descriptor = methods()[scenario.method].request
+    messages = [message_of(descriptor, each) for each in call["requests"]]
+    return {**call, "requests": [json_format.MessageToDict(each) for each in messages]}
+
+
+async def run_all(
+    columns: Sequence[Column],
+    scenarios: Sequence[Scenario],
+    stage: Stage,
+    *,
+    lanes: int = 2,
+    plant: str | None = None,
+    told: Callable[[str], None] = lambda _: None,
+) -> Results:
+    """Run every scenario in every column that it is for."""
+    results = Results([column.name for column in columns])
+    with tempfile.TemporaryDirectory(prefix="nodewise-conformance-") as logs:
+        async with asyncio.TaskGroup() as group:
+            for column in columns:
+                waiting: asyncio.Queue[Scenario] = asyncio.Queue()
+                for scenario in scenarios:
+                    if column.over in scenario.faces:
+                        waiting.put_nowait(scenario)
+                for number in range(min(lanes, waiting.qsize())):
+                    lane = _Lane(column, number, stage, plant, Path(logs))
+                    group.create_task(_work(lane, waiting, results, told))
+    return results
+
+
+async def _work(lane: _Lane, waiting: asyncio.Queue[Scenario], results: Results, told: Callable[[str], None]) -> None:
+    name = lane.column.name
+    ended: list[str] = []
+    try:
+        while not waiting.empty():
+            scenario = waiting.get_nowait()
+            begun = time.monotonic()
+            found = await lane.run(scenario)
+            results.complaints[scenario.name, name] = found
+            results.seconds[scenario.name, name] = time.monotonic() - begun
+            for each in found:
+                told(f"{name}: {scenario.name}: {each}")
+    finally:
+        ended = await lane.close()
+    for each in ended:
+        results.complaints["the executable ends with its input", name] = [each]
+        told(f"{name}: {each}")

@@ -1,0 +1,52 @@
+"""Answers lines until the input ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from typing import Any
+
+from nodewise_client import Code, NodewiseError
+from nodewise_client_conformance.calls import Told, called
+from nodewise_client_conformance.clients import Clients
+
+
+async def answer(clients: Clients, line: dict[str, Any]) -> dict[str, Any]:
+    """What became of the call of one line."""
+    told = Told()
+    said: dict[str, Any] = {"id": line.get("id"), "code": Code.OK}
+    begun = time.monotonic()
+    work = asyncio.create_task(called(clients, line, told))
+    cancel_after_seconds = line.get("cancel_after_seconds")
+    try:
+        if cancel_after_seconds is not None:
+            asyncio.get_running_loop().call_later(cancel_after_seconds, work.cancel)
+        await work
+    except asyncio.CancelledError:
+        said["code"] = Code.CANCELLED
+    except NodewiseError as error:
+        said |= {
+            "code": error.code,
+            "reason": error.reason,
+            "message": error.message,
+            "metadata": dict(error.metadata),
+            "violations": [{"field": each.field, "description": each.description} for each in error.violations],
+            "retry_delay_seconds": error.retry_delay_s,
+        }
+    said["elapsed_seconds"] = time.monotonic() - begun
+    return said | {name: value for name, value in (("replies", told.replies), ("rows", told.rows)) if value is not None}
+
+
+async def main() -> None:
+    """Read lines and answer them in their order."""
+    async with Clients() as clients:
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            said = await answer(clients, json.loads(line))
+            sys.stdout.write(json.dumps(said) + "\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
