@@ -10,17 +10,21 @@ export COVERAGE_RCFILE := $(CURDIR)/pyproject.toml
 export NODEWISE_DATA
 
 TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_job_traces clients/python/nodewise_client \
+	clients/python/nodewise_client_conformance clients/conformance/nodewise_conformance \
 	protos/python/nodewise_values tools research
-DEMO := $(wildcard examples/demo examples/provision.py)
+DEMO := $(wildcard examples/demo examples/provision.py clients/python/examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help check chaos demo fuzz soak test test-source test-wheel test-torch lint format bench accuracy stubs lock contract-image release-image clean
+.PHONY: help check chaos conformance coverage demo fuzz soak test test-clients test-source test-wheel test-torch lint format bench accuracy stubs lock contract-image release-image clean
 
 help:
 	@echo "make check          while working: lint and tests of what a change touches, in under a minute"
 	@echo "make demo           the main job, end to end, with tables and a plot"
-	@echo "make test           every test, the coverage floor, and the marked tests again on the built wheels"
+	@echo "make test           every test, those marked \`wheel\` on the built wheels"
+	@echo "make coverage       every test while lines are counted, and their floor; takes twice as long"
 	@echo "make test-torch     the tests marked torch, with the CPU build of PyTorch where pip finds it"
+	@echo "make test-clients   build, lint, tests and examples of the clients of all languages, and their conformance"
+	@echo "make conformance    the conformance of all clients alone; writes docs/conformance.md (RESTARTS=100 restarts under load)"
 	@echo "make lint           ruff, mypy, import-linter, buf, and whether what is generated is fresh"
 	@echo "make chaos          plugins fail in every way, processes are killed, servers restarted, under load (CHAOS=--help)"
 	@echo "make soak           an hour of mixed load with ten thousand jobs (SOAK=\"--minutes 10\")"
@@ -28,7 +32,7 @@ help:
 	@echo "make bench          benchmarks beside their baselines, one JSON object per line"
 	@echo "make accuracy       every estimator on every table of NODEWISE_DATA, whole sources left out; writes docs/accuracy.md"
 	@echo "make format         ruff's formatter and its safe fixes"
-	@echo "make stubs          generate the Python stubs of protos/nodewise/v1, and the client for threads"
+	@echo "make stubs          generate the stubs of protos for all clients whose toolchain is here, and the client for threads"
 	@echo "make lock           pin requirements/*.in and the pyproject.toml files; UPGRADE=1 takes the newest versions"
 	@echo "make contract-image keep the contract as it is now, for buf breaking before the first release (REASON=...)"
 	@echo "make release-image  keep the contract's image of the released version, for buf breaking"
@@ -38,22 +42,29 @@ demo:
 	@$(PYTHON) tools/environment.py demo
 	@$(VENV)/python examples/demo/run_demo.py
 
-test: test-source test-wheel test-torch
+test: test-source test-wheel test-torch test-clients
 
 # Tests start hundreds of processes. Without bytecode on disk each of them would compile all sources, which takes a second.
 test-source test-wheel test-torch: export PYTHONDONTWRITEBYTECODE :=
 
+# Tests marked `wheel` run on the wheels alone. Files stay together: what a file starts, such as a server, is started once.
+PYTEST_OPTIONS := -n $(WORKERS) --dist loadfile
 test-source:
-	@$(PYTHON) tools/environment.py test
+	@$(PYTHON) tools/environment.py test openapi
+	$(VENV)/pytest $(PYTEST_OPTIONS) -m "not wheel"
+
+# By hand: counting lines doubles the time that tests take.
+coverage:
+	@$(PYTHON) tools/environment.py test openapi
 	@rm -rf build/coverage && mkdir -p build/coverage
-	$(VENV)/coverage run -m pytest -n $(WORKERS) $(PYTEST)
+	$(VENV)/coverage run -m pytest $(PYTEST_OPTIONS)
 	@$(VENV)/coverage combine --quiet
 	$(VENV)/coverage report --fail-under=90
 
 test-wheel: test-source
 	@$(PYTHON) tools/environment.py test wheel
 	@mkdir -p build/elsewhere
-	cd build/elsewhere && ../../.venv-wheel/bin/pytest -n $(WORKERS) -c ../../pyproject.toml --rootdir ../.. -p no:cacheprovider -m wheel ../../tests/integration
+	cd build/elsewhere && ../../.venv-wheel/bin/pytest $(PYTEST_OPTIONS) -c ../../pyproject.toml --rootdir ../.. -p no:cacheprovider -m wheel ../../tests/integration
 
 # The pinned build of PyTorch is the small one for CPUs, which not every index has: without it these tests are left out.
 test-torch:
@@ -62,6 +73,18 @@ test-torch:
 	else \
 		echo "make test-torch: left out, pip finds no CPU build of PyTorch as pinned in requirements/torch.txt"; \
 	fi
+
+# Languages whose toolchains are absent are left out, and named.
+test-clients:
+	@$(PYTHON) tools/environment.py dev
+	@$(VENV)/python tools/test_clients.py $(CLIENTS)
+
+# One table: every scenario, every client that is built (`make test-clients` builds them).
+RESTARTS ?= 0
+conformance:
+	@$(PYTHON) tools/environment.py dev
+	@$(VENV)/python tools/test_clients.py --only-build
+	@$(VENV)/python -m nodewise_conformance $(if $(filter 0,$(RESTARTS)),--page docs/conformance.md,--restarts $(RESTARTS)) $(CONFORMANCE)
 
 chaos:
 	@$(PYTHON) tools/environment.py dev
@@ -92,6 +115,7 @@ lint:
 	$(VENV)/python tools/file_options.py --check
 	$(VENV)/python tools/check_breaking.py
 	$(TOOLS)/python tools/generate_stubs.py --check
+	$(VENV)/python tools/generate_client_stubs.py --check
 	$(VENV)/python tools/generate_sync_client.py --check
 
 # What differs from BASE, a branch; what is left out for want of time is named.
@@ -121,6 +145,7 @@ stubs:
 	@$(VENV)/python tools/third_party_protos.py
 	@$(VENV)/python tools/file_options.py
 	@$(TOOLS)/python tools/generate_stubs.py
+	@$(VENV)/python tools/generate_client_stubs.py
 	@$(VENV)/python tools/generate_sync_client.py
 
 lock:

@@ -36,6 +36,12 @@ class Server:
                 for thread in Path(f"/proc/{pid}/task").iterdir():
                     os.sched_setaffinity(int(thread.name), {cores[0]})
 
+    @property
+    def http_target(self) -> str:
+        """Where HTTP is answered; asked once, of a server that does."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().removeprefix("answering HTTP on ").strip()
+
     def pids(self) -> list[int]:
         """The process that was started, and those under it: workers, their pools and plugin hosts."""
         found = [self._process.pid]

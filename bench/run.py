@@ -13,6 +13,7 @@ import costs
 import curves
 import growth
 import hosts
+import http_json
 import ingest
 import long_calls
 import overload
@@ -29,9 +30,12 @@ import spot
 import start
 import traces
 
+import clients
+
 MODULES = {
     "rpc": rpc,
     "access": access,
+    "http_json": http_json,
     "architectures": architectures,
     "ingest": ingest,
     "long_calls": long_calls,
@@ -50,6 +54,7 @@ MODULES = {
     "start": start,
     "growth": growth,
     "recorder": recorder,
+    "clients": clients,
     "overload": overload,
 }
 

@@ -40,6 +40,7 @@ ENVIRONMENTS = {
     "demo": Environment(".venv", ("demo",), editable=True, satisfied_by=("dev", "test")),
     "dev": Environment(".venv", ("dev",), editable=True, satisfied_by=("test",)),
     "fuzz": Environment(".venv-fuzz", ("dev", "fuzz"), editable=True),
+    "openapi": Environment(".venv-openapi", ("openapi",)),
     "peers": Environment(".venv-peers", ("peers",)),
     "test": Environment(".venv", ("dev", "oracles"), editable=True),
     "torch": Environment(".venv-torch", ("dev", "torch"), editable=True),

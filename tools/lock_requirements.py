@@ -42,6 +42,7 @@ SETS = (
     RequirementSet("oracles", ("oracles",), shares_pins_of="dev"),
     RequirementSet("tools", ("tools",)),
     RequirementSet("peers", ("peers",)),
+    RequirementSet("openapi", ("openapi",)),
     RequirementSet("fuzz", ("fuzz",), shares_pins_of="dev", by_name=True),
     RequirementSet("torch", ("torch",), shares_pins_of="dev", by_name=True),
 )
