@@ -63,7 +63,7 @@ def generate_rust(language: str, target: Path) -> None:
     image = target / "contract.binpb"
     run(BUF, "build", "--as-file-descriptor-set", "--output", image)
     manifest = ROOT / "clients" / language / "Cargo.toml"
-    generator = ["--manifest-path", manifest, "--package", "nodewise-client-generate"]
+    generator: list[str | Path] = ["--manifest-path", manifest, "--package", "nodewise-client-generate"]
     run("cargo", "run", "--quiet", *generator, "--", image, target / "clients" / language)
 
 
