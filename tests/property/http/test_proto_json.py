@@ -53,14 +53,14 @@ def writable(message: Message) -> bool:
 seeds = st.integers(0, 2**64)
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(st.sampled_from(sorted(KINDS)).flatmap(lambda name: messages(name, seeds)))
 def test_a_message_is_written_as_json_format_writes_it(message: Message) -> None:
     told = json.loads(json_of(message))
     assert told == json.loads(json_format.MessageToJson(message))
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(st.sampled_from(REQUESTS).flatmap(lambda name: messages(name, seeds)), st.booleans())
 def test_what_json_format_writes_is_read_as_the_same_message(message: Message, snake: bool) -> None:
     text = json_format.MessageToJson(message, preserving_proto_field_name=snake).encode()
@@ -86,7 +86,7 @@ def put(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
     return value
 
 
-@settings(max_examples=1500)
+@settings(max_examples=400)
 @given(st.sampled_from(REQUESTS).flatmap(lambda name: messages(name, seeds)), seeds)
 def test_of_what_is_changed_in_json_nothing_is_taken_for_another_thing(message: Message, seed: int) -> None:
     chance, name = random.Random(seed), message.DESCRIPTOR.full_name

@@ -114,10 +114,11 @@ def _named(enum: EnumDescriptor) -> Read:
         if number is not None:
             return number
         try:
-            return int(whole(value))
+            if value.__class__ is not str or _WHOLE.fullmatch(value):
+                return int(whole(value))
         except NotReadError:
-            names = ", ".join(numbers)
-            raise NotReadError(f"must be one of {names}; found {_shown(value)}") from None
+            pass
+        raise NotReadError(f"must be one of {', '.join(numbers)}; found {_shown(value)}")
 
     return read
 
