@@ -45,7 +45,7 @@ ENVIRONMENTS = {
     "test": Environment(".venv", ("dev", "oracles"), editable=True),
     "torch": Environment(".venv-torch", ("dev", "torch"), editable=True),
     "tools": Environment(".venv-tools", ("tools",)),
-    "wheel": Environment(".venv-wheel", ("test",), wheels=True),
+    "wheel": Environment(".venv-wheel", ("test", "build"), wheels=True),
 }
 
 
