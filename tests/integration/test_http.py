@@ -227,6 +227,15 @@ def test_a_watch_streams_and_ends_in_time(call: Caller) -> None:
     assert json.loads(lines[-1])["error"]["status"] == "DEADLINE_EXCEEDED"
 
 
+def test_an_answer_that_comes_too_late_is_none(call: Caller) -> None:
+    """Though the loop that computes it cannot be interrupted meanwhile."""
+    source = {"profileId": "team-a/a1"}
+    many = {"profile": source, "configurations": {"workers": list(range(1, 2001))}}
+    for milliseconds, question in (("1", many), ("0", {"profile": source, **QUESTION})):
+        found = call("POST", PREDICT, question, JSON | {"Connect-Timeout-Ms": milliseconds})
+        assert (found.status, found.value["code"], found.reason) == (504, "deadline_exceeded", "DEADLINE_EXCEEDED")
+
+
 def test_too_large_a_body_is_refused_before_it_comes(call: Caller) -> None:
     connection = call.open()
     connection.putrequest("POST", PREDICT)

@@ -94,7 +94,10 @@ async def _ended(doorway: Doorway, context: HttpContext, work: Callable[[], Coro
     try:
         context.ends_within(_stated_timeout_s(context.request.headers.get(TIMEOUT)))
         async with asyncio.timeout(context.time_remaining()):
-            return await work()
+            found = await work()
+        if context.time_remaining() == 0.0:  # work that never gave way to the loop outlived its time unseen
+            raise TimeoutError
+        return found
     except NodewiseError as error:
         failure = error
     except TimeoutError:
