@@ -21,7 +21,6 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
-import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -71,13 +70,11 @@ public final class Main {
     told.add("id", line.get("id"));
     Faces faces = new Faces(timeout == null ? client : client.withTimeout(timeout), line);
     long begun = System.nanoTime();
-    // A caller that waits in a call cancels it by interrupting its thread.
-    Thread caller = Thread.currentThread();
+    Interruption interruption = new Interruption(Thread.currentThread());
     Duration cancelAfter = seconds(line, "cancel_after_seconds");
-    ScheduledFuture<?> cancelling =
-        cancelAfter == null
-            ? null
-            : clock.schedule(caller::interrupt, cancelAfter.toMillis(), TimeUnit.MILLISECONDS);
+    if (cancelAfter != null) {
+      clock.schedule(interruption::come, cancelAfter.toMillis(), TimeUnit.MILLISECONDS);
+    }
     try {
       faces.ask();
       told.addProperty("code", "OK");
@@ -88,14 +85,33 @@ public final class Main {
       told.addProperty("message", fault.toString());
       fault.printStackTrace();
     } finally {
-      if (cancelling != null && !cancelling.cancel(false)) {
-        Thread.interrupted();
-      }
+      interruption.comeNoMore();
     }
     told.addProperty("elapsed_seconds", (System.nanoTime() - begun) / 1e9);
     told.add("replies", faces.replies);
     told.add("rows", faces.rows);
     return told;
+  }
+
+  /** A caller that waits in a call cancels it by interrupting its thread: now, or never. */
+  private static final class Interruption {
+    private final Thread caller;
+    private boolean over;
+
+    Interruption(Thread caller) {
+      this.caller = caller;
+    }
+
+    synchronized void come() {
+      if (!over) {
+        caller.interrupt();
+      }
+    }
+
+    synchronized void comeNoMore() {
+      over = true;
+      Thread.interrupted();
+    }
   }
 
   private static NodewiseClient built(String target, JsonObject options) throws IOException {
