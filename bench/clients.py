@@ -68,6 +68,12 @@ LANGUAGES: Final[Mapping[str, Measured]] = MappingProxyType(
             ["build/overhead"],
             {"unary": (2_000, 10_000), "10240_rows": (50, 400)},
         ),
+        "java": Measured(
+            "mvn",
+            [["mvn", "-q", "-B", "process-test-classes"]],
+            ["java", "-cp", "target/classes:target/test-classes:target/lib/*", "io.github.nodewise.benchmark.Overhead"],
+            {"unary": (10_000, 20_000), "10240_rows": (400, 1_200)},
+        ),
         "python": Measured(
             sys.executable,
             [],
