@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Self, TypeVar
@@ -15,6 +14,7 @@ from nodewise_client import (
     Client,
     DeadlineExceededError,
     NodewiseError,
+    Notice,
     Prediction,
     PredictRequest,
     PredictResult,
@@ -28,7 +28,7 @@ from nodewise_client import (
 )
 from nodewise_integrations.breaker import CircuitBreaker, breaker_file
 
-__all__ = ["Advice", "Adviser", "NoAdvice", "NoAnswer", "counted", "question"]
+__all__ = ["Advice", "Adviser", "NoAdvice", "NoAnswer", "question"]
 
 TIMEOUT_SECONDS: Final = 5.0
 EXTRAPOLATES: Final = "EXTRAPOLATES"
@@ -95,8 +95,12 @@ class Advice:
     @property
     def extrapolates(self) -> bool:
         """Whether the server warns that the chosen row lies far beyond what was measured."""
-        row = None if self.answer.recommendation is None else self.answer.recommendation.row
-        return any(row in notice.rows for notice in self.answer.warnings if notice.reason == EXTRAPOLATES)
+        return any(notice.reason == EXTRAPOLATES for notice in self._notices())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else the server says of the chosen row, or of all."""
+        return tuple(notice.message for notice in self._notices() if notice.reason != EXTRAPOLATES)
 
     def longest_seconds(self, *, steps: float | None = None, samples: float | None = None) -> float | None:
         """Seconds that so much work takes at the lower bound of the chosen row's throughput; None = not known."""
@@ -108,6 +112,10 @@ class Advice:
         if work is None or not per_second:
             return None
         return work / per_second + (self.chosen.once_seconds or 0.0)
+
+    def _notices(self) -> Iterator[Notice]:
+        row = None if self.answer.recommendation is None else self.answer.recommendation.row
+        return (notice for notice in self.answer.warnings if not notice.rows or row in notice.rows)
 
 
 class Adviser:
@@ -213,27 +221,6 @@ def question(
         configurations=configurations(**{"nodes": counts, **workers, **(columns or {})}),
         **rest,
     )
-
-
-_PART: Final = re.compile(r"(pow2:)?([1-9]\d{0,6})(?:-([1-9]\d{0,6})(?::([1-9]\d{0,6}))?)?", re.ASCII)
-_MOST_COUNTS: Final = 4096
-
-
-def counted(text: str) -> tuple[int, ...]:
-    """Numbers as people write them, ascending: `1-16`, `1,2,4,8`, `2-64:2`, `pow2:1-64`. Raises ValueError."""
-    found: set[int] = set()
-    for part in text.split(","):
-        match = _PART.fullmatch(part.strip())
-        if match is None:
-            raise ValueError(f"{text!r} must be whole numbers such as 1-16, 1,2,4,8, 2-64:2 or pow2:1-64")
-        powers, first, last, step = match.groups()
-        numbers = range(int(first), int(last or first) + 1, int(step or 1))
-        if not numbers or len(numbers) > _MOST_COUNTS or (powers and step):
-            raise ValueError(f"{text!r}: {part} names no numbers, or more than {_MOST_COUNTS}")
-        found.update(number for number in numbers if not powers or number & (number - 1) == 0)
-    if not found:
-        raise ValueError(f"{text!r} names no numbers")
-    return tuple(sorted(found))
 
 
 def _reason_of(error: NodewiseError) -> NoAdvice:

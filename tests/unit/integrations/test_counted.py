@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nodewise_integrations.advice import counted
+from nodewise_integrations.counts import counted
 
 
 @pytest.mark.parametrize(
