@@ -11,6 +11,7 @@ export NODEWISE_DATA
 
 TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_job_traces clients/python/nodewise_client \
 	clients/python/nodewise_client_conformance clients/conformance/nodewise_conformance \
+	integrations/python/nodewise_integrations \
 	protos/python/nodewise_values tools research
 DEMO := $(wildcard examples/demo examples/provision.py clients/python/examples)
 

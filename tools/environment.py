@@ -20,8 +20,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 WHEELS = BUILD / "wheels"
-PROJECTS = (Path("protos"), Path("clients/python"), Path())
-SOURCES = ("server", "plugins", "clients/cli", "clients/python/nodewise_client", "protos/python", "protos/nodewise")
+PROJECTS = (Path("protos"), Path("clients/python"), Path(), Path("integrations/python"))
+SOURCES = (
+    "server",
+    "plugins",
+    "clients/cli",
+    "clients/python/nodewise_client",
+    "integrations/python/nodewise_integrations",
+    "protos/python",
+    "protos/nodewise",
+)
 OLDEST_PYTHON = (3, 11)
 
 

@@ -15,7 +15,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements"
-PROJECTS = (ROOT / "pyproject.toml", ROOT / "protos" / "pyproject.toml", ROOT / "clients" / "python" / "pyproject.toml")
+PROJECTS = tuple(
+    ROOT / folder / "pyproject.toml" for folder in (".", "protos", "clients/python", "integrations/python")
+)
 OLDEST_PYTHON = "3.11"
 
 
