@@ -6,7 +6,8 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
@@ -19,6 +20,7 @@ from nodewise_integrations.slurm.wishes import Wishes, WrongWishError, read_wish
 __all__ = ["main"]
 
 BAD_INPUT: Final = 2
+_VERBOSITY: Final = "GRPC_VERBOSITY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +80,11 @@ def _advised(submission: Submission, wishes: Wishes, requests: Requests) -> _Sub
     if not (wishes.nodes or wishes.works) or (requests.nodes is None and (requests.nodes_from or not wishes.nodes)):
         return _Submitted(submission.rest, note)
     try:
-        # Loads gRPC, which takes longer than sbatch: not where nothing is asked.
-        from nodewise_integrations.slurm.filling import Filling, filled, table  # noqa: PLC0415
+        with _quiet_grpc():
+            # Loads gRPC, which takes longer than sbatch: not where nothing is asked.
+            from nodewise_integrations.slurm.filling import Filling, filled, table  # noqa: PLC0415
 
-        told = filled(wishes, requests)
+            told = filled(wishes, requests)
     except Exception as error:  # noqa: BLE001  # a broken installation, say: the job is worth more than its number of nodes
         _say(f"no answer, submitted as it is (fault: {type(error).__name__}: {error})")
         return _Submitted(submission.rest, note)
@@ -93,6 +96,19 @@ def _advised(submission: Submission, wishes: Wishes, requests: Requests) -> _Sub
     for line in told.lines:
         _say(line)
     return _Submitted((*told.options, *submission.rest), note)
+
+
+@contextmanager
+def _quiet_grpc() -> Iterator[None]:
+    """Without gRPC's own lines beside ours; the job's environment stays what it was."""
+    if _VERBOSITY in os.environ:
+        yield
+        return
+    os.environ[_VERBOSITY] = "NONE"
+    try:
+        yield
+    finally:
+        del os.environ[_VERBOSITY]
 
 
 def _become(submitted: _Submitted, script: str | None) -> NoReturn:
