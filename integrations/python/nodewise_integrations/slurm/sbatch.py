@@ -97,6 +97,8 @@ def _advised(submission: Submission, wishes: Wishes, requests: Requests) -> _Sub
 
 def _become(submitted: _Submitted, script: str | None) -> NoReturn:
     """Go on as sbatch itself, so that its output, its status and signals are the caller's own business."""
+    # That of a job within which this runs is not this job's.
+    os.environ.pop(VARIABLE, None)
     if submitted.note is not None:
         os.environ[VARIABLE] = submitted.note.text()
     if script is not None:
