@@ -70,7 +70,7 @@ def _advised(submission: Submission, wishes: Wishes, requests: Requests) -> _Sub
         measured=wishes.measured,
         output=requests.output,
         pattern=wishes.pattern,
-        workers_per_node=requests.gpus_per_node or wishes.workers_per_node,
+        workers_per_node=wishes.workers_per_node(requests),
         columns=wishes.columns,
         server=wishes.server,
     )
