@@ -80,7 +80,8 @@ type entry struct {
 	curve *Curve
 	err   error     // of the last answer, where that was a refusal
 	next  time.Time // when to ask again
-	asked bool      // it is in the queue, or being asked
+	asked time.Time     // since when it is in the queue, or being asked; zero = it is not
+	done  chan struct{} // closed when that is over
 	used  time.Time
 }
 
@@ -103,7 +104,7 @@ func (a *Asker) Cached(question Question) (*Curve, error) {
 	now := a.now()
 	a.mutex.RLock()
 	found := a.entries[question]
-	if found != nil && found.asked || found != nil && now.Before(found.next) {
+	if found != nil && !found.asked.IsZero() || found != nil && now.Before(found.next) {
 		curve, err := found.curve, found.err
 		a.mutex.RUnlock()
 		return a.given(now, curve, err)
@@ -112,15 +113,40 @@ func (a *Asker) Cached(question Question) (*Curve, error) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	found = a.entry(question, now)
-	if !found.asked && a.breaker.allow() == nil {
+	if found.asked.IsZero() && a.breaker.allow() == nil {
 		select {
 		case a.queue <- question:
-			found.asked = true
+			found.asked, found.done = now, make(chan struct{})
 		default:
 			count("dropped")
 		}
 	}
 	return a.given(now, found.curve, found.err)
+}
+
+// Soon is [Asker.Cached], but waits for a first answer that is on its way until so long after it was asked for.
+func (a *Asker) Soon(question Question, patience time.Duration) (*Curve, error) {
+	curve, err := a.Cached(question)
+	if !errors.Is(err, ErrNoAnswerYet) {
+		return curve, err
+	}
+	a.mutex.RLock()
+	found, done, left := a.entries[question], chan struct{}(nil), time.Duration(0)
+	if found != nil && !found.asked.IsZero() {
+		done, left = found.done, patience-a.now().Sub(found.asked)
+	}
+	a.mutex.RUnlock()
+	if done == nil || left <= 0 {
+		return curve, err
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return a.Cached(question)
+	case <-timer.C:
+		return curve, err
+	}
 }
 
 // Ask is the curve, fresh where the server answers in time, else as far as it is known.
@@ -230,7 +256,10 @@ func (a *Asker) answer(ctx context.Context, question Question, timeout time.Dura
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	found := a.entry(question, now)
-	found.asked = false
+	if !found.asked.IsZero() {
+		found.asked = time.Time{}
+		close(found.done)
+	}
 	switch {
 	case err == nil && reply.GetUnchanged() && found.curve != nil:
 		found.curve, found.err, found.next = found.curve.confirmed(now), nil, now.Add(a.settings.Fresh)

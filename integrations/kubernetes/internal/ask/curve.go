@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
+
 	nodewise "github.com/nodewise/nodewise/clients/go"
 	nodewisev1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/v1"
 )
@@ -20,8 +22,24 @@ type Question struct {
 	// First and Last are the numbers of nodes asked about; PowersOfTwo leaves the others between them out.
 	First, Last int32
 	PowersOfTwo bool
+	// Settings are how the job runs whatever its scale, as JSON of nodewise.v1.ConfigurationSettings; empty = as in its evidence.
+	Settings string
 	// Objective is what best means.
 	Objective Objective
+}
+
+// Check tells what is wrong with the settings.
+func (q Question) Check() error {
+	_, err := q.settings()
+	return err
+}
+
+func (q Question) settings() (*nodewisev1.ConfigurationSettings, error) {
+	if q.Settings == "" {
+		return nil, nil
+	}
+	found := &nodewisev1.ConfigurationSettings{}
+	return found, protojson.Unmarshal([]byte(q.Settings), found)
 }
 
 // Objective is what best means, and what it is computed from.
@@ -82,8 +100,12 @@ func (q Question) request(digest string, freshness nodewisev1.Freshness) *nodewi
 		if q.WorkersPerNode != 0 {
 			axis.WorkersPerNode = &q.WorkersPerNode
 		}
+		axis.Settings, _ = q.settings() // Check has told what is wrong
 		if device != "" {
-			axis.Settings = &nodewisev1.ConfigurationSettings{DeviceName: device}
+			if axis.Settings == nil {
+				axis.Settings = &nodewisev1.ConfigurationSettings{}
+			}
+			axis.Settings.DeviceName = device
 		}
 		request.Ranges = append(request.Ranges, axis)
 	}
