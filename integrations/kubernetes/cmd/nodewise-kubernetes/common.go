@@ -105,15 +105,21 @@ func (s *serving) tls() (*tls.Config, *certwatcher.CertWatcher, error) {
 		return nil, nil, fmt.Errorf("the certificate in %s cannot be read: %w", s.certificates, err)
 	}
 	found := &tls.Config{GetCertificate: watcher.GetCertificate, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
-	if s.clients != "" {
-		text, err := os.ReadFile(s.clients)
-		if err != nil {
-			return nil, nil, err
-		}
-		found.ClientCAs, found.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-		if !found.ClientCAs.AppendCertsFromPEM(text) {
-			return nil, nil, fmt.Errorf("%s holds no certificate in PEM form", s.clients)
-		}
+	return found, watcher, s.authenticate(found)
+}
+
+// authenticate lets in only clients whom the authorities know, where they are given.
+func (s *serving) authenticate(config *tls.Config) error {
+	if s.clients == "" {
+		return nil
 	}
-	return found, watcher, nil
+	text, err := os.ReadFile(s.clients)
+	if err != nil {
+		return err
+	}
+	config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+	if !config.ClientCAs.AppendCertsFromPEM(text) {
+		return fmt.Errorf("%s holds no certificate in PEM form", s.clients)
+	}
+	return nil
 }

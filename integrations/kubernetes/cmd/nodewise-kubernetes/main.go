@@ -2,6 +2,7 @@
 //
 //	nodewise-kubernetes webhook     chooses the number of nodes of jobs whose owners ask for it
 //	nodewise-kubernetes extender    answers kube-scheduler: which nodes, how good, whom to preempt
+//	nodewise-kubernetes certificates   makes certificates for both
 //	nodewise-kubernetes load        asks an extender for so long so often, and prints how it answered
 //
 // All of them go on, a little less cleverly, where Nodewise does not answer.
@@ -28,6 +29,8 @@ type command struct {
 
 var commands = []command{
 	{"extender", "answers kube-scheduler: which nodes, how good, whom to preempt", extenderCommand},
+	{"webhook", "chooses the number of nodes of jobs whose owners ask for it", webhookCommand},
+	{"certificates", "makes certificates for both, tells the API server, and prints the authority for kube-scheduler", certificatesCommand},
 	{"load", "asks an extender for so long so often, and prints how it answered", loadCommand},
 }
 

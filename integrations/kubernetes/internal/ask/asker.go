@@ -78,8 +78,8 @@ type Asker struct {
 // entry is what is known of a question; mutex of the asker guards it.
 type entry struct {
 	curve *Curve
-	err   error     // of the last answer, where that was a refusal
-	next  time.Time // when to ask again
+	err   error         // of the last answer, where that was a refusal
+	next  time.Time     // when to ask again
 	asked time.Time     // since when it is in the queue, or being asked; zero = it is not
 	done  chan struct{} // closed when that is over
 	used  time.Time

@@ -176,6 +176,7 @@ func (j *Job) AnnotatePods(annotations map[string]string) error {
 	if j.template == nil {
 		return nil
 	}
+	unstructured.RemoveNestedField(j.template, "metadata", "annotations", Chosen) // of the job that this one was copied from
 	for name, value := range annotations {
 		if err := unstructured.SetNestedField(j.template, value, "metadata", "annotations", name); err != nil {
 			return err

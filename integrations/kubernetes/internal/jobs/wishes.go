@@ -22,16 +22,17 @@ const (
 	// Nodes are the numbers of nodes to choose from: "1-16", or "pow2:1-16".
 	Nodes = Prefix + "nodes"
 	// Elastic = "true" lets the allocator change the number of nodes while the job runs.
-	Elastic           = Prefix + "elastic"
-	objective         = Prefix + "objective"
-	share             = Prefix + "share"
-	deadlineSeconds   = Prefix + "deadline-seconds"
-	confidence        = Prefix + "confidence"
-	samples           = Prefix + "samples"
-	epochs            = Prefix + "epochs"
-	pricePerNodeHour  = Prefix + "price-per-node-hour"
-	deviceName        = Prefix + "device"
-	settings          = Prefix + "settings"
+	Elastic          = Prefix + "elastic"
+	objective        = Prefix + "objective"
+	share            = Prefix + "share"
+	deadlineSeconds  = Prefix + "deadline-seconds"
+	confidence       = Prefix + "confidence"
+	samples          = Prefix + "samples"
+	epochs           = Prefix + "epochs"
+	pricePerNodeHour = Prefix + "price-per-node-hour"
+	deviceName       = Prefix + "device"
+	// Settings are how the job runs whatever its scale, as JSON of nodewise.v1.ConfigurationSettings.
+	Settings          = Prefix + "settings"
 	replicatedJob     = Prefix + "replicated-job"
 	workerGroup       = Prefix + "worker-group"
 	mostNodesOfARange = 4096
@@ -80,7 +81,7 @@ func (w Wish) Question(device string, devicesPerNode int32) ask.Question {
 
 // WishOf reads annotations. The error says which of them is wrong, and what would be right.
 func WishOf(annotations map[string]string) (Wish, error) {
-	wish := Wish{Profile: annotations[Profile], Device: annotations[deviceName], Settings: annotations[settings]}
+	wish := Wish{Profile: annotations[Profile], Device: annotations[deviceName], Settings: annotations[Settings]}
 	wish.Objective.Rule = annotations[objective]
 	if wish.Objective.Rule == "" {
 		wish.Objective.Rule = rules[0]
@@ -114,7 +115,7 @@ func WishOf(annotations map[string]string) (Wish, error) {
 		return wish, err
 	}
 	if err := wish.Question("", 0).Check(); err != nil {
-		return wish, fmt.Errorf("annotation %s is not JSON of nodewise.v1.ConfigurationSettings, such as {\"zero_stage\": 3}: %w", settings, err)
+		return wish, fmt.Errorf("annotation %s is not JSON of nodewise.v1.ConfigurationSettings, such as {\"zero_stage\": 3}: %w", Settings, err)
 	}
 	return wish, nil
 }
