@@ -70,16 +70,21 @@ func Start() (*Cluster, error) {
 		return nil, err
 	}
 	c.Config.QPS, c.Config.Burst = 1000, 1000 // tests wait for nobody's turn
-	user, err := c.environment.AddUser(envtest.User{Name: "tests", Groups: []string{"system:masters"}}, c.Config)
+	c.KubeConfig, err = c.User("tests", "system:masters")
+	return c, err
+}
+
+// User is a file by which somebody reaches the cluster: a service account is system:serviceaccount:NAMESPACE:NAME.
+func (c *Cluster) User(name string, groups ...string) (string, error) {
+	user, err := c.environment.AddUser(envtest.User{Name: name, Groups: groups}, c.Config)
 	if err != nil {
-		return c, err
+		return "", err
 	}
 	text, err := user.KubeConfig()
 	if err != nil {
-		return c, err
+		return "", err
 	}
-	c.KubeConfig = c.Write("kubeconfig", text)
-	return c, nil
+	return c.Write(strings.ReplaceAll(name, ":", "-")+".kubeconfig", text), nil
 }
 
 // Write makes a file that is gone when the cluster is.
