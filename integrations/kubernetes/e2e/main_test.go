@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	nodewise "github.com/nodewise/nodewise/clients/go"
@@ -79,12 +81,16 @@ func run(m *testing.M) (int, error) {
 	if err := start(context.Background(), command); err != nil {
 		return 1, err
 	}
-	defer end(rig.server)
+	defer func() {
+		signalServer(syscall.SIGKILL)
+		end(rig.server)
+	}()
 	return m.Run(), nil
 }
 
 func start(ctx context.Context, command string) error {
 	var err error
+	rig.Config.WarningHandler = rest.NoWarnings{} // the webhook's are in the reasons, which tests read
 	if rig.kubernetes, err = client.New(rig.Config, client.Options{}); err != nil {
 		return err
 	}
@@ -228,7 +234,6 @@ func serveNodewise(command string) error {
 		listen = "127.0.0.1:0"
 	}
 	process := exec.Command(command, "serve", "--listen", listen, "--http", "off", "--store", "sqlite:"+filepath.Join(filepath.Dir(rig.KubeConfig), "nodewise.db")) // #nosec G204 -- the user's own
-	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := process.StdoutPipe()
 	if err != nil {
 		return err
@@ -247,17 +252,29 @@ func serveNodewise(command string) error {
 	return fmt.Errorf("%s serve did not start: %w", command, process.Wait())
 }
 
-// end ends a process and, where it leads a group, the group.
 func end(process *exec.Cmd) {
-	if process == nil || process.Process == nil {
-		return
+	if process != nil && process.Process != nil {
+		_ = process.Process.Kill()
+		_ = process.Wait()
 	}
-	if process.SysProcAttr != nil && process.SysProcAttr.Setpgid {
-		_ = syscall.Kill(-process.Process.Pid, syscall.SIGCONT)
-		_ = syscall.Kill(-process.Process.Pid, syscall.SIGKILL)
+}
+
+// signalServer signals Nodewise's supervisor and all that it has started.
+func signalServer(signal syscall.Signal) {
+	for _, process := range family(rig.server.Process.Pid) {
+		_ = syscall.Kill(process, signal)
 	}
-	_ = process.Process.Kill()
-	_ = process.Wait()
+}
+
+func family(process int) []int {
+	all := []int{process}
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", process, process))
+	for child := range strings.FieldsSeq(string(text)) {
+		if number, err := strconv.Atoi(child); err == nil {
+			all = append(all, family(number)...)
+		}
+	}
+	return all
 }
 
 // apply creates what a manifest holds.
@@ -283,4 +300,3 @@ func apply(ctx context.Context, path string) error {
 		}
 	}
 }
-

@@ -76,8 +76,8 @@ func (c *Cluster) Filter(curves Curves, given *corev1.Pod, names []string) (kept
 }
 
 // Prioritize scores nodes from 0 to 10 by the throughput that the job would have on their device type, per cost where all have a price. A
-// type that already runs pods of the job stands above all others, and one that has no room for the whole job counts half. Where nothing is
-// known all scores are 0, which changes nothing.
+// type that already runs pods of the job stands above all others, and one that has no room for the whole job below those that have. Where
+// nothing is known all scores are 0, which changes nothing.
 func (c *Cluster) Prioritize(curves Curves, given *corev1.Pod, names []string) extenderv1.HostPriorityList {
 	scores := make(extenderv1.HostPriorityList, len(names))
 	for index, name := range names {
@@ -96,43 +96,39 @@ func (c *Cluster) Prioritize(curves Curves, given *corev1.Pod, names []string) e
 	of := podOf(given)
 	holds := c.holds(of)
 	rooms := map[string]bool{}
-	values, best := make([]float64, len(names)), 0.0
+	values, best := make([]float64, len(names)), map[bool]float64{}
 	for index, name := range names {
 		on := c.nodes[name]
 		point, known := curve.Point(on.device, nodes)
 		if !known || !point.Fits() {
 			continue
 		}
-		value := point.Rate
+		values[index] = point.Rate
 		if priced {
-			value /= on.pricePerNodeHour
+			values[index] /= on.pricePerNodeHour
 		}
-		room, counted := rooms[on.device]
-		if !counted {
-			room = c.hasRoom(of, on.device, nodes)
-			rooms[on.device] = room
+		if _, counted := rooms[on.device]; !counted {
+			rooms[on.device] = holds == "" && c.hasRoom(of, on.device, nodes)
 		}
-		if !room && holds == "" {
-			value /= 2
-		}
-		values[index] = value
-		best = max(best, value)
+		best[rooms[on.device]] = max(best[rooms[on.device]], values[index])
 	}
 	for index, name := range names {
-		most := extenderv1.MaxExtenderPriority
-		if holds != "" && c.nodes[name].device == holds {
-			scores[index].Score = most
-			continue
-		}
-		if holds != "" {
-			most /= 2
-		}
-		if best > 0 {
-			scores[index].Score = int64(math.Round(float64(most) * values[index] / best))
+		device := c.nodes[name].device
+		switch room := rooms[device]; {
+		case holds != "" && device == holds:
+			scores[index].Score = extenderv1.MaxExtenderPriority
+		case values[index] == 0: // nothing is known of it
+		case room:
+			scores[index].Score = scattered + 1 + int64(math.Round(float64(extenderv1.MaxExtenderPriority-scattered-1)*values[index]/best[room]))
+		default:
+			scores[index].Score = int64(math.Round(scattered * values[index] / best[room]))
 		}
 	}
 	return scores
 }
+
+// scattered is the highest score of a device type on which the job would not be as a whole.
+const scattered = 4
 
 // holds is the device type that most pods of the same job are on; empty = none is on any.
 func (c *Cluster) holds(of pod) string {
