@@ -21,6 +21,7 @@ func loadCommand(flags *flag.FlagSet) func(context.Context) error {
 	flags.DurationVar(&settings.Duration, "duration", 10*time.Second, "for how long")
 	flags.IntVar(&settings.DevicesPerPod, "devices-per-pod", 8, "accelerators that each pod takes")
 	flags.IntVar(&settings.NodesPerJob, "nodes-per-job", 4, "nodes of each job")
+	flags.StringVar(&settings.Settings, "settings", "", "how the jobs run, JSON of nodewise.v1.ConfigurationSettings")
 	profiles := flags.String("profiles", "", "names of profiles, separated by commas")
 	nodes := flags.String("nodes", "", "names of nodes in each request, separated by commas")
 	authorities := flags.String("ca", "", "file of the authorities that signed the extender's certificate")

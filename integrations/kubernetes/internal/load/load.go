@@ -22,6 +22,9 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/jobs"
 )
 
+// connections are more than kube-scheduler uses.
+const connections = 8
+
 // Settings say what is asked.
 type Settings struct {
 	// URL of the extender, without a verb.
@@ -31,6 +34,8 @@ type Settings struct {
 	Duration time.Duration
 	// Profiles are the names of the jobs' profiles, by turns.
 	Profiles []string
+	// Settings are what each pod says of how its job runs.
+	Settings string
 	// Nodes are the names of the nodes in each request.
 	Nodes []string
 	// DevicesPerPod and NodesPerJob are what each pod says.
@@ -66,7 +71,7 @@ func Run(ctx context.Context, settings Settings) (Result, error) {
 		}
 		bodies = append(bodies, body)
 	}
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: settings.TLS, MaxIdleConnsPerHost: 64, MaxConnsPerHost: 64}}
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: settings.TLS, MaxIdleConnsPerHost: connections, MaxConnsPerHost: connections}}
 	count := int(settings.Rate * settings.Duration.Seconds())
 	took := make([]time.Duration, count)
 	result := Result{Requests: count, NodesPerRequest: len(settings.Nodes), RequestBytes: len(bodies[0])}
@@ -148,7 +153,7 @@ func pod(settings Settings, number int) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name + "-0", Namespace: "default", UID: "load", Labels: map[string]string{"job-name": name},
 			Annotations: map[string]string{
-				jobs.Profile: settings.Profiles[number%len(settings.Profiles)], jobs.Chosen: fmt.Sprint(settings.NodesPerJob),
+				jobs.Profile: settings.Profiles[number%len(settings.Profiles)], jobs.Chosen: fmt.Sprint(settings.NodesPerJob), jobs.Settings: settings.Settings,
 			},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: "load", Controller: &yes}},
 		},
