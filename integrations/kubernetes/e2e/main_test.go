@@ -81,6 +81,9 @@ func run(m *testing.M) (int, error) {
 	if err := start(context.Background(), command); err != nil {
 		return 1, err
 	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go kubelets(ctx)
 	defer func() {
 		signalServer(syscall.SIGKILL)
 		end(rig.server)
@@ -105,7 +108,7 @@ func start(ctx context.Context, command string) error {
 	if rig.nodewise, err = nodewise.NewClient(rig.target); err != nil {
 		return err
 	}
-	for _, file := range []string{"namespace", "webhook", "extender"} {
+	for _, file := range []string{"namespace", "webhook", "extender", "allocator"} {
 		if err := apply(ctx, "../deploy/"+file+".yaml"); err != nil {
 			return err
 		}
@@ -189,7 +192,7 @@ func startProcess(ctx context.Context, name string, options ...string) error {
 	if rig.listens[name] != "" {
 		arguments = append(arguments, "-listen", rig.listens[name], "-certificates", filepath.Dir(rig.KubeConfig))
 	}
-	if name == "webhook" {
+	if name != "extender" {
 		arguments = append(arguments, "-leader-elect=false")
 	}
 	process := exec.Command(rig.program, append(arguments, options...)...)

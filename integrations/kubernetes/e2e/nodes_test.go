@@ -54,8 +54,7 @@ func TestAJobGetsItsNumberOfNodes(t *testing.T) {
 	if found := placed(t, "first", int(expected)); found["V100"] != int(expected) {
 		t.Error(found)
 	}
-	told := event(t, made)
-	if told.Reason != "NodesChosen" || told.Message != made.Annotations["nodewise.dev/reason"] {
+	if told := eventOf(t, made, "NodesChosen"); told.Message != made.Annotations["nodewise.dev/reason"] {
 		t.Error(told)
 	}
 	err = testcluster.Until(t.Context(), func(ctx context.Context) (bool, error) {
@@ -72,15 +71,15 @@ func TestAJobGetsItsNumberOfNodes(t *testing.T) {
 	}
 }
 
-// event waits for the one about a job.
-func event(t *testing.T, about *batchv1.Job) corev1.Event {
+// eventOf waits for the one about a job that has a reason.
+func eventOf(t *testing.T, about *batchv1.Job, reason string) corev1.Event {
 	t.Helper()
 	var found corev1.Event
 	err := testcluster.Until(t.Context(), func(ctx context.Context) (bool, error) {
 		events := &corev1.EventList{}
 		err := rig.kubernetes.List(ctx, events, client.InNamespace(about.Namespace))
 		for _, each := range events.Items {
-			if each.InvolvedObject.UID == about.UID && each.Source.Component == "nodewise" {
+			if each.InvolvedObject.UID == about.UID && each.Source.Component == "nodewise" && each.Reason == reason {
 				found = each
 				return true, nil
 			}
@@ -88,7 +87,7 @@ func event(t *testing.T, about *batchv1.Job) corev1.Event {
 		return false, err
 	})
 	if err != nil {
-		t.Fatal(err, rig.Log("webhook"))
+		t.Fatal(reason, ": ", err, rig.Log("webhook"), rig.Log("allocator"))
 	}
 	return found
 }

@@ -85,7 +85,7 @@ func (a *announcer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 		reason = "NodesChosen"
 	}
 	if time.Since(job.GetCreationTimestamp().Time) < eventsLast {
-		if err := Event(ctx, a.client, job, reason, job.GetAnnotations()[jobs.Reason]); err != nil {
+		if err := Event(ctx, a.client, job, reason, "submitted", job.GetAnnotations()[jobs.Reason]); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -151,10 +151,10 @@ func ended(job *unstructured.Unstructured) bool {
 	return false
 }
 
-// Event tells something of a job, once: the same again makes no other event.
-func Event(ctx context.Context, to client.Client, job client.Object, reason, message string) error {
+// Event tells something of a job, once: the same reason and key again make no other event.
+func Event(ctx context.Context, to client.Client, job client.Object, reason, key, message string) error {
 	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(string(job.GetUID()) + reason + message))
+	_, _ = hash.Write([]byte(string(job.GetUID()) + reason + key))
 	kind := job.GetObjectKind().GroupVersionKind()
 	now := metav1.Now()
 	if len(message) > 1024 { // the API's limit

@@ -179,7 +179,7 @@ func (q Question) read(reply *nodewisev1.PredictResponse, now time.Time) *Curve 
 		FinishSeconds: best.GetFinishSeconds(),
 		Basis:         fmt.Sprintf("%s %s, revision %d of %s", basis.GetEstimator(), basis.GetEstimatorVersion(), basis.GetProfileRevision(), q.Profile),
 	}
-	counts := q.counts()
+	counts := q.Counts()
 	devices := strings.Split(q.Devices, ",")
 	missing := 0.0
 	if best != nil {
@@ -216,8 +216,8 @@ func (q Question) read(reply *nodewisev1.PredictResponse, now time.Time) *Curve 
 	return curve
 }
 
-// counts are the numbers of nodes asked about, as the server counts them.
-func (q Question) counts() []int32 {
+// Counts are the numbers of nodes asked about, as the server counts them.
+func (q Question) Counts() []int32 {
 	var found []int32
 	for count := q.First; count <= q.Last; count++ {
 		if !q.PowersOfTwo || count&(count-1) == 0 {

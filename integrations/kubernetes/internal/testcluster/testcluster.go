@@ -148,7 +148,7 @@ func (c *Cluster) Stop() {
 
 // Until waits for something, as long as a busy machine may need.
 func Until(ctx context.Context, what func(context.Context) (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for {
 		done, err := what(ctx)
