@@ -130,7 +130,7 @@ func TestWhatIsNotAskedForIsLeftAlone(t *testing.T) {
 		"no-deadline": {map[string]string{
 			"nodewise.dev/profile": "team/alone", "nodewise.dev/nodes": "1-8", "nodewise.dev/settings": settings, "nodewise.dev/samples": "1e9",
 			"nodewise.dev/objective": "fewest-devices", "nodewise.dev/deadline-seconds": "1",
-		}, "left 1 node as they are"},
+		}, "left 1 node, as it is written: no number of nodes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			made := job(t, name, "nowhere", each.annotations)

@@ -18,7 +18,7 @@ import (
 )
 
 // ErrNoAnswerYet is what [Asker.Cached] says where nothing is known yet; the answer is on its way.
-var ErrNoAnswerYet = errors.New("Nodewise has not answered yet; it is asked in the background")
+var ErrNoAnswerYet = errors.New("no answer from Nodewise yet; it is asked in the background")
 
 // Server is what is called; *nodewise.Client is one.
 type Server interface {
@@ -294,7 +294,7 @@ func (a *Asker) guarded(ctx context.Context, timeout time.Duration, call func(co
 	if errors.As(err, &failure) {
 		pause, _ = failure.RetryDelay()
 	}
-	err = fmt.Errorf("Nodewise does not answer: %w", err)
+	err = fmt.Errorf("no answer from Nodewise: %w", err)
 	a.breaker.trip(err, min(pause, a.settings.MostProbe))
 	return err
 }
@@ -302,7 +302,7 @@ func (a *Asker) guarded(ctx context.Context, timeout time.Duration, call func(co
 func (a *Asker) probe(ctx context.Context) error {
 	status, err := a.server.Health(ctx, "")
 	if err == nil && status != healthv1.HealthCheckResponse_SERVING {
-		return fmt.Errorf("Nodewise is %v", status)
+		return fmt.Errorf("the server is %v", status)
 	}
 	return err
 }

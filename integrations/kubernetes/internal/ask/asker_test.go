@@ -18,7 +18,6 @@ import (
 
 // server answers from a test's functions; time is that of the test's bubble.
 type server struct {
-	predict         func(context.Context, *nodewisev1.PredictRequest) (*nodewisev1.PredictResponse, error)
 	asked, probed   atomic.Int64
 	hangs           atomic.Bool
 	digest, refusal string

@@ -78,7 +78,7 @@ func choose(ctx context.Context, asker Asker, object *unstructured.Unstructured,
 	}
 	defer func() { _ = job.AnnotatePods(forPods(object.GetAnnotations(), annotations)) }()
 	before := job.Nodes()
-	left := fmt.Sprintf("left %s as they are: ", countOf(before))
+	left := fmt.Sprintf("left %s: ", asWritten(before))
 	wish, err := jobs.WishOf(object.GetAnnotations())
 	if err != nil {
 		return left + err.Error()
@@ -119,6 +119,13 @@ func choose(ctx context.Context, asker Asker, object *unstructured.Unstructured,
 		annotations[jobs.FinishSeconds] = strconv.FormatFloat(math.Round(seconds), 'f', 0, 64)
 	}
 	return fmt.Sprintf("chose %s instead of %d: %s By %s.", countOf(int64(curve.Recommended)), before, curve.Why, curve.Basis)
+}
+
+func asWritten(nodes int64) string {
+	if nodes == 1 {
+		return "1 node, as it is written"
+	}
+	return fmt.Sprintf("%d nodes, as they are written", nodes)
 }
 
 func countOf(nodes int64) string {
