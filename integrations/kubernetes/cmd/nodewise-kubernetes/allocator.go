@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	nodewisev1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/v1"
@@ -36,7 +33,6 @@ func allocatorCommand(flags *flag.FlagSet) func(context.Context) error {
 		}
 		found, err := options.manager(manager.Options{
 			LeaderElection: *elect, LeaderElectionID: "nodewise-allocator", LeaderElectionReleaseOnCancel: true,
-			Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {}, &corev1.Node{}: {}}},
 		})
 		if err != nil {
 			return err

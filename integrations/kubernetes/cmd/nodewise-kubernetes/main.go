@@ -3,6 +3,7 @@
 //	nodewise-kubernetes webhook     chooses the number of nodes of jobs whose owners ask for it
 //	nodewise-kubernetes extender    answers kube-scheduler: which nodes, how good, whom to preempt
 //	nodewise-kubernetes allocator   shares devices among elastic jobs, round by round
+//	nodewise-kubernetes collector   appends to profiles how fast jobs run, by their logs or metrics
 //	nodewise-kubernetes certificates   makes certificates for both
 //	nodewise-kubernetes load        asks an extender for so long so often, and prints how it answered
 //
@@ -32,6 +33,7 @@ var commands = []command{
 	{"extender", "answers kube-scheduler: which nodes, how good, whom to preempt", extenderCommand},
 	{"webhook", "chooses the number of nodes of jobs whose owners ask for it", webhookCommand},
 	{"allocator", "shares devices among elastic jobs, round by round", allocatorCommand},
+	{"collector", "appends to profiles how fast jobs run, by their logs or metrics", collectorCommand},
 	{"certificates", "makes certificates for both, tells the API server, and prints the authority for kube-scheduler", certificatesCommand},
 	{"load", "asks an extender for so long so often, and prints how it answered", loadCommand},
 }

@@ -22,7 +22,13 @@ const (
 	// Nodes are the numbers of nodes to choose from: "1-16", or "pow2:1-16".
 	Nodes = Prefix + "nodes"
 	// Elastic = "true" lets the allocator change the number of nodes while the job runs.
-	Elastic          = Prefix + "elastic"
+	Elastic = Prefix + "elastic"
+	// Steps is the pattern of lines that say how fast the job runs: a regular expression with a group named steps_per_second, step_seconds or step.
+	// Metrics says that these lines are to be had from the first pod by HTTP, as ":PORT/PATH"; else they are in its log. Container is the one whose log.
+	Steps     = Prefix + "steps-pattern"
+	Metrics   = Prefix + "metrics"
+	Container = Prefix + "container"
+
 	objective        = Prefix + "objective"
 	share            = Prefix + "share"
 	deadlineSeconds  = Prefix + "deadline-seconds"

@@ -135,11 +135,11 @@ func countOf(nodes int64) string {
 	return fmt.Sprintf("%d nodes", nodes)
 }
 
-// forPods are the annotations that the extender reads on pods.
+// forPods are the annotations that the extender and the collector read on pods.
 func forPods(all ...map[string]string) map[string]string {
 	found := map[string]string{}
 	for _, annotations := range all {
-		for _, name := range []string{jobs.Profile, jobs.Nodes, jobs.Settings, jobs.Chosen, jobs.Elastic} {
+		for _, name := range []string{jobs.Profile, jobs.Nodes, jobs.Settings, jobs.Chosen, jobs.Steps, jobs.Metrics, jobs.Container} {
 			if value := annotations[name]; value != "" {
 				found[name] = value
 			}
