@@ -117,12 +117,12 @@ func (a *Allocator) elastic(ctx context.Context) ([]*elastic, error) {
 	byJob := map[types.UID]*elastic{}
 	for index := range list.Items {
 		job := &list.Items[index]
-		if job.Annotations[jobs.Elastic] != "true" || job.DeletionTimestamp != nil || job.Status.CompletionTime != nil || failed(job) || job.Spec.Suspend != nil && *job.Spec.Suspend {
+		if job.DeletionTimestamp != nil || job.Status.CompletionTime != nil || failed(job) || job.Spec.Suspend != nil && *job.Spec.Suspend {
 			continue
 		}
 		wish, err := jobs.WishOf(job.Annotations)
 		each := &elastic{job: job, wish: wish, devices: jobs.Devices(&job.Spec.Template.Spec)}
-		if err != nil || !wish.Chooses() || each.devices == 0 {
+		if err != nil || !wish.Elastic || !wish.Chooses() || each.devices == 0 {
 			continue // the webhook has told why
 		}
 		found = append(found, each)

@@ -155,7 +155,7 @@ func (c *Cluster) hasRoom(of pod, device string, nodes int32) bool {
 }
 
 // Preempt keeps the nodes on which what the pod brings is at least what its victims lose, both in devices' worth of work: a job's speed-up on its
-// nodes times the devices of each. A victim without its pod stops if its number of nodes is fixed, else goes on one smaller. Victims of which
+// nodes times the devices of each. Without one of its pods a job stops, but for an elastic one, which goes on one smaller. Victims of which
 // nothing is known do not speak against a node.
 func (c *Cluster) Preempt(curves Curves, given *corev1.Pod, candidates map[string]*extenderv1.MetaVictims) map[string]*extenderv1.MetaVictims {
 	curve, nodes := c.curve(curves, given)
@@ -199,7 +199,7 @@ func (c *Cluster) loss(curves Curves, device string, victims *extenderv1.MetaVic
 			continue
 		}
 		after := 0.0
-		if of.wish.First > 0 && size > of.wish.First {
+		if of.wish.Elastic && size > max(of.wish.First, 1) {
 			after, _ = speedUp(curve, device, size-1)
 		} else {
 			stopped[of.job] = true

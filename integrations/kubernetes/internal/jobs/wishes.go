@@ -68,6 +68,8 @@ type Wish struct {
 	// First and Last are the numbers of nodes to choose from; 0 = the owner leaves his own.
 	First, Last int32
 	PowersOfTwo bool
+	// Elastic says that the number of nodes may change while the job runs.
+	Elastic bool
 	// Device is the device type that the owner names; empty = that of the pods' node selector, else of the evidence.
 	Device    string
 	Settings  string
@@ -87,7 +89,7 @@ func (w Wish) Question(device string, devicesPerNode int32) ask.Question {
 
 // WishOf reads annotations. The error says which of them is wrong, and what would be right.
 func WishOf(annotations map[string]string) (Wish, error) {
-	wish := Wish{Profile: annotations[Profile], Device: annotations[deviceName], Settings: annotations[Settings]}
+	wish := Wish{Profile: annotations[Profile], Elastic: annotations[Elastic] == "true", Device: annotations[deviceName], Settings: annotations[Settings]}
 	wish.Objective.Rule = annotations[objective]
 	if wish.Objective.Rule == "" {
 		wish.Objective.Rule = rules[0]

@@ -139,7 +139,7 @@ func countOf(nodes int64) string {
 func forPods(all ...map[string]string) map[string]string {
 	found := map[string]string{}
 	for _, annotations := range all {
-		for _, name := range []string{jobs.Profile, jobs.Nodes, jobs.Settings, jobs.Chosen, jobs.Steps, jobs.Metrics, jobs.Container} {
+		for _, name := range []string{jobs.Profile, jobs.Nodes, jobs.Settings, jobs.Chosen, jobs.Elastic, jobs.Steps, jobs.Metrics, jobs.Container} {
 			if value := annotations[name]; value != "" {
 				found[name] = value
 			}
