@@ -16,7 +16,7 @@ TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_j
 DEMO := $(wildcard examples/demo examples/provision.py clients/python/examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help check chaos conformance coverage demo fuzz soak cluster-day test test-clients test-source test-wheel test-torch lint format bench accuracy stubs lock contract-image release-image clean
+.PHONY: help check chaos conformance coverage demo fuzz soak cluster-day test test-clients test-integrations test-source test-wheel test-torch lint format bench accuracy stubs lock contract-image release-image clean
 
 help:
 	@echo "make check          while working: lint and tests of what a change touches, in under a minute"
@@ -25,6 +25,7 @@ help:
 	@echo "make coverage       every test while lines are counted, and their floor; takes twice as long"
 	@echo "make test-torch     the tests marked torch, with the CPU build of PyTorch where pip finds it"
 	@echo "make test-clients   build, lint, tests and examples of the clients of all languages, and their conformance"
+	@echo "make test-integrations  build, lint and tests of the integrations with cluster managers"
 	@echo "make conformance    the conformance of all clients alone; writes docs/conformance.md (RESTARTS=100 restarts under load)"
 	@echo "make lint           ruff, mypy, import-linter, buf, and whether what is generated is fresh"
 	@echo "make chaos          plugins fail in every way, processes are killed, servers restarted, under load (CHAOS=--help)"
@@ -80,6 +81,11 @@ test-torch:
 test-clients:
 	@$(PYTHON) tools/environment.py dev
 	@$(VENV)/python tools/test_clients.py $(CLIENTS)
+
+# Cluster managers whose programs are absent are left out, and named.
+test-integrations:
+	@$(PYTHON) tools/environment.py dev
+	@$(VENV)/python tools/test_integrations.py $(INTEGRATIONS)
 
 # One table: every scenario, every client that is built (`make test-clients` builds them).
 RESTARTS ?= 0
