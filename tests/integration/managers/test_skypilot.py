@@ -37,7 +37,7 @@ MEASURED = ProfileContent(
 
 
 def test_times_and_offers_until_nodewise_is_stopped(tmp_path: Path) -> None:
-    with ServerProcess() as server, Client(server.target) as client:
+    with ServerProcess("--store", "memory:") as server, Client(server.target) as client:
         client.append_profile(AppendProfileRequest(profile_id="team-a/cifar10", content=MEASURED))
         predicted = client.predict(
             PredictRequest(
@@ -71,7 +71,7 @@ def test_times_and_offers_until_nodewise_is_stopped(tmp_path: Path) -> None:
             assert spot["spot"]
             assert spot["seconds"] <= 24 * 3600
 
-            server.kill()
+            server.terminate()
             program.go_on()
             # As without Nodewise: an hour for each, so that the price decides.
             alone = program.told()
