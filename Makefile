@@ -16,7 +16,7 @@ TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_j
 DEMO := $(wildcard examples/demo examples/provision.py clients/python/examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help check chaos conformance coverage demo fuzz soak test test-clients test-integrations test-source test-wheel test-torch lint format bench accuracy stubs lock contract-image release-image clean
+.PHONY: help check chaos conformance coverage demo fuzz soak cluster-day test test-clients test-integrations test-source test-wheel test-torch lint format bench accuracy stubs lock contract-image release-image clean
 
 help:
 	@echo "make check          while working: lint and tests of what a change touches, in under a minute"
@@ -30,6 +30,7 @@ help:
 	@echo "make lint           ruff, mypy, import-linter, buf, and whether what is generated is fresh"
 	@echo "make chaos          plugins fail in every way, processes are killed, servers restarted, under load (CHAOS=--help)"
 	@echo "make soak           an hour of mixed load with ten thousand jobs (SOAK=\"--minutes 10\")"
+	@echo "make cluster-day    a day of jobs through a real Slurm, beside what a simulation says (CLUSTER_DAY=--help)"
 	@echo "make fuzz           every method, guided by coverage, for as long as FUZZ=\"-max_total_time=3600\" says"
 	@echo "make bench          benchmarks beside their baselines, one JSON object per line"
 	@echo "make accuracy       every estimator on every table of NODEWISE_DATA, whole sources left out; writes docs/accuracy.md"
@@ -101,6 +102,11 @@ conformance:
 chaos:
 	@$(PYTHON) tools/environment.py dev
 	@$(VENV)/python tests/chaos/campaigns $(CHAOS)
+
+# A day of jobs through a real Slurm on this machine, in ten minutes; CLUSTER_DAY=--help.
+cluster-day:
+	@$(PYTHON) tools/environment.py dev
+	@$(VENV)/python bench/cluster_day_slurm.py $(CLUSTER_DAY)
 
 soak:
 	@$(PYTHON) tools/environment.py dev

@@ -215,10 +215,12 @@ def test_what_a_job_writes_is_added_once_however_often_it_is_told(site: Site, cl
 #SBATCH --nodes=2 --gpus-per-node=2
 echo '{{"steps_per_second": 2.4, "steps": 500, "step_variation": 0.1}}' > nodewise-$SLURM_JOB_ID.json
 env | grep -E '^(SLURM_|NODEWISE_)' > environment
+srun --ntasks-per-node=2 --mpi=none true
 """
     job, said = site.submitted("nodewise-sbatch", script=script)
     assert said == ""
     assert f"2.4 steps/s are added to {PROFILE}, revision 2" in site.logged()
+    assert site.logged().count("\n") == 1  # its steps have nothing to tell
     newest = rows_of(client)[-1]
     assert (newest["nodes"], newest["workers"], newest["steps_per_second"]) == (2, 4, 2.4)
     assert newest["batch_per_worker_samples"] == 256  # as in the newest observation before it

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -144,6 +145,7 @@ class SlurmCluster:
         found: dict[str, str] = {}
 
         def ended() -> bool:
+            time.sleep(0.05)  # each look is a process
             found.update(self.job(job_id))
             return found["JobState"] not in {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -147,6 +148,7 @@ class Adviser:
             "user_agent": user_agent,
             **options,
         }
+        self._connecting: Final = threading.Lock()
         self._client: Client | None = None
 
     @classmethod
@@ -183,9 +185,7 @@ class Adviser:
                 NoAdvice.RESTING, f"{self._target} did not answer before; not asked again for {left_seconds:.0f} s"
             )
         try:
-            if self._client is None:
-                self._client = Client.from_environment(self._target, **self._options)
-            answer = call(self._client)
+            answer = call(self._connected())
         except NodewiseError as error:
             reason = _reason_of(error)
             (self._breaker.failed if reason is NoAdvice.UNANSWERED else self._breaker.answered)()
@@ -194,6 +194,12 @@ class Adviser:
             return NoAnswer(NoAdvice.FAULT, _line(f"{type(error).__name__}: {error}"))
         self._breaker.answered()
         return answer
+
+    def _connected(self) -> Client:
+        with self._connecting:
+            if self._client is None:
+                self._client = Client.from_environment(self._target, **self._options)
+            return self._client
 
     def close(self) -> None:
         """End the connection."""

@@ -17,8 +17,8 @@ def request_workers(
 ) -> Advice | NoAnswer:
     """Ask the autoscaler for the recommended number of workers; without an answer nothing is requested.
 
-    Ray keeps the machines until another request replaces this one, such as `request_resources(bundles=[])`, or that which
-    an elastic training of Ray Train makes itself.
+    Ray keeps the machines until another request replaces this one, such as `request_resources(bundles=[])`, or the one
+    that an elastic training of Ray Train makes itself.
     """
     advice = counts.advice(fewest, most)
     if isinstance(advice, Advice):

@@ -18,6 +18,8 @@ from nodewise_integrations.slurm.note import Note, note_of
 __all__ = ["main"]
 
 LONGEST_SECONDS: Final = 20.0
+FIRST_SPECIAL_STEP: Final = 0xFFFF_FFF0
+"""From here on numbers name parts of a job that are no steps, its script among them (slurm.h)."""
 LOG: Final = "NODEWISE_EPILOG_LOG"
 """A file for what it says; else the system's log."""
 
@@ -34,7 +36,8 @@ def main() -> NoReturn:
 
 def _run() -> None:
     # Slurm runs it after every task; what belongs to a step was started within the job.
-    if os.environ.get("SLURM_STEP_ID", "").isdecimal() or os.environ.get("SLURM_PROCID", "0") != "0":
+    step = os.environ.get("SLURM_STEP_ID", "")
+    if (step.isdecimal() and int(step) < FIRST_SPECIAL_STEP) or os.environ.get("SLURM_PROCID", "0") != "0":
         return
     note = note_of(os.environ)
     if note is None:

@@ -42,7 +42,7 @@ def filled(wishes: Wishes, requests: Requests) -> Filling | NoAnswer:
             question(
                 wishes.profile,
                 nodes=counts,
-                workers_per_node=requests.gpus_per_node or wishes.workers_per_node,
+                workers_per_node=wishes.workers_per_node(requests),
                 columns=wishes.columns,
                 objective=_objective(wishes),
                 work=None if wishes.samples is None else Work(samples=wishes.samples),

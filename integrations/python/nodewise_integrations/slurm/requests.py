@@ -24,6 +24,8 @@ class Requests:
     nodes_from: str = ""
     """Where they are stated. Empty = nowhere."""
     gpus_per_node: int | None = None
+    gpus_per_node_of_script: int | None = None
+    """As a line `#SBATCH` says: what the job gets where nothing is filled in."""
     time_from: str = ""
     """Where a time limit is stated. Empty = nowhere."""
     output: str
@@ -49,6 +51,7 @@ def read_requests(
         nodes=_first_number(nodes),
         nodes_from="" if nodes is None else f"{nodes_from}={nodes}",
         gpus_per_node=_last_number(per_node),
+        gpus_per_node_of_script=_last_number(in_script.get("gpus-per-node")),
         time_from=(
             f"--time={options['time']}"
             if "time" in options

@@ -70,7 +70,7 @@ def _advised(submission: Submission, wishes: Wishes, requests: Requests) -> _Sub
         measured=wishes.measured,
         output=requests.output,
         pattern=wishes.pattern,
-        workers_per_node=requests.gpus_per_node or wishes.workers_per_node,
+        workers_per_node=wishes.workers_per_node(requests),
         columns=wishes.columns,
         server=wishes.server,
     )
@@ -97,6 +97,8 @@ def _advised(submission: Submission, wishes: Wishes, requests: Requests) -> _Sub
 
 def _become(submitted: _Submitted, script: str | None) -> NoReturn:
     """Go on as sbatch itself, so that its output, its status and signals are the caller's own business."""
+    # That of a job within which this runs is not this job's.
+    os.environ.pop(VARIABLE, None)
     if submitted.note is not None:
         os.environ[VARIABLE] = submitted.note.text()
     if script is not None:
