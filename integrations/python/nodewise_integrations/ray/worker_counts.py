@@ -28,7 +28,7 @@ class WorkerCounts:
         profile_id: the job.
         workers_per_node: devices, and so workers, that a node has.
         columns: what `configurations` takes besides, such as `{"global_batch_samples": 2048}`.
-        rule: what is wanted; None = the knee, where the next worker brings less than half of the first.
+        rule: what is wanted; None = the knee, where the next node brings less than half of the first.
         least_gain: workers that run are not restarted for a smaller gain of throughput than this share.
         target: `host:port`; None = what NODEWISE_SERVER says here.
         timeout_seconds: deadline of each question.
