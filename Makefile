@@ -24,6 +24,7 @@ help:
 	@echo "make test           every test, those marked \`wheel\` on the built wheels"
 	@echo "make coverage       every test while lines are counted, and their floor; takes twice as long"
 	@echo "make test-torch     the tests marked torch, with the CPU build of PyTorch where pip finds it"
+	@echo "make test-integrations  the callers inside Ray, Optuna and SkyPilot, in environments of their own"
 	@echo "make test-clients   build, lint, tests and examples of the clients of all languages, and their conformance"
 	@echo "make test-integrations  build, lint and tests of the integrations with cluster managers"
 	@echo "make conformance    the conformance of all clients alone; writes docs/conformance.md (RESTARTS=100 restarts under load)"
@@ -45,7 +46,7 @@ demo:
 	@$(PYTHON) tools/environment.py demo
 	@$(VENV)/python examples/demo/run_demo.py
 
-test: test-source test-wheel test-torch test-clients
+test: test-source test-wheel test-torch test-integrations test-clients
 
 # Tests start hundreds of processes. Without bytecode on disk each of them would compile all sources, which takes a second.
 test-source test-wheel test-torch: export PYTHONDONTWRITEBYTECODE :=
@@ -54,7 +55,7 @@ test-source test-wheel test-torch: export PYTHONDONTWRITEBYTECODE :=
 PYTEST_OPTIONS := -n $(WORKERS) --dist loadfile
 test-source:
 	@$(PYTHON) tools/environment.py test openapi
-	$(VENV)/pytest $(PYTEST_OPTIONS) -m "not wheel"
+	$(VENV)/pytest $(PYTEST_OPTIONS) -m "not wheel and not ray and not skypilot"
 
 # By hand: counting lines doubles the time that tests take.
 coverage:
@@ -76,6 +77,16 @@ test-torch:
 	else \
 		echo "make test-torch: left out, pip finds no CPU build of PyTorch as pinned in requirements/torch.txt"; \
 	fi
+
+# Cluster managers are heavy: each has an environment of its own, and tests of those that pip cannot install are left out.
+MANAGERS := ray skypilot
+test-integrations: export PYTHONDONTWRITEBYTECODE :=
+test-integrations:
+	@$(PYTHON) tools/environment.py test
+	@for manager in $(MANAGERS); do \
+		$(PYTHON) tools/environment.py $$manager || echo "make test-integrations: left out, pip cannot install requirements/$$manager.txt" >&2; \
+	done
+	$(VENV)/pytest -m "ray or skypilot" $(PYTEST)
 
 # Languages whose toolchains are absent are left out, and named.
 test-clients:
@@ -176,5 +187,5 @@ release-image:
 	@$(VENV)/python tools/check_breaking.py --write
 
 clean:
-	rm -rf .venv .venv-fuzz .venv-peers .venv-tools .venv-torch .venv-wheel build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-fuzz .venv-openapi .venv-peers .venv-ray .venv-skypilot .venv-tools .venv-torch .venv-wheel build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
