@@ -118,7 +118,7 @@ func choose(ctx context.Context, asker Asker, object *unstructured.Unstructured,
 	if seconds := curve.FinishSeconds; seconds > 0 {
 		annotations[jobs.FinishSeconds] = strconv.FormatFloat(math.Round(seconds), 'f', 0, 64)
 	}
-	return fmt.Sprintf("chose %s instead of %d: %s By %s.", countOf(int64(curve.Recommended)), before, curve.Why, curve.Basis)
+	return fmt.Sprintf("chose %s instead of %d: %s. By %s.", countOf(int64(curve.Recommended)), before, curve.Why, curve.Basis)
 }
 
 // warm has Nodewise fit its model now, so that the extender, which cannot wait, has an answer when the first pod is there.
