@@ -38,6 +38,8 @@ func TestLoad(t *testing.T) {
 			names = append(names, node.Name)
 		}
 	}
+	resting.Store(true)
+	t.Cleanup(func() { resting.Store(false) })
 	run := func(what string) {
 		process := exec.CommandContext(t.Context(), rig.program, "load", "-url", "https://"+rig.listens["extender"], "-ca", rig.authority, "-duration", duration,
 			"-rate", "1000", "-profiles", "team/load-a,team/load-b", "-settings", `{"batch_per_worker_samples": 4}`, "-nodes", strings.Join(names, ","))

@@ -194,6 +194,8 @@ func startProcess(ctx context.Context, name string, options ...string) error {
 	}
 	if name != "extender" {
 		arguments = append(arguments, "-leader-elect=false")
+	} else {
+		arguments = append(arguments, "-patience", "1500ms") // a busy machine is no reason to go without
 	}
 	process := exec.Command(rig.program, append(arguments, options...)...)
 	process.Stdout, process.Stderr = log, log
@@ -225,7 +227,7 @@ func startScheduler() error {
 	config := strings.NewReplacer(
 		"/etc/kubernetes/scheduler.conf", rig.KubeConfig, "https://nodewise-extender.nodewise-system.svc", "https://"+rig.listens["extender"],
 		"/etc/kubernetes/nodewise-ca.crt", rig.authority,
-		"httpTimeout: 100ms", "httpTimeout: 2s", // a busy machine is no reason to go without
+		"httpTimeout: 100ms", "httpTimeout: 2s", // as for the extender's patience
 	).Replace(string(text)) + "leaderElection: {leaderElect: false}\n"
 	return rig.Run("kube-scheduler", "--config", rig.Write("scheduler.yaml", []byte(config)), "--secure-port=0")
 }

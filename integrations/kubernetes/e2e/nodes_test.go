@@ -51,6 +51,7 @@ func TestAJobGetsItsNumberOfNodes(t *testing.T) {
 	if reason := made.Annotations["nodewise.dev/reason"]; !strings.Contains(reason, reply.GetRecommendation().GetWhy()) || !strings.Contains(reason, "revision 1 of team/first") {
 		t.Error(reason)
 	}
+	t.Log(made.Annotations) // what the guide shows
 	if found := placed(t, "first", int(expected)); found["V100"] != int(expected) {
 		t.Error(found)
 	}

@@ -26,6 +26,7 @@ func loadCommand(flags *flag.FlagSet) func(context.Context) error {
 	nodes := flags.String("nodes", "", "names of nodes in each request, separated by commas")
 	authorities := flags.String("ca", "", "file of the authorities that signed the extender's certificate")
 	return func(ctx context.Context) error {
+		collectRarely()
 		settings.Profiles, settings.Nodes = strings.Split(*profiles, ","), strings.Split(*nodes, ",")
 		settings.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 		if *authorities != "" {

@@ -30,6 +30,8 @@ type Server interface {
 type Settings struct {
 	// Timeout is what a caller who waits may wait at most; default 2 s.
 	Timeout time.Duration
+	// Patience is for the first answer about a job, of callers who otherwise do not wait; default 30 ms.
+	Patience time.Duration
 	// RefreshTimeout is that of questions in the background, which nobody waits for; default 10 s.
 	RefreshTimeout time.Duration
 	// Fresh is how long an answer is given without asking again; default 30 s.
@@ -48,7 +50,7 @@ type Settings struct {
 
 func (s *Settings) fill() {
 	for value, standard := range map[*time.Duration]time.Duration{
-		&s.Timeout: 2 * time.Second, &s.RefreshTimeout: 10 * time.Second, &s.Fresh: 30 * time.Second, &s.Keep: time.Hour, &s.RetryRefused: 5 * time.Second,
+		&s.Timeout: 2 * time.Second, &s.Patience: 30 * time.Millisecond, &s.RefreshTimeout: 10 * time.Second, &s.Fresh: 30 * time.Second, &s.Keep: time.Hour, &s.RetryRefused: 5 * time.Second,
 		&s.FirstProbe: 500 * time.Millisecond, &s.MostProbe: 15 * time.Second,
 	} {
 		if *value == 0 {
@@ -124,8 +126,8 @@ func (a *Asker) Cached(question Question) (*Curve, error) {
 	return a.given(now, found.curve, found.err)
 }
 
-// Soon is [Asker.Cached], but waits for a first answer that is on its way until so long after it was asked for.
-func (a *Asker) Soon(question Question, patience time.Duration) (*Curve, error) {
+// Soon is [Asker.Cached], but waits for a first answer that is on its way, no longer than its patience after it was asked for.
+func (a *Asker) Soon(question Question) (*Curve, error) {
 	curve, err := a.Cached(question)
 	if !errors.Is(err, ErrNoAnswerYet) {
 		return curve, err
@@ -133,7 +135,7 @@ func (a *Asker) Soon(question Question, patience time.Duration) (*Curve, error) 
 	a.mutex.RLock()
 	found, done, left := a.entries[question], chan struct{}(nil), time.Duration(0)
 	if found != nil && !found.asked.IsZero() {
-		done, left = found.done, patience-a.now().Sub(found.asked)
+		done, left = found.done, a.settings.Patience-a.now().Sub(found.asked)
 	}
 	a.mutex.RUnlock()
 	if done == nil || left <= 0 {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,15 +35,12 @@ func (c *Cluster) size(of pod) int32 {
 	return max(of.chosen, int32(len(c.jobs[of.job])), 1)
 }
 
-// Curves gives what is known, at once or after a little patience for a first answer.
+// Curves gives what is known, at once or after a little patience for the first answer about a job: without it the first pod would be placed as if
+// nothing were known, and the others follow it.
 type Curves interface {
 	Cached(ask.Question) (*ask.Curve, error)
-	Soon(ask.Question, time.Duration) (*ask.Curve, error)
+	Soon(ask.Question) (*ask.Curve, error)
 }
-
-// patience is for the first answer about a job: without it the first pod would be placed as if nothing were known, and the others follow it.
-// kube-scheduler's budget is 50 ms.
-const patience = 30 * time.Millisecond
 
 // Filter sorts out nodes whose device the job does not fit into. Where it fits none of the cluster's devices nothing is sorted out: the owner may
 // know better.
@@ -232,7 +228,7 @@ func (c *Cluster) curve(curves Curves, given *corev1.Pod) (*ask.Curve, int32) {
 	if !asks {
 		return nil, 0
 	}
-	curve, err := curves.Soon(question, patience)
+	curve, err := curves.Soon(question)
 	if err != nil {
 		return nil, 0
 	}

@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -28,7 +27,7 @@ func (c curves) Cached(question ask.Question) (*ask.Curve, error) {
 	return nil, ask.ErrNoAnswerYet
 }
 
-func (c curves) Soon(question ask.Question, _ time.Duration) (*ask.Curve, error) {
+func (c curves) Soon(question ask.Question) (*ask.Curve, error) {
 	return c.Cached(question)
 }
 

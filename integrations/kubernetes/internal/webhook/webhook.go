@@ -3,6 +3,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,9 +18,10 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/jobs"
 )
 
-// Asker answers within its time-out.
+// Asker answers within its time-out, or at once.
 type Asker interface {
 	Ask(context.Context, ask.Question) (*ask.Curve, error)
+	Cached(ask.Question) (*ask.Curve, error)
 }
 
 // Handler answers admission requests of new jobs: always allowed.
@@ -84,6 +86,7 @@ func choose(ctx context.Context, asker Asker, object *unstructured.Unstructured,
 		return left + err.Error()
 	}
 	if !wish.Chooses() {
+		warm(asker, wish, job)
 		return ""
 	}
 	least, most := job.Bounds()
@@ -94,10 +97,7 @@ func choose(ctx context.Context, asker Asker, object *unstructured.Unstructured,
 	if wish.First > wish.Last {
 		return left + fmt.Sprintf("no number of nodes is both in annotation %s and in the job's own bounds, %d to %d", jobs.Nodes, least, most)
 	}
-	device := wish.Device
-	if device == "" {
-		device = job.Device()
-	}
+	device := cmp.Or(wish.Device, job.Device())
 	curve, err := asker.Ask(ctx, wish.Question(device, job.DevicesPerNode()))
 	if err != nil {
 		return left + err.Error()
@@ -118,7 +118,14 @@ func choose(ctx context.Context, asker Asker, object *unstructured.Unstructured,
 	if seconds := curve.FinishSeconds; seconds > 0 {
 		annotations[jobs.FinishSeconds] = strconv.FormatFloat(math.Round(seconds), 'f', 0, 64)
 	}
-	return fmt.Sprintf("chose %s instead of %d: %s By %s.", countOf(int64(curve.Recommended)), before, curve.Why, curve.Basis)
+	return fmt.Sprintf("chose %s instead of %d: %s. By %s.", countOf(int64(curve.Recommended)), before, curve.Why, curve.Basis)
+}
+
+// warm has Nodewise fit its model now, so that the extender, which cannot wait, has an answer when the first pod is there.
+func warm(asker Asker, wish jobs.Wish, job *jobs.Job) {
+	wish.First = int32(min(max(job.Nodes(), 1), math.MaxInt32))
+	wish.Last, wish.Objective = wish.First, ask.Objective{}
+	_, _ = asker.Cached(wish.Question(cmp.Or(wish.Device, job.Device()), job.DevicesPerNode()))
 }
 
 func asWritten(nodes int64) string {
