@@ -24,9 +24,8 @@ help:
 	@echo "make test           every test, those marked \`wheel\` on the built wheels"
 	@echo "make coverage       every test while lines are counted, and their floor; takes twice as long"
 	@echo "make test-torch     the tests marked torch, with the CPU build of PyTorch where pip finds it"
-	@echo "make test-integrations  the callers inside Ray, Optuna and SkyPilot, in environments of their own"
 	@echo "make test-clients   build, lint, tests and examples of the clients of all languages, and their conformance"
-	@echo "make test-integrations  build, lint and tests of the integrations with cluster managers"
+	@echo "make test-integrations  the integrations with Ray, Optuna, SkyPilot and Kubernetes, on the real managers"
 	@echo "make conformance    the conformance of all clients alone; writes docs/conformance.md (RESTARTS=100 restarts under load)"
 	@echo "make lint           ruff, mypy, import-linter, buf, and whether what is generated is fresh"
 	@echo "make chaos          plugins fail in every way, processes are killed, servers restarted, under load (CHAOS=--help)"
@@ -46,7 +45,7 @@ demo:
 	@$(PYTHON) tools/environment.py demo
 	@$(VENV)/python examples/demo/run_demo.py
 
-test: test-source test-wheel test-torch test-integrations test-clients
+test: test-source test-wheel test-torch test-clients
 
 # Tests start hundreds of processes. Without bytecode on disk each of them would compile all sources, which takes a second.
 test-source test-wheel test-torch: export PYTHONDONTWRITEBYTECODE :=
@@ -61,7 +60,7 @@ test-source:
 coverage:
 	@$(PYTHON) tools/environment.py test openapi
 	@rm -rf build/coverage && mkdir -p build/coverage
-	$(VENV)/coverage run -m pytest $(PYTEST_OPTIONS)
+	$(VENV)/coverage run -m pytest $(PYTEST_OPTIONS) -m "not ray and not skypilot"
 	@$(VENV)/coverage combine --quiet
 	$(VENV)/coverage report --fail-under=90
 
@@ -78,7 +77,13 @@ test-torch:
 		echo "make test-torch: left out, pip finds no CPU build of PyTorch as pinned in requirements/torch.txt"; \
 	fi
 
-# Cluster managers are heavy: each has an environment of its own, and tests of those that pip cannot install are left out.
+# Languages whose toolchains are absent are left out, and named.
+test-clients:
+	@$(PYTHON) tools/environment.py dev
+	@$(VENV)/python tools/test_clients.py $(CLIENTS)
+
+# Cluster managers: those in Python are heavy and have an environment each, the others' own programs are needed. What pip
+# cannot install, or is absent, is left out and named.
 MANAGERS := ray skypilot
 test-integrations: export PYTHONDONTWRITEBYTECODE :=
 test-integrations:
@@ -87,15 +92,6 @@ test-integrations:
 		$(PYTHON) tools/environment.py $$manager || echo "make test-integrations: left out, pip cannot install requirements/$$manager.txt" >&2; \
 	done
 	$(VENV)/pytest -m "ray or skypilot" $(PYTEST)
-
-# Languages whose toolchains are absent are left out, and named.
-test-clients:
-	@$(PYTHON) tools/environment.py dev
-	@$(VENV)/python tools/test_clients.py $(CLIENTS)
-
-# Cluster managers whose programs are absent are left out, and named.
-test-integrations:
-	@$(PYTHON) tools/environment.py dev
 	@$(VENV)/python tools/test_integrations.py $(INTEGRATIONS)
 
 # One table: every scenario, every client that is built (`make test-clients` builds them).
