@@ -104,6 +104,8 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO)
     ray.init(num_cpus=WORKERS, include_dashboard=False, log_to_driver=True)
     requested()
+    # What has no such hook is left as it is.
+    assert scaled(requested, COUNTS) is requested
     tuned("tuned")
     trained("until-stopped", waits_for=str(Path.home() / "go-on"))
     sys.stdin.readline()
