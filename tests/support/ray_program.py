@@ -23,7 +23,7 @@ from nodewise_integrations.ray.train import StepTimes, scaled
 from nodewise_integrations.ray.tune import DeadlineStopper, TrialObservations
 
 TARGET, TIMEOUT_SECONDS = sys.argv[1], float(sys.argv[2])
-WORKERS = 4
+WORKERS = 3
 COUNTS = WorkerCounts(
     "team-a/elastic",
     columns={"sync_modes": "allreduce", "global_batch_samples": 64},
