@@ -17,15 +17,18 @@ from nodewise_client import (
     AppendProfileRequest,
     Client,
     Cluster,
+    Knee,
     NodePool,
     ProfileContent,
     SimulateRequest,
     SimulationCurve,
     SimulationCurveRows,
     configurations,
+    objective,
     observations,
     simulation_jobs,
 )
+from nodewise_integrations.advice import Advice, Adviser, question
 from nodewise_job_traces import Curve
 from nodewise_job_traces.pollux import pollux_curves, read_pollux_workload, read_step_times
 
@@ -93,7 +96,28 @@ def store_profiles(client: Client, jobs: Iterable[DayJob]) -> None:
         )
         rates = [job.steps_per_second[count] for count in workers]
         content = ProfileContent(observations=observations(configurations=ran, steps_per_second=rates))
-        client.append_profile(AppendProfileRequest(profile_id=f"day/{job.kind}", content=content))
+        client.append_profile(
+            AppendProfileRequest(profile_id=f"day/{job.kind}", request_id=f"day-{job.kind}", content=content)
+        )
+
+
+def chosen_devices(target: str, jobs: Sequence[DayJob], share: float, nodes: int) -> dict[str, int]:
+    """Devices of every job where those that may choose their nodes are at the knee of what is predicted."""
+    adviser = Adviser(target, timeout_seconds=60.0)
+    by_kind: dict[str, int] = {}
+    for job in {job.kind: job for job in jobs if job.elastic}.values():
+        asked = question(
+            f"day/{job.kind}",
+            nodes=range(1, nodes + 1),
+            workers_per_node=DEVICES_PER_NODE,
+            columns={"global_batch_samples": job.batch_samples},
+            objective=objective(Knee(share=share)),
+        )
+        advice = adviser.advise(asked)
+        assert isinstance(advice, Advice), advice
+        by_kind[job.kind] = advice.chosen.workers
+    adviser.close()
+    return {job.name: by_kind.get(job.kind, job.requested_devices) for job in jobs}
 
 
 def simulated_s(client: Client, jobs: Sequence[DayJob], devices: Mapping[str, int], nodes: int) -> float:

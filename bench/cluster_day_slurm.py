@@ -1,6 +1,7 @@
 """The day played through a real Slurm, in compressed time: `make cluster-day`.
 
     python bench/cluster_day_slurm.py --workload 6 --compression 60
+    python bench/cluster_day_slurm.py --only-simulate          # all six workloads, in seconds
 
 A controller and a daemon for each node on this machine; a job sleeps as long as its steps take on the devices that it
 got, divided by the compression. Once by the owners' requests through sbatch, and once for each share of the knee
@@ -23,7 +24,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 
-from cluster_day import DEVICES_PER_NODE, DayJob, read_day, simulated_s, store_profiles, told
+from cluster_day import DEVICES_PER_NODE, DayJob, chosen_devices, read_day, simulated_s, store_profiles, told
 from slurm_clusters import SlurmCluster, running_slurm
 
 from nodewise.runtime.embedded import EmbeddedServer
@@ -94,10 +95,36 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=8)
     parser.add_argument("--compression", type=float, default=60.0, help="seconds of the day in one of the clock")
     parser.add_argument("--shares", type=float, nargs="+", default=[0.5, 0.8], help="of the knee")
+    parser.add_argument("--only-simulate", action="store_true", help="all six workloads, without Slurm")
     options = parser.parse_args()
     if "NODEWISE_DATA" not in os.environ:
         raise SystemExit("NODEWISE_DATA must name the folder with jobs/pollux_workloads and measurements")
-    jobs = read_day(Path(os.environ["NODEWISE_DATA"]), options.workload, options.nodes)[: options.jobs]
+    data = Path(os.environ["NODEWISE_DATA"])
+    if options.only_simulate:
+        simulate(data, options)
+    else:
+        play(read_day(data, options.workload, options.nodes)[: options.jobs], options)
+    return 0
+
+
+def simulate(data: Path, options: argparse.Namespace) -> None:
+    """What the simulator says of every workload."""
+    with EmbeddedServer() as server, Client(server.target) as client:
+        for workload in range(1, 7):
+            jobs = read_day(data, workload, options.nodes)[: options.jobs]
+            store_profiles(client, jobs)
+            means = {
+                OWNERS: simulated_s(client, jobs, {job.name: job.requested_devices for job in jobs}, options.nodes)
+            }
+            for share in options.shares:
+                devices = chosen_devices(server.target, jobs, share, options.nodes)
+                means[f"knee {share:g}"] = simulated_s(client, jobs, devices, options.nodes)
+            rounded = {label: round(mean_s) for label, mean_s in means.items()}
+            print(json.dumps({"workload": workload, "simulated_mean_completion_s": rounded}), flush=True)
+
+
+def play(jobs: Sequence[DayJob], options: argparse.Namespace) -> None:
+    """The day on Slurm, beside what the simulator says of it."""
     with ExitStack() as stack:
         target = stack.enter_context(EmbeddedServer()).target
         client = stack.enter_context(Client(target))
@@ -131,7 +158,6 @@ def main() -> int:
             print(told(play.label, jobs, played_s, said_s), flush=True)
             if play.share is not None:
                 print(json.dumps({"counts": play.label, "devices": chosen}), flush=True)
-    return 0
 
 
 if __name__ == "__main__":

@@ -215,7 +215,7 @@ def test_what_a_job_writes_is_added_once_however_often_it_is_told(site: Site, cl
 #SBATCH --nodes=2 --gpus-per-node=2
 echo '{{"steps_per_second": 2.4, "steps": 500, "step_variation": 0.1}}' > nodewise-$SLURM_JOB_ID.json
 env | grep -E '^(SLURM_|NODEWISE_)' > environment
-srun --ntasks-per-node=2 --mpi=none true
+srun --mpi=none true
 """
     job, said = site.submitted("nodewise-sbatch", script=script)
     assert said == ""

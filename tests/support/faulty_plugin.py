@@ -24,13 +24,17 @@ from nodewise.plugin import (
     DiagnoserRecord,
     Diagnosis,
     EstimatorRecord,
+    EventKind,
     Grant,
+    Lane,
     PolicyRecord,
     Predictions,
     Replay,
     ReplayedStep,
     RowStatus,
+    Trace,
     TraceReaderRecord,
+    TraceSteps,
     as_floats,
     constant_ints,
     freeze,
@@ -149,6 +153,29 @@ def _spoilt(right: Any, value: float | None) -> Any:
     return [right, value]
 
 
+def _trace(source: Any) -> Trace:
+    """Three steps of a millisecond, each all of one operator."""
+    begin_ns = np.arange(3, dtype=np.int64) * 1_000_000
+    unknown, first = np.full(3, -1, dtype=np.int64), np.zeros(3, dtype=np.int32)
+    return Trace(
+        rank=max(source.rank, 0),
+        world_size=max(source.world_size, 1),
+        format="planted",
+        names=("forward",),
+        name=first,
+        lanes=(Lane(device=-1, number=0, name="loop"),),
+        lane=first,
+        kind=np.full(3, EventKind.OPERATOR, dtype=np.int8),
+        begin_ns=begin_ns,
+        duration_ns=np.full(3, 1_000_000, dtype=np.int64),
+        correlation=unknown,
+        sequence=unknown,
+        forward_lane=np.full(3, -1, dtype=np.int32),
+        bytes=unknown,
+        steps=TraceSteps(number=np.arange(3, dtype=np.int64), begin_ns=begin_ns, end_ns=begin_ns + 1_000_000),
+    )
+
+
 class Faulty:
     """Estimator, model, policy, reader and diagnoser in one; right but for one fault in one method."""
 
@@ -191,7 +218,7 @@ class Faulty:
         return self._done("recognises", 0.0)
 
     def read(self, stream: Any, source: Any) -> Any:
-        return self._done("read", [])
+        return self._done("read", [_trace(source)])
 
     def replay(self, traces: Any, question: Any, context: Any) -> Any:
         step = ReplayedStep(

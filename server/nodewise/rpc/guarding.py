@@ -13,7 +13,7 @@ from typing import Any
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.principal import ANYONE, Principal
 from nodewise.rpc.access import Guard
-from nodewise.rpc.calls import Call, Context, Method, abort, metadata_of, named_in, request_id
+from nodewise.rpc.calls import REQUEST_ID, Call, Context, Method, abort, metadata_of, named_in, request_id
 from nodewise.rpc.lanes import Turn
 
 __all__ = ["KnownReply", "admitted", "guarded", "guarded_stream", "guarded_unary"]
@@ -50,6 +50,7 @@ def guarded_unary(
     path: str, method: Method, guard: Guard, answer: Callable[..., Awaitable[bytes]]
 ) -> Callable[..., Awaitable[bytes]]:
     """The wrapper of a method with one reply, for callers that were not let in yet, or were (``principal``)."""
+    lane = method.lane
 
     async def handle(
         request: Any, context: Context, turn: Turn | None = None, principal: Principal | None = None
@@ -59,6 +60,10 @@ def guarded_unary(
             principal = guard.known(metadata) or await admitted(path, method, context)
         if request.__class__ is KnownReply:
             request = request.for_caller(method, guard, principal)
+            if request.__class__ is bytes and turn is None and (lane is None or not lane.pressed):
+                # What is known takes no turn of anybody while none waits.
+                context.set_trailing_metadata(((REQUEST_ID, named_in(metadata)),))
+                return request
         return await answer(request, context, turn, principal, named_in(metadata))
 
     return handle

@@ -25,6 +25,11 @@ public record JobRows(
     Optional<Recommendation> recommendation,
     Optional<Basis> basis) {
 
+  /** The recommended row, where there is one. */
+  public Optional<PredictionRow> recommended() {
+    return recommendation.map(found -> rows.get(found.getRow()));
+  }
+
   /**
    * The jobs of an answer. Of architectures there are none: read their rows by {@link
    * PredictionRows#of(io.github.nodewise.v1.Predictions)}, and how they rank from the answer.

@@ -11,6 +11,7 @@ import io.grpc.Grpc;
 import io.grpc.InsecureChannelCredentials;
 import io.grpc.ManagedChannel;
 import io.grpc.ManagedChannelBuilder;
+import io.grpc.ManagedChannelRegistry;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.TlsChannelCredentials;
@@ -163,9 +164,7 @@ public final class NodewiseClientBuilder {
       throw new IllegalArgumentException("clientCertificate needs tls()");
     }
     ManagedChannelBuilder<?> builder =
-        Grpc.newChannelBuilder(target, tls ? tlsCredentials() : InsecureChannelCredentials.create())
-            .userAgent(userAgent)
-            .maxInboundMessageSize(maxReceiveBytes);
+        channel().userAgent(userAgent).maxInboundMessageSize(maxReceiveBytes);
     if (retry) {
       // By itself gRPC does not retry what is larger than 1 MiB.
       builder
@@ -182,6 +181,17 @@ public final class NodewiseClientBuilder {
     Calls calls = new Calls(managed, channel, target, retry, defaultTimeout, null);
     calls.seekServer();
     return new NodewiseClient(calls);
+  }
+
+  private ManagedChannelBuilder<?> channel() {
+    if (!tls) {
+      return Grpc.newChannelBuilder(target, InsecureChannelCredentials.create());
+    }
+    try {
+      return Grpc.newChannelBuilder(target, tlsCredentials());
+    } catch (ManagedChannelRegistry.ProviderNotFoundException unreadable) { // of what is no PEM
+      throw new IllegalArgumentException("certificate or key cannot be read", unreadable);
+    }
   }
 
   private ChannelCredentials tlsCredentials() {

@@ -38,6 +38,11 @@ public final class PredictionRow {
     return status == RowStatus.ROW_STATUS_UNSPECIFIED ? RowStatus.ROW_STATUS_ANSWERED : status;
   }
 
+  /** The same as a number, which tells a status that this release does not know. */
+  public int statusNumber() {
+    return status() == RowStatus.UNRECOGNIZED ? columns.getStatusesValue(index) : status().getNumber();
+  }
+
   /** Whether the row was predicted. */
   public boolean answered() {
     return status() == RowStatus.ROW_STATUS_ANSWERED;

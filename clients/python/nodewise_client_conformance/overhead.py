@@ -1,0 +1,91 @@
+"""What the client adds: does one thing so many times, and whoever runs it counts the processor's time.
+
+``python -m nodewise_client_conformance.overhead KIND COUNT``. KIND: ``unary_stub`` and ``unary_client`` ask
+``$NODEWISE_SERVER`` one Predict, by the generated stub alone and by the client, whose rows are read; ``rows_decode``
+and ``rows_read`` decode the BatchPredict reply in the file ``$NODEWISE_REPLY``, and read its rows as well;
+``columns_decode`` and ``columns_read`` do the same with columns instead of rows.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import grpc
+
+from nodewise_client import Client, PredictRequest, ProfileSource, node_range
+from nodewise_client._answers import batch_result
+from nodewise_protos.v1 import prediction_service_pb2 as pb
+from nodewise_protos.v1 import prediction_service_pb2_grpc as stubs
+from nodewise_values import BatchPredictResponse
+from nodewise_values.wire import from_message, to_message
+
+REQUEST: Final = PredictRequest(profile=ProfileSource(profile_id="a/b"), ranges=[node_range(1, 16)])
+
+
+COLUMNS: Final = ("step_seconds", "samples_per_second", "memory_bytes", "nodes", "workers")
+
+
+def total(rows: Iterable[Any]) -> float:
+    """What a scheduler reads of rows, through the row view."""
+    found = 0.0
+    for row in rows:
+        if row.answered:
+            found += row.step_seconds + row.samples_per_second + row.lower_samples_per_second
+            found += row.upper_samples_per_second + row.memory_bytes + row.nodes + row.workers + len(row.bottleneck)
+    return found
+
+
+def by_stub(count: int) -> float:
+    """Ask by the generated stub, and read a column of its message."""
+    request = to_message(REQUEST)
+    with grpc.insecure_channel(os.environ["NODEWISE_SERVER"]) as channel:
+        predict = stubs.PredictionServiceStub(channel).Predict
+        return sum(sum(predict(request).predictions.step_seconds) for _ in range(count))
+
+
+def by_client(count: int) -> float:
+    """Ask by the client, and read the rows."""
+    with Client(os.environ["NODEWISE_SERVER"]) as client:
+        return sum(total(client.predict(REQUEST)) for _ in range(count))
+
+
+def decoded(count: int, read: Callable[[pb.BatchPredictResponse], float]) -> float:
+    """Decode a reply, and read it."""
+    data = Path(os.environ["NODEWISE_REPLY"]).read_bytes()
+    return sum(read(pb.BatchPredictResponse.FromString(data)) for _ in range(count))
+
+
+def rows_of(message: pb.BatchPredictResponse) -> float:
+    """Read all rows of all jobs."""
+    return sum(total(job.rows) for job in batch_result(from_message(message, BatchPredictResponse)))
+
+
+def lists_of(message: pb.BatchPredictResponse) -> float:
+    """Read columns of the message."""
+    return float(sum(sum(list(getattr(message.predictions, name))) for name in COLUMNS))
+
+
+def columns_of(message: pb.BatchPredictResponse) -> float:
+    """Read the same columns of the value."""
+    found = from_message(message, BatchPredictResponse).predictions
+    return 0.0 if found is None else float(sum(sum(getattr(found, name)) for name in COLUMNS))
+
+
+KINDS: Final[Mapping[str, Callable[[int], float]]] = MappingProxyType(
+    {
+        "unary_stub": by_stub,
+        "unary_client": by_client,
+        "rows_decode": lambda count: decoded(count, lambda message: float(len(message.outcomes))),
+        "rows_read": lambda count: decoded(count, rows_of),
+        "columns_decode": lambda count: decoded(count, lists_of),
+        "columns_read": lambda count: decoded(count, columns_of),
+    }
+)
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{KINDS[sys.argv[1]](int(sys.argv[2]))}\n")
