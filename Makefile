@@ -91,7 +91,7 @@ test-integrations:
 	@for manager in $(MANAGERS); do \
 		$(PYTHON) tools/environment.py $$manager || echo "make test-integrations: left out, pip cannot install requirements/$$manager.txt" >&2; \
 	done
-	$(VENV)/pytest -m "ray or skypilot" $(PYTEST)
+	$(VENV)/pytest $(or $(PYTEST),tests/integration/managers)
 	@$(VENV)/python tools/test_integrations.py $(INTEGRATIONS)
 
 # One table: every scenario, every client that is built (`make test-clients` builds them).

@@ -23,7 +23,7 @@ from nodewise_integrations.ray.train import StepTimes, scaled
 from nodewise_integrations.ray.tune import DeadlineStopper, TrialObservations
 
 TARGET, TIMEOUT_SECONDS = sys.argv[1], float(sys.argv[2])
-WORKERS = 4
+WORKERS = 3
 COUNTS = WorkerCounts(
     "team-a/elastic",
     columns={"sync_modes": "allreduce", "global_batch_samples": 64},
@@ -104,6 +104,8 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO)
     ray.init(num_cpus=WORKERS, include_dashboard=False, log_to_driver=True)
     requested()
+    # What has no such hook is left as it is.
+    assert scaled(requested, COUNTS) is requested
     tuned("tuned")
     trained("until-stopped", waits_for=str(Path.home() / "go-on"))
     sys.stdin.readline()

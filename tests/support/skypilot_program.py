@@ -24,10 +24,11 @@ CATALOGUES = {
     + "Standard_NC64as_T4_v3,T4,4,64,440,,4.4,1.3,eastus\n"
     + "Standard_NC24s_v3,V100,4,24,448,,30.5,9.2,eastus\n"
     + "Standard_NC24rs_v9,A100,4,24,448,,2.0,1.0,eastus\n"
+    + "Standard_ND40rs_v2,V100-32GB,8,40,672,,22.0,,eastus\n"
     + "Standard_D8s_v5,,,8,32,,0.38,0.08,eastus\n",
     "azure/images.csv": "Tag,Region,OS,OSVersion,ImageId,CreationDate\n",
     "lambda/vms.csv": HEAD + "gpu_4x_v100,V100,4,92,448,,29.0,,us-south-1\n",
-    "common/accelerators.csv": 'AcceleratorName,Clouds\nT4,Azure\nA100,Azure\nV100,"Azure,Lambda"\n',
+    "common/accelerators.csv": 'AcceleratorName,Clouds\nT4,Azure\nA100,Azure\nV100-32GB,Azure\nV100,"Azure,Lambda"\n',
 }
 PROFILE = "team-a/cifar10"
 COLUMNS = {"global_batch_samples": 2048, "sync_modes": "allreduce"}
@@ -93,6 +94,14 @@ def chosen(adviser: Adviser, *, spot: bool, deadline_hours: float) -> None:
     )
 
 
+def large(adviser: Adviser) -> None:
+    dag, made = task("V100-32GB:8", nodes=1)
+    columns = {"batch_per_worker_samples": 1, "sync_modes": "allreduce"}
+    found = choose_offer(made, "team-a/llm", samples=1e6, nodes=(1, 2, 4), adviser=adviser, columns=columns)
+    Optimizer.optimize(dag, quiet=True)
+    told(nodes=made.num_nodes, answer=str(found))
+
+
 def main() -> None:
     logging.basicConfig(level=logging.INFO)
     prepare()
@@ -101,6 +110,7 @@ def main() -> None:
     optimized(adviser, sky.OptimizeTarget.TIME)
     chosen(adviser, spot=False, deadline_hours=24)
     chosen(adviser, spot=True, deadline_hours=24)
+    large(adviser)
     sys.stdin.readline()  # Nodewise is stopped now
     optimized(adviser, sky.OptimizeTarget.COST)
     chosen(adviser, spot=True, deadline_hours=24)

@@ -157,9 +157,12 @@ class Adviser:
         named = target or os.environ.get("NODEWISE_SERVER", "")
         return cls(target, breaker=CircuitBreaker(file=breaker_file(named)), **options)
 
-    def advise(self, request: PredictRequest) -> Advice | NoAnswer:
-        """What a job should run on, of the configurations asked about; never one that does not fit into memory."""
-        answer = self.ask(lambda client: client.predict(request))
+    def advise(self, request: PredictRequest | Callable[[], PredictRequest]) -> Advice | NoAnswer:
+        """What a job should run on, of the configurations asked about; never one that does not fit into memory.
+
+        Of a request that is made here, what is wrong in it is an answer too.
+        """
+        answer = self.ask(lambda client: client.predict(request() if callable(request) else request))
         if isinstance(answer, NoAnswer):
             return answer
         chosen = answer.recommended
@@ -170,10 +173,19 @@ class Adviser:
             return NoAnswer(NoAdvice.NOTHING_FITS, f"{chosen.nodes} nodes were recommended but do not fit into memory")
         return Advice(chosen, answer)
 
-    def append(self, profile_id: str, content: ProfileContent, *, request_id: str) -> Profile | NoAnswer:
+    def append(
+        self, profile_id: str, content: ProfileContent | Callable[[], ProfileContent], *, request_id: str
+    ) -> Profile | NoAnswer:
         """Add what was measured to a profile. The same `request_id` again changes nothing."""
-        request = AppendProfileRequest(profile_id=profile_id, request_id=request_id, content=content)
-        return self.ask(lambda client: client.append_profile(request))
+        return self.ask(
+            lambda client: client.append_profile(
+                AppendProfileRequest(
+                    profile_id=profile_id,
+                    request_id=request_id,
+                    content=content() if callable(content) else content,
+                )
+            )
+        )
 
     def ask(self, call: Callable[[Client], AnswerT]) -> AnswerT | NoAnswer:
         """What a call of the client returns. Nothing is raised: what goes wrong is an answer too."""

@@ -97,14 +97,17 @@ class TrialTimes:
         """Add what a trial measured to the profile; the same trial again changes nothing. A few steps are not told."""
         if steps < _FEWEST_STEPS or seconds <= 0:
             return None
-        content = ProfileContent(
-            observations=observations(
-                configurations=configurations(**columns),
-                steps_per_second=steps / seconds,
-                steps_counts=int(steps),
-                measured_at_unix_seconds=time.time(),
+
+        def content() -> ProfileContent:
+            return ProfileContent(
+                observations=observations(
+                    configurations=configurations(**columns),
+                    steps_per_second=steps / seconds,
+                    steps_counts=int(steps),
+                    measured_at_unix_seconds=time.time(),
+                )
             )
-        )
+
         digest = hashlib.sha256(f"{study}\n{trial}".encode()).hexdigest()[:24]
         told = self._adviser.append(self._profile_id, content, request_id=f"{self._source}-{digest}")
         return told if isinstance(told, NoAnswer) else None

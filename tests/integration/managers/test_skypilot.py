@@ -12,8 +12,11 @@ from serving import ServerProcess
 from nodewise_client import (
     AppendProfileRequest,
     Client,
+    Network,
     PredictRequest,
     ProfileContent,
+    Transformer,
+    Workload,
     configurations,
     observations,
     profile_source,
@@ -34,11 +37,26 @@ MEASURED = ProfileContent(
         steps_per_second=[2.535, 3.848, 6.475, 9.1, 14.0],
     )
 )
+# Sharded over all its devices this still needs several nodes.
+LARGE = ProfileContent(
+    workload=Workload(
+        precision="fp16",
+        transformer=Transformer(
+            layers_count=48,
+            hidden_size=6144,
+            attention_heads_count=64,
+            sequence_length_tokens=2048,
+            vocabulary_size=51200,
+        ),
+    ),
+    network=Network(link_bytes_per_second=25e9),
+)
 
 
 def test_times_and_offers_until_nodewise_is_stopped(tmp_path: Path) -> None:
     with ServerProcess("--store", "memory:") as server, Client(server.target) as client:
         client.append_profile(AppendProfileRequest(profile_id="team-a/cifar10", content=MEASURED))
+        client.append_profile(AppendProfileRequest(profile_id="team-a/llm", content=LARGE))
         predicted = client.predict(
             PredictRequest(
                 profile=profile_source("team-a/cifar10"),
@@ -70,6 +88,10 @@ def test_times_and_offers_until_nodewise_is_stopped(tmp_path: Path) -> None:
             assert spot["answered"], spot
             assert spot["spot"]
             assert spot["seconds"] <= 24 * 3600
+
+            # One node and two would be cheaper, and do not fit into memory.
+            large = program.told()
+            assert large["nodes"] == 4, large
 
             server.terminate()
             program.go_on()

@@ -84,15 +84,18 @@ class StepTimes(UserCallback):  # type: ignore[misc]  # Ray is not installed whe
         if len(self._measured) < self._reports:
             return
         self._told += 1
-        content = ProfileContent(
-            observations=observations(
-                configurations=configurations(**self._counts.columns_of(self._workers)),
-                steps_per_second=1.0 / statistics.median(self._measured),
-                steps_counts=self._reports * self._steps_per_report,
-                measured_at_unix_seconds=time.time(),
+        step_seconds, self._measured = statistics.median(self._measured), []
+
+        def content() -> ProfileContent:
+            return ProfileContent(
+                observations=observations(
+                    configurations=configurations(**self._counts.columns_of(self._workers)),
+                    steps_per_second=1.0 / step_seconds,
+                    steps_counts=self._reports * self._steps_per_report,
+                    measured_at_unix_seconds=time.time(),
+                )
             )
-        )
-        self._measured = []
+
         request_id = f"ray-{run_context.run_id}-{self._told}"
         failed = self._counts.adviser.append(self._counts.profile_id, content, request_id=request_id)
         if isinstance(failed, NoAnswer):

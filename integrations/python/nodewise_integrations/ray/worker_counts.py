@@ -76,26 +76,13 @@ class WorkerCounts:
 
     def advice(self, fewest: int, most: int) -> Advice | NoAnswer:
         """What is best of all numbers of workers in a range, in one question."""
-        counts = range(fewest, most + 1)
-        rows = [self.columns_of(count) for count in counts]
-        return self.adviser.advise(
-            PredictRequest(
-                profile=profile_source(self.profile_id),
-                configurations=configurations(
-                    **{
-                        **self._columns,
-                        "workers": [row["workers"] for row in rows],
-                        "nodes": [row["nodes"] for row in rows],
-                    }
-                ),
-                objective=self._rule,
-            )
-        )
+        return self.adviser.advise(lambda: self._request(fewest, most))
 
     def within(self, possible: int, *, fewest: int, most: int, running: int | None = None) -> int:
         """How many of the workers that are possible there should be.
 
-        Where Nodewise does not answer: as it said before, and where it never did, as many as are possible.
+        Where Nodewise does not answer: as it said before, and where it never did, as many as are possible. 0 where
+        these do not fit into memory, and more would: Ray waits for room, as it does below its least number.
 
         Args:
             possible: workers that there is room for.
@@ -105,17 +92,31 @@ class WorkerCounts:
         advice = self._kept_advice(fewest, most)
         if advice is None:
             return possible
+        # Steps are of a global batch: alike for all numbers of workers only where the samples of a step are not known.
         rates = {
-            row.workers: row.steps_per_second or 0.0
+            row.workers: row.samples_per_second or row.steps_per_second or 0.0
             for row in advice.answer
             if row.answered and not row.excess_memory_bytes and row.workers <= possible
         }
         wanted = [count for count in rates if count <= advice.chosen.workers]
         if not wanted:
-            return possible
+            too_large = [row for row in advice.answer if row.workers <= possible and row.excess_memory_bytes]
+            if not too_large:
+                return possible
+            logger.warning("%d workers do not fit into memory; waiting for room for more", possible)
+            return 0
         best = max(wanted, key=lambda count: (rates[count], -count))
         keeps = running in rates and rates[best] < (1.0 + self._least_gain) * rates[running]
         return running if keeps and running is not None else best
+
+    def _request(self, fewest: int, most: int) -> PredictRequest:
+        rows = [self.columns_of(count) for count in range(fewest, most + 1)]
+        scale = {name: [row[name] for row in rows] for name in ("workers", "nodes")}
+        return PredictRequest(
+            profile=profile_source(self.profile_id),
+            configurations=configurations(**{**self._columns, **scale}),
+            objective=self._rule,
+        )
 
     def _kept_advice(self, fewest: int, most: int) -> Advice | None:
         now = time.monotonic()

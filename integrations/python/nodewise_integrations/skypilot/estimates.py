@@ -34,12 +34,13 @@ def time_estimator(
     task: Any,
     profile_id: str,
     *,
-    steps: float,
+    steps: float | None = None,
+    samples: float | None = None,
     adviser: Adviser | None = None,
     columns: Mapping[str, Any] | None = None,
     devices: Mapping[str, str] | None = None,
 ) -> Callable[[Any], int]:
-    """What `task.set_time_estimator` takes: seconds that the steps left take on a candidate, on `task.num_nodes` nodes.
+    """What `task.set_time_estimator` takes: seconds that the work left takes on a candidate, on `task.num_nodes` nodes.
 
     All candidates of the task are asked about in one call, and what was told holds for a minute. Nothing is raised:
     without an answer each takes SkyPilot's default of one hour, and the log says why.
@@ -47,15 +48,18 @@ def time_estimator(
     Args:
         task: its resources and number of nodes are read when the optimizer asks.
         profile_id: the job.
-        steps: optimizer steps left.
+        steps: optimizer steps left, where the global batch is the same on all candidates.
+        samples: left to train on; either these or steps. The batch must be known, by `columns` or by the evidence.
         adviser: who asks; None = one by NODEWISE_SERVER.
         columns: what `configurations` takes besides, such as `{"global_batch_samples": 2048}`.
         devices: Nodewise's device by the accelerator's name, above `DEVICES`.
     """
+    if (steps is None) == (samples is None):
+        raise ValueError("the work left must be given, either as steps or as samples")
     asks = _Estimates(
         task,
         profile_id,
-        steps,
+        (steps, samples),
         adviser or Adviser(timeout_seconds=TIMEOUT_SECONDS, user_agent="skypilot"),
         columns or {},
         devices or {},
@@ -63,7 +67,11 @@ def time_estimator(
 
     # A function: SkyPilot copies tasks with what they hold, and a connection cannot be copied.
     def estimate(resources: Any) -> int:
-        return asks.seconds(resources)
+        try:
+            return asks.seconds(resources)
+        except Exception as error:  # noqa: BLE001  # whatever is broken here, SkyPilot goes on
+            logger.warning("%s: taken as one hour: %s: %s", resources, type(error).__name__, error)
+            return DEFAULT_SECONDS
 
     return estimate
 
@@ -73,14 +81,14 @@ class _Estimates:
         self,
         task: Any,
         profile_id: str,
-        steps: float,
+        work: tuple[float | None, float | None],
         adviser: Adviser,
         columns: Mapping[str, Any],
         devices: Mapping[str, str],
     ) -> None:
         self._task: Final = task
         self._profile_id: Final = profile_id
-        self._steps: Final = steps
+        self._work: Final = work
         self._adviser: Final = adviser
         self._columns: Final = columns
         self._devices: Final = devices
@@ -119,7 +127,7 @@ class _Estimates:
             return {}
         told: dict[Candidate, int] = {}
         for candidate, row in zip(candidates, answer, strict=True):
-            seconds = _row_seconds(row, self._steps)
+            seconds = _row_seconds(row, *self._work)
             if seconds is not None:
                 told[candidate] = max(1, round(seconds))
             elif row.excess_memory_bytes or any(each.answered for each in answer):
@@ -130,7 +138,9 @@ class _Estimates:
         return told
 
 
-def _row_seconds(row: Prediction, steps: float) -> float | None:
-    if not row.answered or row.excess_memory_bytes or not row.steps_per_second:
+def _row_seconds(row: Prediction, steps: float | None, samples: float | None) -> float | None:
+    per_second = row.steps_per_second if samples is None else row.samples_per_second
+    work = steps if samples is None else samples
+    if not row.answered or row.excess_memory_bytes or not per_second or work is None:
         return None
-    return steps / row.steps_per_second + (row.once_seconds or 0.0)
+    return work / per_second + (row.once_seconds or 0.0)

@@ -105,11 +105,36 @@ def choose_offer(
     if not offered:
         return NoAnswer(NoAdvice.REJECTED, "the task's resources name no accelerators with a price")
     rule = objective(LeastCost(deadline_seconds=deadline_seconds), confidence=confidence)
-    request = PredictRequest(
+
+    def request() -> PredictRequest:
+        return _request(profile_id, offered, Work(samples=samples), rule, columns or {})
+
+    if spot is None:
+        advice = adviser.advise(request)
+        if isinstance(advice, NoAnswer):
+            return advice
+        row = advice.answer.recommendation.row if advice.answer.recommendation else 0
+        found = offered[row]
+        seconds, cost = advice.chosen.finish_seconds or 0.0, advice.chosen.cost or 0.0
+        return _set(task, found, on_spot=False, seconds=seconds, cost=cost, why=advice.why)
+    answer = adviser.ask(lambda client: client.predict(request()))
+    if isinstance(answer, NoAnswer):
+        return answer
+    fitting = [each for each, row in zip(offered, answer, strict=True) if row.answered and not row.excess_memory_bytes]
+    if not fitting:
+        return NoAnswer(NoAdvice.NOTHING_FITS, f"no candidate can be predicted: {why_not(answer[0])}")
+    return _with_spot(task, profile_id, fitting, spot, samples, rule, adviser, columns or {})
+
+
+def _request(
+    profile_id: str, offered: list[_Offered], work: Work, rule: Objective, columns: Mapping[str, Any]
+) -> PredictRequest:
+    """All candidates on demand, in one question."""
+    return PredictRequest(
         profile=profile_source(profile_id),
         configurations=configurations(
             **{
-                **(columns or {}),
+                **columns,
                 "nodes": [each.nodes for each in offered],
                 "workers": [each.nodes * each.candidate[1] for each in offered],
                 "devices": [each.device for each in offered],
@@ -120,24 +145,9 @@ def choose_offer(
             Offer(name=each.name, device_name=each.device, price_per_node_hour=each.price, currency="USD")
             for each in offered
         ),
-        work=Work(samples=samples),
+        work=work,
         objective=rule,
     )
-    if spot is None:
-        advice = adviser.advise(request)
-        if isinstance(advice, NoAnswer):
-            return advice
-        row = advice.answer.recommendation.row if advice.answer.recommendation else 0
-        found = offered[row]
-        seconds, cost = advice.chosen.finish_seconds or 0.0, advice.chosen.cost or 0.0
-        return _set(task, found, on_spot=False, seconds=seconds, cost=cost, why=advice.why)
-    answer = adviser.ask(lambda client: client.predict(request))
-    if isinstance(answer, NoAnswer):
-        return answer
-    fitting = [each for each, row in zip(offered, answer, strict=True) if row.answered and not row.excess_memory_bytes]
-    if not fitting:
-        return NoAnswer(NoAdvice.NOTHING_FITS, f"no candidate can be predicted: {why_not(answer[0])}")
-    return _with_spot(task, profile_id, fitting, spot, samples, rule, adviser, columns or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,21 +192,24 @@ def _with_spot(
                 replacement=NodeReplacement(delays_seconds=(spot.replacement_seconds,)) if on_spot else None,
             )
             offers.append(CompletionOffer(name=name, groups=(group,)))
-    request = EstimateCompletionRequest(
-        profile=profile_source(profile_id),
-        work=Work(samples=samples),
-        offers=tuple(offers),
-        common=CompletionOffer(
-            sync_mode=columns.get("sync_modes"),
-            global_batch_samples=columns.get("global_batch_samples"),
-            batch_per_worker_samples=columns.get("batch_per_worker_samples"),
-            reaction=LossReaction.RESTART,
-            restart_seconds=spot.restart_seconds,
-            checkpoints=CompletionCheckpoints(seconds=spot.checkpoint_seconds),
-        ),
-        objective=rule,
+    answer = adviser.ask(
+        lambda client: client.estimate_completion(
+            EstimateCompletionRequest(
+                profile=profile_source(profile_id),
+                work=Work(samples=samples),
+                offers=tuple(offers),
+                common=CompletionOffer(
+                    sync_mode=columns.get("sync_modes"),
+                    global_batch_samples=columns.get("global_batch_samples"),
+                    batch_per_worker_samples=columns.get("batch_per_worker_samples"),
+                    reaction=LossReaction.RESTART,
+                    restart_seconds=spot.restart_seconds,
+                    checkpoints=CompletionCheckpoints(seconds=spot.checkpoint_seconds),
+                ),
+                objective=rule,
+            )
+        )
     )
-    answer = adviser.ask(lambda client: client.estimate_completion(request))
     if isinstance(answer, NoAnswer):
         return answer
     if answer.choice is None:
