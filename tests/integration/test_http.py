@@ -391,7 +391,9 @@ def test_the_holder_of_a_certificate_is_known_over_http(tmp_path: Path) -> None:
 
 
 def test_what_is_asked_when_the_server_drains_is_answered(tmp_path: Path) -> None:
-    with ServerProcess("--store", f"sqlite:{tmp_path}/store.db", "--http", "127.0.0.1:0") as server:
+    environment = {"NODEWISE_GRACE_S": str(PATIENCE_S)}
+    store = f"sqlite:{tmp_path}/store.db"
+    with ServerProcess("--store", store, "--http", "127.0.0.1:0", environment=environment) as server:
         call = Caller(server.http_target)
         headers = {"Content-Type": "application/connect+json"}
         connection = call.open()
