@@ -37,7 +37,9 @@ final class Revisions implements AutoCloseable {
   }
 
   private synchronized void hear(WatchProfilesResponse event) {
-    event.getProfilesList().forEach(told -> newest.merge(told.getProfileId(), told.getRevision(), Math::max));
+    event
+        .getProfilesList()
+        .forEach(told -> newest.merge(told.getProfileId(), told.getRevision(), Math::max));
     caughtUp |= event.getCaughtUp();
     notifyAll();
   }

@@ -12,8 +12,8 @@ import io.github.nodewise.v1.AppendProfileRequest;
 import io.github.nodewise.v1.BatchJob;
 import io.github.nodewise.v1.BatchPredictRequest;
 import io.github.nodewise.v1.Cluster;
-import io.github.nodewise.v1.Configurations;
 import io.github.nodewise.v1.ConfigurationSettings;
+import io.github.nodewise.v1.Configurations;
 import io.github.nodewise.v1.CurrentAllocation;
 import io.github.nodewise.v1.IngestState;
 import io.github.nodewise.v1.JobAllocation;
@@ -112,7 +112,10 @@ public final class Scheduler {
     out.printf("done: %d rounds, %d decisions, %d observations%n", done, decisions, observations);
   }
 
-  /** Tells what a short run on one node has shown of each job. The same request_id again changes nothing. */
+  /**
+   * Tells what a short run on one node has shown of each job. The same request_id again changes
+   * nothing.
+   */
   private void appendProfiles() {
     for (Job job : jobs) {
       PhaseTimings timed =
@@ -126,7 +129,10 @@ public final class Scheduler {
               .build();
       ProfileContent content =
           ProfileContent.newBuilder()
-              .setWorkload(Workload.newBuilder().setModelName(job.name).setParameterBytes(job.parameterBytes))
+              .setWorkload(
+                  Workload.newBuilder()
+                      .setModelName(job.name)
+                      .setParameterBytes(job.parameterBytes))
               .setNetwork(Network.newBuilder().setLinkBytesPerSecond(1.25e9))
               .setPhaseTimings(timed)
               .build();
@@ -147,8 +153,10 @@ public final class Scheduler {
       if (job.holds == null) {
         continue;
       }
-      job.holds = job.holds.toBuilder().setAgeSeconds(job.holds.getAgeSeconds() + ROUND_SECONDS).build();
-      job.samplesLeft = Math.max(0, job.samplesLeft - ROUND_SECONDS * job.runs.getSamplesPerSecond());
+      job.holds =
+          job.holds.toBuilder().setAgeSeconds(job.holds.getAgeSeconds() + ROUND_SECONDS).build();
+      job.samplesLeft =
+          Math.max(0, job.samplesLeft - ROUND_SECONDS * job.runs.getSamplesPerSecond());
       revisions.reached(PREFIX + job.name, report(job, now.plusSeconds(ROUND_SECONDS)));
       if (job.samplesLeft == 0) {
         job.holds = null;
@@ -182,7 +190,11 @@ public final class Scheduler {
     var request =
         ScheduleRequest.newBuilder()
             .setNow(Timestamps.fromSeconds(now.getEpochSecond()))
-            .setCluster(Cluster.newBuilder().addPools(Requests.pool("v100", "V100", devices / DEVICES_PER_NODE, DEVICES_PER_NODE)))
+            .setCluster(
+                Cluster.newBuilder()
+                    .addPools(
+                        Requests.pool(
+                            "v100", "V100", devices / DEVICES_PER_NODE, DEVICES_PER_NODE)))
             .setPolicyState(policyState);
     for (Job job : left) {
       ScheduleJob.Builder asked =
@@ -216,7 +228,7 @@ public final class Scheduler {
       }
       case SCHEDULE_ACTION_KEEP -> job.runs = given;
       case SCHEDULE_ACTION_WAIT -> job.holds = null;
-      default -> { }
+      default -> {}
     }
     String action = given.getAction().name().replace("SCHEDULE_ACTION_", "");
     if (job.holds == null) {
@@ -225,10 +237,17 @@ public final class Scheduler {
     }
     out.printf(
         "  %s: %s %d devices, %s samples/s, %s samples left%n",
-        job.name, action, job.runs.getDevicesCount(), whole(job.runs.getSamplesPerSecond()), whole(job.samplesLeft));
+        job.name,
+        action,
+        job.runs.getDevicesCount(),
+        whole(job.runs.getSamplesPerSecond()),
+        whole(job.samplesLeft));
   }
 
-  /** Tells what the job was measured to do (a little less than predicted), and gives the profile's revision. */
+  /**
+   * Tells what the job was measured to do (a little less than predicted), and gives the profile's
+   * revision.
+   */
   private long report(Job job, Instant end) {
     double measured = 0.95 * job.runs.getSamplesPerSecond();
     try (IngestWriter writer = client.ingest(PREFIX + job.name)) {
@@ -240,7 +259,9 @@ public final class Scheduler {
               .build());
       IngestState committed = writer.commit();
       observations++;
-      out.printf("  %s: reported %s samples/s, revision %d%n", job.name, whole(measured), committed.getRevision());
+      out.printf(
+          "  %s: reported %s samples/s, revision %d%n",
+          job.name, whole(measured), committed.getRevision());
       return committed.getRevision();
     }
   }
@@ -283,7 +304,12 @@ public final class Scheduler {
     /** What it was given last. */
     JobAllocation runs;
 
-    Job(String name, double parameterBytes, double computeSeconds, double transferSeconds, double samplesLeft) {
+    Job(
+        String name,
+        double parameterBytes,
+        double computeSeconds,
+        double transferSeconds,
+        double samplesLeft) {
       this.name = name;
       this.parameterBytes = parameterBytes;
       this.computeSeconds = computeSeconds;

@@ -23,8 +23,8 @@ import java.util.function.ToDoubleFunction;
  *
  * <p>KIND: {@code unary_stub} and {@code unary_client} ask {@code $NODEWISE_SERVER} one Predict, by
  * the generated stub alone and by the client, whose rows are read; {@code rows_decode} and {@code
- * rows_read} decode the BatchPredict reply in the file {@code $NODEWISE_REPLY}, and read its rows as
- * well.
+ * rows_read} decode the BatchPredict reply in the file {@code $NODEWISE_REPLY}, and read its rows
+ * as well.
  */
 public final class Overhead {
   private static final PredictRequest REQUEST =
@@ -49,7 +49,9 @@ public final class Overhead {
           case "unary_client" -> byClient(count);
           case "rows_decode" -> decoded(count, BatchPredictResponse::getOutcomesCount);
           case "rows_read" ->
-              decoded(count, reply -> JobRows.of(reply).stream().mapToDouble(job -> total(job.rows())).sum());
+              decoded(
+                  count,
+                  reply -> JobRows.of(reply).stream().mapToDouble(job -> total(job.rows())).sum());
           default -> throw new IllegalArgumentException("KIND is " + words[0]);
         };
     System.out.println(read);
@@ -57,7 +59,9 @@ public final class Overhead {
 
   private static double byStub(int count) {
     ManagedChannel channel =
-        Grpc.newChannelBuilder(System.getenv("NODEWISE_SERVER"), InsecureChannelCredentials.create()).build();
+        Grpc.newChannelBuilder(
+                System.getenv("NODEWISE_SERVER"), InsecureChannelCredentials.create())
+            .build();
     try {
       var stub = PredictionServiceGrpc.newBlockingStub(channel);
       double sum = 0;
@@ -82,7 +86,8 @@ public final class Overhead {
     }
   }
 
-  private static double decoded(int count, ToDoubleFunction<BatchPredictResponse> read) throws IOException {
+  private static double decoded(int count, ToDoubleFunction<BatchPredictResponse> read)
+      throws IOException {
     byte[] bytes = Files.readAllBytes(Path.of(System.getenv("NODEWISE_REPLY")));
     double sum = 0;
     for (int time = 0; time < count; time++) {

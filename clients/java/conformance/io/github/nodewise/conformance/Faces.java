@@ -51,7 +51,8 @@ final class Faces {
       case "pages" -> ((Pages<?, ?>) called()).forEach(item -> told((Message) item));
       case "progress" -> told(last(((LongAnswer<?, ?>) called()).messages()));
       case "stream" -> stream();
-      case "watch" -> read(client.watchProfiles(read(request(0), WatchProfilesRequest.newBuilder()).build()));
+      case "watch" ->
+          read(client.watchProfiles(read(request(0), WatchProfilesRequest.newBuilder()).build()));
       case "ingest" -> ingest(line.getAsJsonObject("ingest"));
       default -> throw new IllegalArgumentException("there is no face " + line.get("face"));
     }
@@ -190,7 +191,8 @@ final class Faces {
 
   private void told(Message message) {
     try {
-      replies.add(JsonParser.parseString(JsonFormat.printer().preservingProtoFieldNames().print(message)));
+      replies.add(
+          JsonParser.parseString(JsonFormat.printer().preservingProtoFieldNames().print(message)));
     } catch (com.google.protobuf.InvalidProtocolBufferException fault) {
       throw new IllegalStateException(fault);
     }

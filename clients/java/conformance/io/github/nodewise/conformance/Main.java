@@ -160,7 +160,9 @@ public final class Main {
     told.add("violations", violations);
     told.add("metadata", GSON.toJsonTree(error.metadata()));
     told.add("retry_delay_seconds", JsonNull.INSTANCE);
-    error.retryDelay().ifPresent(delay -> told.addProperty("retry_delay_seconds", delay.toNanos() / 1e9));
+    error
+        .retryDelay()
+        .ifPresent(delay -> told.addProperty("retry_delay_seconds", delay.toNanos() / 1e9));
   }
 
   private static Duration seconds(JsonObject from, String name) {

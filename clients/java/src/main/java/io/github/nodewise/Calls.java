@@ -141,7 +141,9 @@ final class Calls {
 
   // --- streams ---------------------------------------------------------------------------------
 
-  /** Ask over one stream. Requests are sent from a thread of their own, as the server takes them. */
+  /**
+   * Ask over one stream. Requests are sent from a thread of their own, as the server takes them.
+   */
   <Q, R> CallFuture<Void> exchange(
       MethodDescriptor<Q, R> method, Iterable<Q> requests, Consumer<R> onReply) {
     CallFuture<Void> future = new CallFuture<>();
@@ -239,8 +241,7 @@ final class Calls {
             future.completeExceptionally(error);
           } else if (last == null || !shape.isResult.test(last)) {
             String message = "the server ended " + method.getBareMethodName() + " without a result";
-            future.completeExceptionally(
-                NodewiseException.of(Status.Code.INTERNAL, message, null));
+            future.completeExceptionally(NodewiseException.of(Status.Code.INTERNAL, message, null));
           } else {
             future.complete(new LongAnswer<>(shape.result.apply(last), List.copyOf(messages)));
           }
@@ -255,7 +256,9 @@ final class Calls {
         && policy.codes().contains(error.code());
   }
 
-  /** A stream without end. Where it was cut it is begun anew for as long as the policy is patient. */
+  /**
+   * A stream without end. Where it was cut it is begun anew for as long as the policy is patient.
+   */
   <Q extends Message, R> CallFuture<Void> watch(
       MethodDescriptor<Q, R> method, Q request, ResumePolicy policy, Consumer<R> onReply) {
     CallFuture<Void> future = new CallFuture<>();
@@ -320,8 +323,7 @@ final class Calls {
       Consumer<NodewiseException> onEnd) {
     boolean endless = method.getType() == MethodDescriptor.MethodType.SERVER_STREAMING;
     Deadline deadline = whole != null || endless ? whole : after(timeoutOf(method));
-    ClientCall<Q, R> call =
-        channel.newCall(method, CallOptions.DEFAULT.withDeadline(deadline));
+    ClientCall<Q, R> call = channel.newCall(method, CallOptions.DEFAULT.withDeadline(deadline));
     call.start(
         new ClientCall.Listener<R>() {
           @Override

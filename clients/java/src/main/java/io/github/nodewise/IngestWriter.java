@@ -16,7 +16,6 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.time.Duration;
 import java.util.ArrayDeque;
-import java.util.Arrays;
 import java.util.function.BooleanSupplier;
 
 /**
@@ -152,9 +151,7 @@ public final class IngestWriter implements AutoCloseable {
     while (piece.length > 0) {
       byte[] following = source.readNBytes(CHUNK_BYTES);
       TraceChunk.Builder chunk =
-          offset == 0
-              ? first.toBuilder()
-              : TraceChunk.newBuilder().setTraceId(first.getTraceId());
+          offset == 0 ? first.toBuilder() : TraceChunk.newBuilder().setTraceId(first.getTraceId());
       chunk.setOffsetBytes(offset).setData(ByteString.copyFrom(piece));
       chunk.setLast(following.length == 0);
       add(ProfileBatch.newBuilder().addTraceChunks(chunk).build());

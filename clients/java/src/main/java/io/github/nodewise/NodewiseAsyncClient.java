@@ -94,19 +94,19 @@ import io.github.nodewise.v1beta1.SimulationServiceGrpc;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 
-
 /**
  * The calls of a {@link NodewiseClient} as futures. What a future returned here ends with is a
  * reply or a {@link NodewiseException}; cancelling it ends the call. Dependents and callbacks run
  * on gRPC's threads: they should not block.
  */
 public final class NodewiseAsyncClient {
-  private static final Calls.Shape<SimulateResponse, SimulationProgress, SimulationResult> SIMULATE =
-      new Calls.Shape<>(
-          SimulateResponse::hasProgress,
-          SimulateResponse::getProgress,
-          SimulateResponse::hasResult,
-          SimulateResponse::getResult);
+  private static final Calls.Shape<SimulateResponse, SimulationProgress, SimulationResult>
+      SIMULATE =
+          new Calls.Shape<>(
+              SimulateResponse::hasProgress,
+              SimulateResponse::getProgress,
+              SimulateResponse::hasResult,
+              SimulateResponse::getResult);
   private static final Calls.Shape<PlanResponse, PlanProgress, PlanResult> PLAN =
       new Calls.Shape<>(
           PlanResponse::hasProgress,
@@ -178,7 +178,8 @@ public final class NodewiseAsyncClient {
   }
 
   /** Suggests what to measure next, best first, with the cost in node-seconds. */
-  public CompletableFuture<SuggestMeasurementsResponse> suggestMeasurements(SuggestMeasurementsRequest request) {
+  public CompletableFuture<SuggestMeasurementsResponse> suggestMeasurements(
+      SuggestMeasurementsRequest request) {
     return calls.future(PredictionServiceGrpc.getSuggestMeasurementsMethod(), request);
   }
 
@@ -195,7 +196,8 @@ public final class NodewiseAsyncClient {
   }
 
   /** Takes evidence out; it stays in the history. An empty request_id is filled in. */
-  public CompletableFuture<RetractEvidenceResponse> retractEvidence(RetractEvidenceRequest request) {
+  public CompletableFuture<RetractEvidenceResponse> retractEvidence(
+      RetractEvidenceRequest request) {
     return calls.future(ProfileServiceGrpc.getRetractEvidenceMethod(), Requests.withId(request));
   }
 
@@ -210,7 +212,8 @@ public final class NodewiseAsyncClient {
   }
 
   /** Brings a deleted profile back as it was. */
-  public CompletableFuture<UndeleteProfileResponse> undeleteProfile(UndeleteProfileRequest request) {
+  public CompletableFuture<UndeleteProfileResponse> undeleteProfile(
+      UndeleteProfileRequest request) {
     return calls.future(ProfileServiceGrpc.getUndeleteProfileMethod(), request);
   }
 
@@ -224,7 +227,8 @@ public final class NodewiseAsyncClient {
   // --- completion and sharing ------------------------------------------------------------------
 
   /** Estimates time, cost and risk on offers of machines that can be taken away. */
-  public CompletableFuture<EstimateCompletionResponse> estimateCompletion(EstimateCompletionRequest request) {
+  public CompletableFuture<EstimateCompletionResponse> estimateCompletion(
+      EstimateCompletionRequest request) {
     return calls.future(CompletionServiceGrpc.getEstimateCompletionMethod(), request);
   }
 
@@ -256,7 +260,8 @@ public final class NodewiseAsyncClient {
   }
 
   /** Tells how the plugins of every track fare in the process that answers. */
-  public CompletableFuture<ListPluginStatesResponse> listPluginStates(ListPluginStatesRequest request) {
+  public CompletableFuture<ListPluginStatesResponse> listPluginStates(
+      ListPluginStatesRequest request) {
     return calls.future(AdminServiceGrpc.getListPluginStatesMethod(), request);
   }
 
@@ -308,7 +313,8 @@ public final class NodewiseAsyncClient {
   }
 
   /** Lists generations of plugins, the newest first. */
-  public CompletableFuture<ListGenerationsResponse> listGenerations(ListGenerationsRequest request) {
+  public CompletableFuture<ListGenerationsResponse> listGenerations(
+      ListGenerationsRequest request) {
     return calls.future(AdminServiceGrpc.getListGenerationsMethod(), request);
   }
 

@@ -105,7 +105,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.Function;
 
-
 /**
  * A connection to a Nodewise server, for callers that wait; {@link #async()} is the same for those
  * that do not. Requests and replies are the contract's own messages: what its comments say of units
@@ -336,47 +335,63 @@ public final class NodewiseClient implements AutoCloseable {
 
   /** Lists the estimators that can be asked, by name and version. */
   public Pages<Estimator, ListEstimatorsResponse> listEstimators(ListEstimatorsRequest request) {
-    return pages(PredictionServiceGrpc.getListEstimatorsMethod(), request, ListEstimatorsResponse::getEstimatorsList);
+    return pages(
+        PredictionServiceGrpc.getListEstimatorsMethod(),
+        request,
+        ListEstimatorsResponse::getEstimatorsList);
   }
 
   /** Lists the devices that the catalog knows, with the names that they go by. */
   public Pages<Device, ListDevicesResponse> listDevices(ListDevicesRequest request) {
-    return pages(PredictionServiceGrpc.getListDevicesMethod(), request, ListDevicesResponse::getDevicesList);
+    return pages(
+        PredictionServiceGrpc.getListDevicesMethod(), request, ListDevicesResponse::getDevicesList);
   }
 
   /** Lists plugins; the first page tells also which could not be loaded. */
   public Pages<Plugin, ListPluginsResponse> listPlugins(ListPluginsRequest request) {
-    return pages(PredictionServiceGrpc.getListPluginsMethod(), request, ListPluginsResponse::getPluginsList);
+    return pages(
+        PredictionServiceGrpc.getListPluginsMethod(), request, ListPluginsResponse::getPluginsList);
   }
 
   /** Lists profiles by name, without their content. */
   public Pages<Profile, ListProfilesResponse> listProfiles(ListProfilesRequest request) {
-    return pages(ProfileServiceGrpc.getListProfilesMethod(), request, ListProfilesResponse::getProfilesList);
+    return pages(
+        ProfileServiceGrpc.getListProfilesMethod(), request, ListProfilesResponse::getProfilesList);
   }
 
   /** Lists what namespaces store, in bytes and profiles, beside their quotas. */
   public Pages<NamespaceUsage, ListUsageResponse> listUsage(ListUsageRequest request) {
-    return pages(ProfileServiceGrpc.getListUsageMethod(), request, ListUsageResponse::getNamespacesList);
+    return pages(
+        ProfileServiceGrpc.getListUsageMethod(), request, ListUsageResponse::getNamespacesList);
   }
 
   /** Lists the policies that can be asked, with their parameters. */
   public Pages<Plugin, ListPoliciesResponse> listPolicies(ListPoliciesRequest request) {
-    return pages(ScheduleServiceGrpc.getListPoliciesMethod(), request, ListPoliciesResponse::getPoliciesList);
+    return pages(
+        ScheduleServiceGrpc.getListPoliciesMethod(),
+        request,
+        ListPoliciesResponse::getPoliciesList);
   }
 
   /** Lists generations of plugins, the newest first. */
-  public Pages<Generation, ListGenerationsResponse> listGenerations(ListGenerationsRequest request) {
-    return pages(AdminServiceGrpc.getListGenerationsMethod(), request, ListGenerationsResponse::getGenerationsList);
+  public Pages<Generation, ListGenerationsResponse> listGenerations(
+      ListGenerationsRequest request) {
+    return pages(
+        AdminServiceGrpc.getListGenerationsMethod(),
+        request,
+        ListGenerationsResponse::getGenerationsList);
   }
 
   /** Lists tokens, without their texts. */
   public Pages<Token, ListTokensResponse> listTokens(ListTokensRequest request) {
-    return pages(AdminServiceGrpc.getListTokensMethod(), request, ListTokensResponse::getTokensList);
+    return pages(
+        AdminServiceGrpc.getListTokensMethod(), request, ListTokensResponse::getTokensList);
   }
 
   /** Lists what was learned of the store's jobs, namespace by namespace. */
   public Pages<LearnedPriors, ListPriorsResponse> listPriors(ListPriorsRequest request) {
-    return pages(AdminServiceGrpc.getListPriorsMethod(), request, ListPriorsResponse::getLearnedList);
+    return pages(
+        AdminServiceGrpc.getListPriorsMethod(), request, ListPriorsResponse::getLearnedList);
   }
 
   // --- long calls: onProgress, which may be null, hears how far it is, after a new beginning again

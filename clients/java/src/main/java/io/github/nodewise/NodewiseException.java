@@ -177,7 +177,8 @@ public final class NodewiseException extends RuntimeException {
       case DEADLINE_EXCEEDED ->
           " (" + method + " at " + target + " was not answered in time; allow more by withTimeout)";
       case UNIMPLEMENTED -> " (the server at " + target + " does not offer " + method + ")";
-      case RESOURCE_EXHAUSTED -> " (where a message is too large: ask for less, or allow more by maxReceiveBytes)";
+      case RESOURCE_EXHAUSTED ->
+          " (where a message is too large: ask for less, or allow more by maxReceiveBytes)";
       default -> "";
     };
   }

@@ -64,8 +64,7 @@ public final class Pages<T, R extends Message> implements Iterable<T> {
         throw new NoSuchElementException();
       }
       R page = ask.apply(next);
-      Object token =
-          page.getField(page.getDescriptorForType().findFieldByName("next_page_token"));
+      Object token = page.getField(page.getDescriptorForType().findFieldByName("next_page_token"));
       next =
           "".equals(token)
               ? null

@@ -34,13 +34,17 @@ public final class PredictionRow {
   /** What became of the row. */
   public RowStatus status() {
     RowStatus status =
-        columns.getStatusesCount() == 0 ? RowStatus.ROW_STATUS_ANSWERED : columns.getStatuses(index);
+        columns.getStatusesCount() == 0
+            ? RowStatus.ROW_STATUS_ANSWERED
+            : columns.getStatuses(index);
     return status == RowStatus.ROW_STATUS_UNSPECIFIED ? RowStatus.ROW_STATUS_ANSWERED : status;
   }
 
   /** The same as a number, which tells a status that this release does not know. */
   public int statusNumber() {
-    return status() == RowStatus.UNRECOGNIZED ? columns.getStatusesValue(index) : status().getNumber();
+    return status() == RowStatus.UNRECOGNIZED
+        ? columns.getStatusesValue(index)
+        : status().getNumber();
   }
 
   /** Whether the row was predicted. */
@@ -66,17 +70,23 @@ public final class PredictionRow {
 
   /** Seconds of a step: asynchronous, the cycle of one worker; otherwise one global batch. */
   public OptionalDouble stepSeconds() {
-    return answered() && columns.getStepSecondsCount() > 0 ? stated(columns.getStepSeconds(index)) : NOTHING;
+    return answered() && columns.getStepSecondsCount() > 0
+        ? stated(columns.getStepSeconds(index))
+        : NOTHING;
   }
 
   /** Steps per second of the whole job. */
   public OptionalDouble stepsPerSecond() {
-    return answered() && columns.getStepsPerSecondCount() > 0 ? stated(columns.getStepsPerSecond(index)) : NOTHING;
+    return answered() && columns.getStepsPerSecondCount() > 0
+        ? stated(columns.getStepsPerSecond(index))
+        : NOTHING;
   }
 
   /** Samples per second of the whole job; empty also where the batch is not known. */
   public OptionalDouble samplesPerSecond() {
-    return answered() && columns.getSamplesPerSecondCount() > 0 ? stated(columns.getSamplesPerSecond(index)) : NOTHING;
+    return answered() && columns.getSamplesPerSecondCount() > 0
+        ? stated(columns.getSamplesPerSecond(index))
+        : NOTHING;
   }
 
   /** Lower bound of {@link #stepsPerSecond()}. */
@@ -134,17 +144,27 @@ public final class PredictionRow {
 
   /** Mean updates by others between a worker's download and its upload. */
   public OptionalDouble stalenessMeanSteps() {
-    return answered() && columns.getStalenessMeanStepsCount() > 0 && rows.has(PredictionColumn.PREDICTION_COLUMN_STALENESS) ? OptionalDouble.of(columns.getStalenessMeanSteps(index)) : NOTHING;
+    return answered()
+            && columns.getStalenessMeanStepsCount() > 0
+            && rows.has(PredictionColumn.PREDICTION_COLUMN_STALENESS)
+        ? OptionalDouble.of(columns.getStalenessMeanSteps(index))
+        : NOTHING;
   }
 
   /** 95th percentile of the same. */
   public OptionalDouble stalenessP95Steps() {
-    return answered() && columns.getStalenessP95StepsCount() > 0 && rows.has(PredictionColumn.PREDICTION_COLUMN_STALENESS) ? OptionalDouble.of(columns.getStalenessP95Steps(index)) : NOTHING;
+    return answered()
+            && columns.getStalenessP95StepsCount() > 0
+            && rows.has(PredictionColumn.PREDICTION_COLUMN_STALENESS)
+        ? OptionalDouble.of(columns.getStalenessP95Steps(index))
+        : NOTHING;
   }
 
   /** How far outside the evidence: 1 = within, 2 = twice the largest scale that it identifies. */
   public OptionalDouble extrapolationRatio() {
-    return answered() && columns.getExtrapolationRatiosCount() > 0 ? stated(columns.getExtrapolationRatios(index)) : NOTHING;
+    return answered() && columns.getExtrapolationRatiosCount() > 0
+        ? stated(columns.getExtrapolationRatios(index))
+        : NOTHING;
   }
 
   /** Memory per device, bytes; of rows that do not fit too. */
@@ -164,17 +184,25 @@ public final class PredictionRow {
 
   /** Seconds to do the work asked about, else all of the workload's epochs. */
   public OptionalDouble finishSeconds() {
-    return answered() && columns.getFinishSecondsCount() > 0 && rows.has(PredictionColumn.PREDICTION_COLUMN_WORK) ? stated(columns.getFinishSeconds(index)) : NOTHING;
+    return answered()
+            && columns.getFinishSecondsCount() > 0
+            && rows.has(PredictionColumn.PREDICTION_COLUMN_WORK)
+        ? stated(columns.getFinishSeconds(index))
+        : NOTHING;
   }
 
   /** Cost of that work, in the currency of the offers. */
   public OptionalDouble cost() {
-    return answered() && columns.getCostsCount() > 0 && finishSeconds().isPresent() ? OptionalDouble.of(columns.getCosts(index)) : NOTHING;
+    return answered() && columns.getCostsCount() > 0 && finishSeconds().isPresent()
+        ? OptionalDouble.of(columns.getCosts(index))
+        : NOTHING;
   }
 
   /** Seconds spent once besides the steps; part of {@link #finishSeconds()}. */
   public OptionalDouble onceSeconds() {
-    return answered() && columns.getOnceSecondsCount() > 0 ? stated(columns.getOnceSeconds(index)) : NOTHING;
+    return answered() && columns.getOnceSecondsCount() > 0
+        ? stated(columns.getOnceSeconds(index))
+        : NOTHING;
   }
 
   /** What else the estimator has to say, by names that carry units. */
@@ -184,12 +212,20 @@ public final class PredictionRow {
 
   /** Global batch, samples, as resolved or chosen. */
   public OptionalDouble globalBatchSamples() {
-    return answered() && columns.getGlobalBatchSamplesCount() > 0 && rows.has(PredictionColumn.PREDICTION_COLUMN_GOODPUT) ? stated(columns.getGlobalBatchSamples(index)) : NOTHING;
+    return answered()
+            && columns.getGlobalBatchSamplesCount() > 0
+            && rows.has(PredictionColumn.PREDICTION_COLUMN_GOODPUT)
+        ? stated(columns.getGlobalBatchSamples(index))
+        : NOTHING;
   }
 
   /** Samples per worker and micro-step, as resolved or chosen. */
   public OptionalDouble batchPerWorkerSamples() {
-    return answered() && columns.getBatchPerWorkerSamplesCount() > 0 && rows.has(PredictionColumn.PREDICTION_COLUMN_GOODPUT) ? stated(columns.getBatchPerWorkerSamples(index)) : NOTHING;
+    return answered()
+            && columns.getBatchPerWorkerSamplesCount() > 0
+            && rows.has(PredictionColumn.PREDICTION_COLUMN_GOODPUT)
+        ? stated(columns.getBatchPerWorkerSamples(index))
+        : NOTHING;
   }
 
   /** Micro-steps between two exchanges, as resolved or chosen. */
@@ -205,7 +241,11 @@ public final class PredictionRow {
 
   /** Samples per second times statistical efficiency. */
   public OptionalDouble goodputSamplesPerSecond() {
-    return answered() && columns.getGoodputSamplesPerSecondCount() > 0 && rows.has(PredictionColumn.PREDICTION_COLUMN_GOODPUT) ? stated(columns.getGoodputSamplesPerSecond(index)) : NOTHING;
+    return answered()
+            && columns.getGoodputSamplesPerSecondCount() > 0
+            && rows.has(PredictionColumn.PREDICTION_COLUMN_GOODPUT)
+        ? stated(columns.getGoodputSamplesPerSecond(index))
+        : NOTHING;
   }
 
   /** Quantiles of {@link #finishSeconds()} in seconds, by probability, 0 to 1. */
@@ -220,7 +260,11 @@ public final class PredictionRow {
 
   /** Mean revocations of nodes until the work is done. */
   public OptionalDouble revocationsMean() {
-    return answered() && columns.getRevocationsMeansCount() > 0 && rows.has(PredictionColumn.PREDICTION_COLUMN_RISK) ? OptionalDouble.of(columns.getRevocationsMeans(index)) : NOTHING;
+    return answered()
+            && columns.getRevocationsMeansCount() > 0
+            && rows.has(PredictionColumn.PREDICTION_COLUMN_RISK)
+        ? OptionalDouble.of(columns.getRevocationsMeans(index))
+        : NOTHING;
   }
 
   @Override
@@ -244,7 +288,8 @@ public final class PredictionRow {
   }
 
   private OptionalDouble inSamples(double stepsPerSecond) {
-    double samples = columns.getSamplesPerSecondCount() == 0 ? 0 : columns.getSamplesPerSecond(index);
+    double samples =
+        columns.getSamplesPerSecondCount() == 0 ? 0 : columns.getSamplesPerSecond(index);
     double steps = columns.getStepsPerSecond(index);
     return samples == 0 || steps == 0
         ? NOTHING

@@ -29,7 +29,9 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.UUID;
 
-/** Shorter ways to say what requests hold. What is said here may be added to by {@code toBuilder}. */
+/**
+ * Shorter ways to say what requests hold. What is said here may be added to by {@code toBuilder}.
+ */
 public final class Requests {
   private Requests() {}
 
@@ -121,7 +123,9 @@ public final class Requests {
    * @return the objective
    */
   public static Objective leastTime(int maxNodes) {
-    return Objective.newBuilder().setLeastTime(LeastTime.newBuilder().setMaxNodes(maxNodes)).build();
+    return Objective.newBuilder()
+        .setLeastTime(LeastTime.newBuilder().setMaxNodes(maxNodes))
+        .build();
   }
 
   /**
@@ -282,8 +286,7 @@ public final class Requests {
     return request.hasNow()
         ? request
         : request.toBuilder()
-            .setNow(
-                Timestamp.newBuilder().setSeconds(now.getEpochSecond()).setNanos(now.getNano()))
+            .setNow(Timestamp.newBuilder().setSeconds(now.getEpochSecond()).setNanos(now.getNano()))
             .build();
   }
 }

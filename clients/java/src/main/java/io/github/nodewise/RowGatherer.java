@@ -51,8 +51,7 @@ final class RowGatherer<M extends Message> {
                     column -> {
                       int entries = part.getRepeatedFieldCount(column);
                       boolean packed = column.getName().matches("(placement|group)_.*");
-                      return isDictionary(column)
-                          || (!packed && (entries == 1 || entries == rows));
+                      return isDictionary(column) || (!packed && (entries == 1 || entries == rows));
                     });
     return rows > 0 && plain.test(message) && plain.test((Message) message.getField(ran));
   }

@@ -17,7 +17,10 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 
-/** Which calls are retried, how often and on what: the one file that the clients of all languages share. */
+/**
+ * Which calls are retried, how often and on what: the one file that the clients of all languages
+ * share.
+ */
 final class ServiceConfig {
   static final ServiceConfig SHARED = new ServiceConfig();
 
@@ -34,7 +37,10 @@ final class ServiceConfig {
   record RetryPolicy(
       int maxAttempts, Duration initial, Duration most, double multiplier, Set<Status.Code> codes) {
 
-    /** The pause after so many attempts, longer or shorter by up to a fifth; {@code asked} is the least. */
+    /**
+     * The pause after so many attempts, longer or shorter by up to a fifth; {@code asked} is the
+     * least.
+     */
     Duration pause(int attempts, Duration asked) {
       double grown = initial.toNanos() * Math.pow(multiplier, Math.min(attempts - 1, 60));
       double pause = Math.min(most.toNanos(), grown) * (0.8 + 0.4 * Math.random());

@@ -30,7 +30,8 @@ class CallsTest {
   private static final PredictRequest QUESTION = PredictRequest.getDefaultInstance();
   private static final PredictResponse ANSWER = PredictResponse.getDefaultInstance();
 
-  private static FakeServer predicting(BiConsumer<PredictRequest, ServerCallStreamObserver<PredictResponse>> answer) {
+  private static FakeServer predicting(
+      BiConsumer<PredictRequest, ServerCallStreamObserver<PredictResponse>> answer) {
     return new FakeServer(PredictionServiceGrpc.getPredictMethod(), answer);
   }
 
@@ -70,7 +71,11 @@ class CallsTest {
   @Test
   void anErrorTellsAllThatTheServerSaid() {
     try (FakeServer server =
-            predicting((request, sink) -> sink.onError(FakeServer.refusal(Status.Code.INVALID_ARGUMENT, "INVALID_FIELD", "ranges[0].nodes", 0)));
+            predicting(
+                (request, sink) ->
+                    sink.onError(
+                        FakeServer.refusal(
+                            Status.Code.INVALID_ARGUMENT, "INVALID_FIELD", "ranges[0].nodes", 0)));
         NodewiseClient client = NodewiseClient.connect(server.target())) {
       NodewiseException error = failure(client);
       assertEquals(Status.Code.INVALID_ARGUMENT, error.code());
@@ -90,7 +95,8 @@ class CallsTest {
             predicting(
                 (request, sink) -> {
                   asked.incrementAndGet();
-                  sink.onError(FakeServer.refusal(Status.Code.RESOURCE_EXHAUSTED, "OVERLOADED", "", 2));
+                  sink.onError(
+                      FakeServer.refusal(Status.Code.RESOURCE_EXHAUSTED, "OVERLOADED", "", 2));
                 });
         NodewiseClient client = NodewiseClient.connect(server.target())) {
       assertEquals(Duration.ofSeconds(2), failure(client).retryDelay().orElseThrow());
@@ -102,13 +108,19 @@ class CallsTest {
   void everyCallBringsADeadlineAToken() {
     try (FakeServer server = predicting((request, sink) -> FakeServer.reply(sink, ANSWER));
         NodewiseClient client =
-            NodewiseClient.builder(server.target()).token("nw_secret").userAgent("scheduler/2").build()) {
+            NodewiseClient.builder(server.target())
+                .token("nw_secret")
+                .userAgent("scheduler/2")
+                .build()) {
       client.predict(QUESTION);
       client.withTimeout(Duration.ofMillis(1500)).predict(QUESTION);
       assertEquals("Bearer nw_secret", server.header(0, "authorization"));
-      assertTrue(server.header(0, "user-agent").startsWith("scheduler/2 grpc-java"), server.header(0, "user-agent"));
+      assertTrue(
+          server.header(0, "user-agent").startsWith("scheduler/2 grpc-java"),
+          server.header(0, "user-agent"));
       assertNotNull(server.header(0, "grpc-timeout"));
-      assertTrue(server.header(1, "grpc-timeout").startsWith("1"), server.header(1, "grpc-timeout"));
+      assertTrue(
+          server.header(1, "grpc-timeout").startsWith("1"), server.header(1, "grpc-timeout"));
     }
   }
 
@@ -117,7 +129,9 @@ class CallsTest {
     try (FakeServer server = predicting((request, sink) -> {});
         NodewiseClient client = NodewiseClient.connect(server.target())) {
       NodewiseException error =
-          assertThrows(NodewiseException.class, () -> client.withTimeout(Duration.ofMillis(100)).predict(QUESTION));
+          assertThrows(
+              NodewiseException.class,
+              () -> client.withTimeout(Duration.ofMillis(100)).predict(QUESTION));
       assertEquals(Status.Code.DEADLINE_EXCEEDED, error.code());
       assertTrue(error.getMessage().contains("withTimeout"), error.getMessage());
     }
@@ -156,10 +170,12 @@ class CallsTest {
     try (FakeServer server =
             new FakeServer(
                 ProfileServiceGrpc.getAppendProfileMethod(),
-                (request, sink) -> FakeServer.reply(sink, AppendProfileResponse.getDefaultInstance()));
+                (request, sink) ->
+                    FakeServer.reply(sink, AppendProfileResponse.getDefaultInstance()));
         NodewiseClient client = NodewiseClient.connect(server.target())) {
       client.appendProfile(AppendProfileRequest.newBuilder().setProfileId("a/b").build());
-      client.appendProfile(AppendProfileRequest.newBuilder().setProfileId("a/b").setRequestId("mine").build());
+      client.appendProfile(
+          AppendProfileRequest.newBuilder().setProfileId("a/b").setRequestId("mine").build());
       assertEquals(36, ((AppendProfileRequest) server.requests.get(0)).getRequestId().length());
       assertEquals("mine", ((AppendProfileRequest) server.requests.get(1)).getRequestId());
     }
@@ -171,7 +187,10 @@ class CallsTest {
             new FakeServer(
                 PredictionServiceGrpc.getListDevicesMethod(),
                 (request, sink) -> {
-                  int page = request.getPageToken().isEmpty() ? 0 : Integer.parseInt(request.getPageToken());
+                  int page =
+                      request.getPageToken().isEmpty()
+                          ? 0
+                          : Integer.parseInt(request.getPageToken());
                   FakeServer.reply(
                       sink,
                       ListDevicesResponse.newBuilder()
@@ -180,7 +199,8 @@ class CallsTest {
                           .build());
                 });
         NodewiseClient client = NodewiseClient.connect(server.target())) {
-      Pages<Device, ListDevicesResponse> devices = client.listDevices(ListDevicesRequest.getDefaultInstance());
+      Pages<Device, ListDevicesResponse> devices =
+          client.listDevices(ListDevicesRequest.getDefaultInstance());
       assertEquals("d0", devices.iterator().next().getName());
       assertEquals(1, server.requests.size());
       List<String> names = new ArrayList<>();

@@ -19,7 +19,9 @@ class ExamplesTest {
   @Test
   void theReadmeShowsTheExampleThatRuns() throws IOException {
     String readme = Files.readString(Path.of("README.md"));
-    assertTrue(readme.contains("```java\n" + Files.readString(Path.of("examples/Predict.java")) + "```\n"));
+    assertTrue(
+        readme.contains(
+            "```java\n" + Files.readString(Path.of("examples/Predict.java")) + "```\n"));
   }
 
   @Test
@@ -34,7 +36,9 @@ class ExamplesTest {
       String told = out.toString(StandardCharsets.UTF_8);
       assertTrue(told.contains("\ndone: 4 rounds, "), told);
       Path page = Path.of("../examples.md");
-      assumeTrue(!ranBefore && Files.exists(page), "not compared: it has run here before, or the page is not here");
+      assumeTrue(
+          !ranBefore && Files.exists(page),
+          "not compared: it has run here before, or the page is not here");
       assertTrue(Files.readString(page).contains("```\n" + told + "```\n"), told);
     }
   }
@@ -42,7 +46,8 @@ class ExamplesTest {
   @Test
   void argumentsThatCannotBeAreTold() {
     String told =
-        assertThrows(IllegalArgumentException.class, () -> Scheduler.run(System.out, "a:1", 7, 4)).getMessage();
+        assertThrows(IllegalArgumentException.class, () -> Scheduler.run(System.out, "a:1", 7, 4))
+            .getMessage();
     assertEquals("DEVICES is 7; nodes have 4 devices each, so give a multiple of that", told);
   }
 }

@@ -76,13 +76,19 @@ final class FakeServer implements AutoCloseable {
   }
 
   /** An error as the server tells it. */
-  static StatusRuntimeException refusal(Status.Code code, String reason, String field, int retryAfterSeconds) {
+  static StatusRuntimeException refusal(
+      Status.Code code, String reason, String field, int retryAfterSeconds) {
     var status = com.google.rpc.Status.newBuilder().setCode(code.value()).setMessage("no");
     ErrorInfo info =
-        ErrorInfo.newBuilder().setDomain("nodewise").setReason(reason).putMetadata("limit", "3").build();
+        ErrorInfo.newBuilder()
+            .setDomain("nodewise")
+            .setReason(reason)
+            .putMetadata("limit", "3")
+            .build();
     status.addDetails(Any.pack(info));
     if (!field.isEmpty()) {
-      var violation = BadRequest.FieldViolation.newBuilder().setField(field).setDescription("must be right");
+      var violation =
+          BadRequest.FieldViolation.newBuilder().setField(field).setDescription("must be right");
       status.addDetails(Any.pack(BadRequest.newBuilder().addFieldViolations(violation).build()));
     }
     if (retryAfterSeconds > 0) {

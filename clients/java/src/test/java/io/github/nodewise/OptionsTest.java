@@ -16,8 +16,10 @@ class OptionsTest {
 
   @Test
   void aTokenDoesNotTravelAsPlainText() {
-    assertTold("plain text", () -> NodewiseClient.builder("nodewise.example:50551").token("nw_x").build());
-    for (String target : new String[] {"127.0.0.1:1", "localhost:1", "[::1]:1", "dns:///localhost:1"}) {
+    assertTold(
+        "plain text", () -> NodewiseClient.builder("nodewise.example:50551").token("nw_x").build());
+    for (String target :
+        new String[] {"127.0.0.1:1", "localhost:1", "[::1]:1", "dns:///localhost:1"}) {
       NodewiseClient.builder(target).token("nw_x").build().close();
     }
     NodewiseClient.builder("nodewise.example:50551").token("nw_x").tls().build().close();
@@ -27,7 +29,8 @@ class OptionsTest {
   void aCertificateNeedsTls() {
     byte[] pem = "none".getBytes(StandardCharsets.US_ASCII);
     assertTold("tls()", () -> NodewiseClient.builder("a:1").clientCertificate(pem, pem).build());
-    assertThrows(IllegalArgumentException.class, () -> NodewiseClient.builder("a:1").tls(pem).build());
+    assertThrows(
+        IllegalArgumentException.class, () -> NodewiseClient.builder("a:1").tls(pem).build());
   }
 
   @Test
@@ -43,7 +46,9 @@ class OptionsTest {
     var predict = io.github.nodewise.v1.PredictionServiceGrpc.getPredictMethod();
     assertEquals(4, ServiceConfig.SHARED.policy(predict).maxAttempts());
     assertTrue(ServiceConfig.SHARED.timeout(predict).compareTo(Duration.ofSeconds(60)) <= 0);
-    assertEquals(null, ServiceConfig.SHARED.policy(io.github.nodewise.v1beta1.AdminServiceGrpc.getReloadMethod()));
+    assertEquals(
+        null,
+        ServiceConfig.SHARED.policy(io.github.nodewise.v1beta1.AdminServiceGrpc.getReloadMethod()));
   }
 
   private static void assertTold(String words, org.junit.jupiter.api.function.Executable what) {

@@ -32,9 +32,14 @@ class RowsTest {
         .addAllUpperStepsPerSecond(List.of(3.0, 5.0, 0.0))
         .addAllMemoryBytes(List.of(1e9, 2e9, 9e9))
         .addAllStatuses(
-            List.of(RowStatus.ROW_STATUS_ANSWERED, RowStatus.ROW_STATUS_ANSWERED, RowStatus.ROW_STATUS_INFEASIBLE_MEMORY))
+            List.of(
+                RowStatus.ROW_STATUS_ANSWERED,
+                RowStatus.ROW_STATUS_ANSWERED,
+                RowStatus.ROW_STATUS_INFEASIBLE_MEMORY))
         .addRefusals(
-            RowRefusal.newBuilder().addRows(2).setProblem(Problem.newBuilder().setReason("INFEASIBLE_MEMORY")));
+            RowRefusal.newBuilder()
+                .addRows(2)
+                .setProblem(Problem.newBuilder().setReason("INFEASIBLE_MEMORY")));
   }
 
   @Test
@@ -46,7 +51,10 @@ class RowsTest {
     assertEquals(OptionalDouble.of(160.0), second.samplesPerSecond());
     assertEquals(OptionalDouble.of(0.0), second.lowerSamplesPerSecond());
     assertEquals(OptionalDouble.of(320.0), second.upperSamplesPerSecond());
-    assertTrue(second.finishSeconds().isEmpty() && second.bottleneck().isEmpty() && second.cost().isEmpty());
+    assertTrue(
+        second.finishSeconds().isEmpty()
+            && second.bottleneck().isEmpty()
+            && second.cost().isEmpty());
     assertTrue(second.refusal().isEmpty());
     assertThrows(IndexOutOfBoundsException.class, () -> rows.get(3));
     assertThrows(UnsupportedOperationException.class, () -> rows.remove(0));
@@ -80,7 +88,9 @@ class RowsTest {
             .setPredictions(three())
             .addAllRowOffsets(List.of(0, 1, 1, 3))
             .addOutcomes(BatchJobOutcome.newBuilder().addColumns(columns))
-            .addOutcomes(BatchJobOutcome.newBuilder().setProblem(Problem.newBuilder().setReason("PROFILE_NOT_FOUND")))
+            .addOutcomes(
+                BatchJobOutcome.newBuilder()
+                    .setProblem(Problem.newBuilder().setReason("PROFILE_NOT_FOUND")))
             .addOutcomes(BatchJobOutcome.getDefaultInstance())
             .build();
     List<JobRows> jobs = JobRows.of(reply);
@@ -94,7 +104,10 @@ class RowsTest {
 
   @Test
   void configurationsAreMadeOfRows() {
-    var v100 = ConfigurationSettings.newBuilder().setDeviceName("V100").setSyncMode(SyncMode.SYNC_MODE_ASYNC);
+    var v100 =
+        ConfigurationSettings.newBuilder()
+            .setDeviceName("V100")
+            .setSyncMode(SyncMode.SYNC_MODE_ASYNC);
     Configurations made =
         Requests.configurations(
             List.of(
@@ -110,7 +123,9 @@ class RowsTest {
     String told =
         assertThrows(
                 IllegalArgumentException.class,
-                () -> Requests.configurations(List.of(new ConfigurationRow(1, 1, stated), new ConfigurationRow(2, 2))))
+                () ->
+                    Requests.configurations(
+                        List.of(new ConfigurationRow(1, 1, stated), new ConfigurationRow(2, 2))))
             .getMessage();
     assertTrue(told.contains("parameter_servers"), told);
   }

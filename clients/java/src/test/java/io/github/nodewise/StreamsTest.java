@@ -43,7 +43,11 @@ class StreamsTest {
                   if (asked.incrementAndGet() == 1) {
                     sink.onError(Status.UNAVAILABLE.asRuntimeException());
                   } else {
-                    FakeServer.reply(sink, SimulateResponse.newBuilder().setResult(SimulationResult.getDefaultInstance()).build());
+                    FakeServer.reply(
+                        sink,
+                        SimulateResponse.newBuilder()
+                            .setResult(SimulationResult.getDefaultInstance())
+                            .build());
                   }
                 });
         NodewiseClient client = NodewiseClient.connect(server.target())) {
@@ -58,10 +62,14 @@ class StreamsTest {
   @Test
   void aLongCallWithoutAResultIsAFaultOfTheServer() {
     try (FakeServer server =
-            new FakeServer(SimulationServiceGrpc.getSimulateMethod(), (request, sink) -> FakeServer.reply(sink, PROGRESS));
+            new FakeServer(
+                SimulationServiceGrpc.getSimulateMethod(),
+                (request, sink) -> FakeServer.reply(sink, PROGRESS));
         NodewiseClient client = NodewiseClient.connect(server.target())) {
       NodewiseException error =
-          assertThrows(NodewiseException.class, () -> client.simulate(SimulateRequest.getDefaultInstance(), null));
+          assertThrows(
+              NodewiseException.class,
+              () -> client.simulate(SimulateRequest.getDefaultInstance(), null));
       assertEquals(Status.Code.INTERNAL, error.code());
     }
   }
@@ -80,7 +88,8 @@ class StreamsTest {
                   }
                 });
         NodewiseClient client = NodewiseClient.connect(server.target())) {
-      try (ReplyStream<WatchProfilesResponse> watch = client.watchProfiles(WatchProfilesRequest.getDefaultInstance())) {
+      try (ReplyStream<WatchProfilesResponse> watch =
+          client.watchProfiles(WatchProfilesRequest.getDefaultInstance())) {
         assertEquals(caughtUp, watch.next());
         assertEquals(caughtUp, watch.next());
         assertEquals(2, asked.get());
@@ -124,7 +133,8 @@ class StreamsTest {
                 (request, sink) -> {
                   IngestBatchResponse told = session.take(request);
                   if (request.hasBatch() && asked.incrementAndGet() == 1) {
-                    sink.onError(Status.UNAVAILABLE.asRuntimeException()); // stored, and nobody hears
+                    sink.onError(
+                        Status.UNAVAILABLE.asRuntimeException()); // stored, and nobody hears
                   } else {
                     FakeServer.reply(sink, told);
                   }
@@ -136,7 +146,8 @@ class StreamsTest {
       IngestState state = writer.commit();
       assertEquals(1, state.getRevision());
       assertEquals(1, session.batches.size()); // rows travel together
-      assertEquals(List.of(1.0, 2.0), session.batches.get(0).getObservations().getStepsPerSecondList());
+      assertEquals(
+          List.of(1.0, 2.0), session.batches.get(0).getObservations().getStepsPerSecondList());
       assertTrue(asked.get() >= 2);
       assertEquals(state, writer.commit()); // nothing to commit
     }
@@ -147,15 +158,20 @@ class StreamsTest {
     Session session = new Session();
     try (FakeServer server =
             new FakeServer(
-                ProfileServiceGrpc.getIngestBatchMethod(), (request, sink) -> FakeServer.reply(sink, session.take(request)));
+                ProfileServiceGrpc.getIngestBatchMethod(),
+                (request, sink) -> FakeServer.reply(sink, session.take(request)));
         NodewiseClient client = NodewiseClient.connect(server.target());
         IngestWriter writer = client.ingest("a/b")) {
       TraceChunk first = TraceChunk.newBuilder().setTraceId("t").setFormat("auto").build();
-      assertThrows(IllegalArgumentException.class, () -> writer.trace(new ByteArrayInputStream(new byte[0]), first));
+      assertThrows(
+          IllegalArgumentException.class,
+          () -> writer.trace(new ByteArrayInputStream(new byte[0]), first));
       writer.trace(new ByteArrayInputStream(new byte[600 << 10]), first);
       writer.flush();
-      List<TraceChunk> chunks = session.batches.stream().map(batch -> batch.getTraceChunks(0)).toList();
-      assertEquals(List.of(0L, 512L << 10), chunks.stream().map(TraceChunk::getOffsetBytes).toList());
+      List<TraceChunk> chunks =
+          session.batches.stream().map(batch -> batch.getTraceChunks(0)).toList();
+      assertEquals(
+          List.of(0L, 512L << 10), chunks.stream().map(TraceChunk::getOffsetBytes).toList());
       assertEquals(List.of(false, true), chunks.stream().map(TraceChunk::getLast).toList());
       assertEquals("auto", chunks.get(0).getFormat());
     }
