@@ -11,11 +11,12 @@ export NODEWISE_DATA
 
 TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_job_traces clients/python/nodewise_client \
 	clients/python/nodewise_client_conformance clients/conformance/nodewise_conformance \
+	integrations/python/nodewise_integrations \
 	protos/python/nodewise_values tools research
 DEMO := $(wildcard examples/demo examples/provision.py clients/python/examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help check chaos conformance coverage demo fuzz soak test test-clients test-source test-wheel test-torch lint format bench accuracy stubs lock contract-image release-image clean
+.PHONY: help check chaos conformance coverage demo fuzz soak cluster-day test test-clients test-integrations test-source test-wheel test-torch lint format bench accuracy stubs lock contract-image release-image clean
 
 help:
 	@echo "make check          while working: lint and tests of what a change touches, in under a minute"
@@ -24,10 +25,12 @@ help:
 	@echo "make coverage       every test while lines are counted, and their floor; takes twice as long"
 	@echo "make test-torch     the tests marked torch, with the CPU build of PyTorch where pip finds it"
 	@echo "make test-clients   build, lint, tests and examples of the clients of all languages, and their conformance"
+	@echo "make test-integrations  the integrations with Ray, Optuna, SkyPilot and Kubernetes, on the real managers"
 	@echo "make conformance    the conformance of all clients alone; writes docs/conformance.md (RESTARTS=100 restarts under load)"
 	@echo "make lint           ruff, mypy, import-linter, buf, and whether what is generated is fresh"
 	@echo "make chaos          plugins fail in every way, processes are killed, servers restarted, under load (CHAOS=--help)"
 	@echo "make soak           an hour of mixed load with ten thousand jobs (SOAK=\"--minutes 10\")"
+	@echo "make cluster-day    a day of jobs through a real Slurm, beside what a simulation says (CLUSTER_DAY=--help)"
 	@echo "make fuzz           every method, guided by coverage, for as long as FUZZ=\"-max_total_time=3600\" says"
 	@echo "make bench          benchmarks beside their baselines, one JSON object per line"
 	@echo "make accuracy       every estimator on every table of NODEWISE_DATA, whole sources left out; writes docs/accuracy.md"
@@ -51,13 +54,13 @@ test-source test-wheel test-torch: export PYTHONDONTWRITEBYTECODE :=
 PYTEST_OPTIONS := -n $(WORKERS) --dist loadfile
 test-source:
 	@$(PYTHON) tools/environment.py test openapi
-	$(VENV)/pytest $(PYTEST_OPTIONS) -m "not wheel"
+	$(VENV)/pytest $(PYTEST_OPTIONS) -m "not wheel and not ray and not skypilot"
 
 # By hand: counting lines doubles the time that tests take.
 coverage:
 	@$(PYTHON) tools/environment.py test openapi
 	@rm -rf build/coverage && mkdir -p build/coverage
-	$(VENV)/coverage run -m pytest $(PYTEST_OPTIONS)
+	$(VENV)/coverage run -m pytest $(PYTEST_OPTIONS) -m "not ray and not skypilot"
 	@$(VENV)/coverage combine --quiet
 	$(VENV)/coverage report --fail-under=90
 
@@ -79,6 +82,18 @@ test-clients:
 	@$(PYTHON) tools/environment.py dev
 	@$(VENV)/python tools/test_clients.py $(CLIENTS)
 
+# Cluster managers: those in Python are heavy and have an environment each, the others' own programs are needed. What pip
+# cannot install, or is absent, is left out and named.
+MANAGERS := ray skypilot
+test-integrations: export PYTHONDONTWRITEBYTECODE :=
+test-integrations:
+	@$(PYTHON) tools/environment.py test
+	@for manager in $(MANAGERS); do \
+		$(PYTHON) tools/environment.py $$manager || echo "make test-integrations: left out, pip cannot install requirements/$$manager.txt" >&2; \
+	done
+	$(VENV)/pytest $(or $(PYTEST),tests/integration/managers)
+	@$(VENV)/python tools/test_integrations.py $(INTEGRATIONS)
+
 # One table: every scenario, every client that is built (`make test-clients` builds them).
 RESTARTS ?= 0
 conformance:
@@ -89,6 +104,11 @@ conformance:
 chaos:
 	@$(PYTHON) tools/environment.py dev
 	@$(VENV)/python tests/chaos/campaigns $(CHAOS)
+
+# A day of jobs through a real Slurm on this machine, in ten minutes; CLUSTER_DAY=--help.
+cluster-day:
+	@$(PYTHON) tools/environment.py dev
+	@$(VENV)/python bench/cluster_day_slurm.py $(CLUSTER_DAY)
 
 soak:
 	@$(PYTHON) tools/environment.py dev
@@ -163,5 +183,5 @@ release-image:
 	@$(VENV)/python tools/check_breaking.py --write
 
 clean:
-	rm -rf .venv .venv-fuzz .venv-peers .venv-tools .venv-torch .venv-wheel build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-fuzz .venv-openapi .venv-peers .venv-ray .venv-skypilot .venv-tools .venv-torch .venv-wheel build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import resource
+import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -27,6 +29,14 @@ NOBODY = "(unknown)"
 """The distribution of an entry point that was not installed."""
 ROWS = 16
 QUESTIONS = 2_000
+QUESTION_BYTES = 4_096
+"""About as many as sixteen rows and their answer have."""
+ECHO = """
+import socket, sys
+end = socket.socket(fileno=int(sys.argv[1]))
+while data := end.recv(1 << 16):
+    end.sendall(data)
+"""
 
 
 def cpu_s(pid: int | None) -> float:
@@ -74,13 +84,32 @@ def us_per_answer(loaded: Registry) -> float:
     return best
 
 
+def us_per_exchange() -> float:
+    """CPU of both processes of a question and an answer without content: what no host can be below."""
+    ours, theirs = socket.socketpair()
+    with ours, subprocess.Popen([sys.executable, "-c", ECHO, str(theirs.fileno())], pass_fds=[theirs.fileno()]) as echo:
+        theirs.close()
+        question, best = bytes(QUESTION_BYTES), float("inf")
+        for _ in range(4):
+            before = cpu_s(echo.pid)
+            for _ in range(QUESTIONS):
+                ours.sendall(question)
+                ours.recv(1 << 16)
+            best = min(best, (cpu_s(echo.pid) - before) / QUESTIONS * 1e6)
+        ours.shutdown(socket.SHUT_RDWR)
+    return best
+
+
 def run() -> Iterator[Result]:
-    """CPU of both processes, hosted beside inline, and the resident memory of a host."""
+    """CPU of both processes, hosted beside inline and beside a bare exchange, and the resident memory of a host."""
     sys.path.insert(0, str(EXAMPLE))
+    exchange = us_per_exchange()
     inline = us_per_answer(registry(hosted=False))
     loaded = registry(hosted=True)
     try:
-        yield Result(f"hosted_predict_of_{ROWS}_rows_cpu", us_per_answer(loaded), "us", inline)
+        hosted = us_per_answer(loaded)
+        yield Result(f"hosted_predict_of_{ROWS}_rows_cpu", hosted, "us", inline)
+        yield Result("host_adds_cpu_beside_bare_exchange", hosted - inline, "us", exchange)
         status = Path(f"/proc/{loaded.hosts[0].pid}/statm").read_text(encoding="ascii")
         mib = int(status.split()[1]) * resource.getpagesize() / 2**20
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10

@@ -20,8 +20,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 WHEELS = BUILD / "wheels"
-PROJECTS = (Path("protos"), Path("clients/python"), Path())
-SOURCES = ("server", "plugins", "clients/cli", "clients/python/nodewise_client", "protos/python", "protos/nodewise")
+CALLERS = (Path("protos"), Path("clients/python"), Path("integrations/python"))
+PROJECTS = (Path("protos"), Path("clients/python"), Path(), Path("integrations/python"))
+SOURCES = (
+    "server",
+    "plugins",
+    "clients/cli",
+    "clients/python/nodewise_client",
+    "integrations/python/nodewise_integrations",
+    "protos/python",
+    "protos/nodewise",
+)
 OLDEST_PYTHON = (3, 11)
 
 
@@ -31,19 +40,21 @@ class Environment:
 
     folder: str
     requirements: tuple[str, ...]
-    editable: bool = False
+    editable: tuple[Path, ...] = ()
     wheels: bool = False
     satisfied_by: tuple[str, ...] = ()
 
 
 ENVIRONMENTS = {
-    "demo": Environment(".venv", ("demo",), editable=True, satisfied_by=("dev", "test")),
-    "dev": Environment(".venv", ("dev",), editable=True, satisfied_by=("test",)),
-    "fuzz": Environment(".venv-fuzz", ("dev", "fuzz"), editable=True),
+    "demo": Environment(".venv", ("demo",), editable=PROJECTS, satisfied_by=("dev", "test")),
+    "dev": Environment(".venv", ("dev",), editable=PROJECTS, satisfied_by=("test",)),
+    "fuzz": Environment(".venv-fuzz", ("dev", "fuzz"), editable=PROJECTS),
     "openapi": Environment(".venv-openapi", ("openapi",)),
     "peers": Environment(".venv-peers", ("peers",)),
-    "test": Environment(".venv", ("dev", "oracles"), editable=True),
-    "torch": Environment(".venv-torch", ("dev", "torch"), editable=True),
+    "ray": Environment(".venv-ray", ("ray",), editable=CALLERS),
+    "skypilot": Environment(".venv-skypilot", ("skypilot",), editable=CALLERS),
+    "test": Environment(".venv", ("dev", "oracles"), editable=PROJECTS),
+    "torch": Environment(".venv-torch", ("dev", "torch"), editable=PROJECTS),
     "tools": Environment(".venv-tools", ("tools",)),
     "wheel": Environment(".venv-wheel", ("test", "build"), wheels=True),
 }
@@ -96,7 +107,7 @@ def digest(kind: str) -> str:
     for name in environment.requirements:
         state.update((ROOT / "requirements" / f"{name}.txt").read_bytes())
     if environment.editable or environment.wheels:
-        for project in PROJECTS:
+        for project in environment.editable or PROJECTS:
             state.update(packaging_tables(project).encode())
     if environment.wheels:
         for path in source_files():
@@ -155,7 +166,7 @@ def install(kind: str, folder: Path) -> None:
     chosen = [part for name in environment.requirements for part in ("-r", f"requirements/{name}.txt")]
     run(*pip, "--require-hashes", *chosen)
     if environment.editable:
-        editables = [part for project in PROJECTS for part in ("-e", str(ROOT / project))]
+        editables = [part for project in environment.editable for part in ("-e", str(ROOT / project))]
         run(*pip, "--no-deps", "--no-build-isolation", *editables)
     if environment.wheels:
         wheels = build_wheels(scripts(ROOT / ENVIRONMENTS["test"].folder) / "python")

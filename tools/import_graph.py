@@ -17,7 +17,7 @@ from typing import Final
 
 __all__ = ["LIBRARIES", "SCRIPTS", "ImportGraph", "expected_s", "fitting", "is_test", "ranked"]
 
-LIBRARIES: Final = ("server", "plugins", "clients/cli", "clients/python", "protos/python")
+LIBRARIES: Final = ("server", "plugins", "clients/cli", "clients/python", "integrations/python", "protos/python")
 """Folders whose modules any file may import."""
 SCRIPTS: Final = ("tools", "research", "bench", "tests/support", "tests/testbed")
 """Folders whose modules import each other by their names alone."""

@@ -15,7 +15,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements"
-PROJECTS = (ROOT / "pyproject.toml", ROOT / "protos" / "pyproject.toml", ROOT / "clients" / "python" / "pyproject.toml")
+# The server first: a manager's environment has all but it.
+PROJECTS = tuple(
+    ROOT / folder / "pyproject.toml" for folder in (".", "protos", "clients/python", "integrations/python")
+)
 OLDEST_PYTHON = "3.11"
 
 
@@ -26,6 +29,8 @@ class RequirementSet:
     name: str
     inputs: tuple[str, ...] = ()
     runtime: bool = False
+    caller: bool = False
+    """What a manager's environment has besides: the integrations and the client, without the server."""
     extras: tuple[str, ...] = ()
     shares_pins_of: str | None = None
     by_name: bool = False
@@ -43,6 +48,8 @@ SETS = (
     RequirementSet("tools", ("tools",)),
     RequirementSet("peers", ("peers",)),
     RequirementSet("openapi", ("openapi",)),
+    RequirementSet("ray", ("build",), caller=True, extras=("ray", "optuna")),
+    RequirementSet("skypilot", ("build",), caller=True, extras=("skypilot",)),
     RequirementSet("fuzz", ("fuzz",), shares_pins_of="dev", by_name=True),
     RequirementSet("torch", ("torch",), shares_pins_of="dev", by_name=True),
 )
@@ -56,21 +63,22 @@ def distribution(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", match.group()).lower()
 
 
-def declared(extras: tuple[str, ...]) -> list[str]:
+def declared(chosen: RequirementSet) -> list[str]:
     """Return what the pyproject.toml files depend on, our own distributions left out."""
-    tables = [tomllib.loads(path.read_text(encoding="utf-8"))["project"] for path in PROJECTS]
+    projects = PROJECTS if chosen.runtime else PROJECTS[1:] if chosen.caller else ()
+    tables = [tomllib.loads(path.read_text(encoding="utf-8"))["project"] for path in projects]
     ours = {distribution(table["name"]) for table in tables}
     found: list[str] = []
     for table in tables:
         found += table.get("dependencies", [])
-        for extra in extras:
+        for extra in chosen.extras:
             found += table.get("optional-dependencies", {}).get(extra, [])
     return sorted({requirement for requirement in found if distribution(requirement) not in ours})
 
 
 def lock(chosen: RequirementSet, *, upgrade: bool) -> None:
     """Resolve one set and write its pinned file."""
-    lines = declared(chosen.extras) if chosen.runtime else []
+    lines = declared(chosen)
     for name in chosen.inputs:
         lines += (REQUIREMENTS / f"{name}.in").read_text(encoding="utf-8").splitlines()
     output = REQUIREMENTS / f"{chosen.name}.txt"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -32,9 +33,39 @@ WHOLE = pb.BatchPredictRequest(
 """Simulations of a job, some ten seconds of a processor."""
 
 
+class OverHttp:
+    """A call over a connection of its own, which is cancelled by closing it."""
+
+    def __init__(self, target: str) -> None:
+        self._connection = http.client.HTTPConnection(target, timeout=PATIENCE_S)
+        headers = {"Content-Type": "application/proto"}
+        self._connection.request(
+            "POST", "/nodewise.v1.PredictionService/BatchPredict", WHOLE.SerializeToString(), headers
+        )
+        self._connection.sock.setblocking(False)
+
+    def done(self) -> bool:
+        """Whether anything was answered."""
+        try:
+            self._connection.sock.recv(1)
+        except BlockingIOError:
+            return False
+        return True
+
+    def cancel(self) -> None:
+        """Go away."""
+        self._connection.close()
+
+
 @pytest.fixture(scope="module")
-def stubs() -> Iterator[Stubs]:
-    with EmbeddedServer(Settings(store="memory:")) as server, Stubs(server.target) as found:
+def server() -> Iterator[EmbeddedServer]:
+    with EmbeddedServer(Settings(store="memory:", http="127.0.0.1:0")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def stubs(server: EmbeddedServer) -> Iterator[Stubs]:
+    with Stubs(server.target) as found:
         # Compiled code is loaded with the first.
         few = pb.BatchPredictRequest()
         few.CopyFrom(WHOLE)
@@ -43,9 +74,10 @@ def stubs() -> Iterator[Stubs]:
         yield found
 
 
-CALLS: dict[str, Callable[[Stubs], Any]] = {
-    "BatchPredict, simulated": lambda stubs: stubs.prediction.BatchPredict.future(WHOLE, timeout=PATIENCE_S),
-    "Predict, simulated": lambda stubs: stubs.prediction.Predict.future(
+CALLS: dict[str, Callable[[Stubs, EmbeddedServer], Any]] = {
+    "BatchPredict, simulated": lambda stubs, _: stubs.prediction.BatchPredict.future(WHOLE, timeout=PATIENCE_S),
+    "BatchPredict, simulated, over HTTP": lambda _, server: OverHttp(server.http_target),
+    "Predict, simulated": lambda stubs, _: stubs.prediction.Predict.future(
         pb.PredictRequest(profile=inline(), configurations=WHOLE.configurations, options=WHOLE.options),
         timeout=PATIENCE_S,
     ),
@@ -53,9 +85,9 @@ CALLS: dict[str, Callable[[Stubs], Any]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_work_in_threads_ends_soon_after_its_caller_went(stubs: Stubs, name: str) -> None:
+def test_work_in_threads_ends_soon_after_its_caller_went(stubs: Stubs, server: EmbeddedServer, name: str) -> None:
     before_s = time.process_time()
-    call = CALLS[name](stubs)
+    call = CALLS[name](stubs, server)
     while time.process_time() - before_s < BEGUN_S:
         assert not call.done()
         time.sleep(0.005)

@@ -11,6 +11,7 @@ import ssl
 import struct
 import subprocess
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -285,21 +286,37 @@ def test_the_guide_runs_as_it_stands(tmp_path: Path) -> None:
             assert json.loads(found.stdout)
 
 
-def test_who_goes_away_ends_his_call(call: Caller, stubs: Stubs) -> None:
-    """Of streams a caller may have only so many open: each that was left gives its place back."""
+@pytest.fixture(scope="module")
+def lone() -> Iterator[Caller]:
+    """A server that lets no pages in, and lets a caller have one stream open."""
     settings = Settings(store="memory:", grace_s=1.0, http="127.0.0.1:0", quotas={"streams_per_caller": 1})
-    headers = {"Content-Type": "application/connect+json"}
     with EmbeddedServer(settings) as server:
-        caller = Caller(server.http_target)
-        for _ in range(3):
-            ended = threading.Event()
-            while not ended.is_set():
-                connection = caller.open()
-                connection.request("POST", WATCH, enveloped(b"{}"), headers)
-                first = connection.getresponse().read(1)
-                if first == b"\x00":
-                    ended.set()  # it is answered; the next turn finds the place free once this one has gone
-                connection.close()
+        yield Caller(server.http_target)
+
+
+def test_no_page_may_call_unless_it_is_told(lone: Caller) -> None:
+    asking = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
+    for found in (
+        lone("GET", "/v1/estimators", headers={"Origin": PAGE}),
+        lone("OPTIONS", PREDICT, headers=asking | {"Origin": PAGE}),
+    ):
+        assert found.status == 403
+        assert not [name for name in found.headers if name.lower().startswith("access-control-")]
+    assert lone("GET", "/v1/estimators").status == 200
+
+
+def test_who_goes_away_ends_his_call(lone: Caller) -> None:
+    """Of streams a caller may have only so many open: each that was left gives its place back."""
+    headers = {"Content-Type": "application/connect+json"}
+    for _ in range(3):
+        ends_s = time.monotonic() + PATIENCE_S
+        answered = False
+        while not answered:
+            assert time.monotonic() < ends_s, "the place of who went was not given back"
+            connection = lone.open()
+            connection.request("POST", WATCH, enveloped(b"{}"), headers)
+            answered = connection.getresponse().read(1) == b"\x00"  # and not the end, which tells a refusal
+            connection.close()
 
 
 def test_tls_tokens_and_workers_are_those_of_grpc(tmp_path: Path) -> None:
@@ -374,15 +391,40 @@ def test_the_holder_of_a_certificate_is_known_over_http(tmp_path: Path) -> None:
 
 
 def test_what_is_asked_when_the_server_drains_is_answered(tmp_path: Path) -> None:
-    with ServerProcess("--store", f"sqlite:{tmp_path}/store.db", "--http", "127.0.0.1:0") as server:
+    environment = {"NODEWISE_GRACE_S": str(PATIENCE_S)}
+    store = f"sqlite:{tmp_path}/store.db"
+    with ServerProcess("--store", store, "--http", "127.0.0.1:0", environment=environment) as server:
         call = Caller(server.http_target)
         headers = {"Content-Type": "application/connect+json"}
         connection = call.open()
         connection.request("POST", WATCH, enveloped(b"{}"), headers)
         response = connection.getresponse()
         first = response.read(1)
-        status, _ = server.terminate()
+        # A unary call is let in, and its body comes while the server drains.
+        body = json.dumps(QUESTION | {"profile": {"content": json_format.MessageToDict(inline().content)}}).encode()
+        unary = call.open()
+        unary.putrequest("POST", PREDICT)
+        unary.putheader("Content-Type", "application/json")
+        unary.putheader("Content-Length", str(len(body)))
+        unary.endheaders(body[:-1])
+        assert call("GET", "/healthz").status == 200  # what came before this was read
+        ended = threading.Thread(target=server.terminate)
+        ended.start()
+        while call_is_answered(call):
+            time.sleep(0.01)
+        unary.send(body[-1:])
+        found = Reply(unary.getresponse())
         rest = response.read()
         connection.close()
-    assert status == 0
+        unary.close()
+        ended.join()
+    assert (found.status, len(found.value["predictions"]["stepSeconds"])) == (200, 3)
     assert envelopes(first + rest)[-1][0] == 2
+
+
+def call_is_answered(call: Caller) -> bool:
+    """Whether the server is healthy, and takes what comes."""
+    try:
+        return call("GET", "/healthz").status == 200
+    except OSError:
+        return False

@@ -72,7 +72,7 @@ def test_profiles_of_then_answer_as_those_of_today(tmp_path: Path, file: Callabl
     parts = {name: getattr(kept, name) for name in ("workload", "network", "phase_timings", "observations")}
     store.append("again", "s", [Batch(sequence_number=1, commit=True, **parts)])
     store.close()
-    settings = Settings(store=f"sqlite:{path}", scoring=False)
+    settings = Settings(store=f"sqlite:{path}", scoring=False, learn_interval_s=0)
     with EmbeddedServer(settings) as server, Stubs(server.target) as stubs:
         asked = profiles.GetProfileRequest(profile_id="kept")
         content = stubs.profile.GetProfile(asked).profile.content

@@ -66,7 +66,8 @@ from nodewise_client._ingest_core import CommitResult
 from nodewise_client._layer_tables import layers_from_csv
 from nodewise_client._redaction import redacted
 from nodewise_client._resume import ResumePolicy
-from nodewise_client._rows import HeldDevices, Prediction, Rows, ScoredRow, SimulatedJob
+from nodewise_client._row_kinds import HeldDevices, Prediction, ScoredRow, SimulatedJob
+from nodewise_client._rows import Rows
 from nodewise_client._sync.client import Client
 from nodewise_client._sync.ingest import IngestWriter
 from nodewise_client._timelines import ReplayedCollective, Timeline

@@ -10,16 +10,8 @@ import nodewise_values as values
 from nodewise_client._configurations import configuration_rows
 from nodewise_client._errors import NodewiseError, from_problem
 from nodewise_client._pages import joined
-from nodewise_client._rows import (
-    COLUMNS_OF,
-    HeldDevices,
-    Prediction,
-    Rows,
-    ScoredRow,
-    SimulatedJob,
-    prediction_rows,
-    table,
-)
+from nodewise_client._row_kinds import COLUMNS_OF, HeldDevices, Prediction, ScoredRow, SimulatedJob, prediction_rows
+from nodewise_client._rows import Rows, table
 from nodewise_client._timelines import ReplayedCollective, Timeline, gathered
 from nodewise_values.value import Value
 from nodewise_values.wire import from_message

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
-from nodewise_client._rows import Row, Rows
+from nodewise_client._rows import Part, Row, Rows
 from nodewise_protos.v1beta1 import diagnosis_service_pb2 as wire
 from nodewise_values import ReplayedCollectives, TimelinePiece
 from nodewise_values.wire import from_message
@@ -55,13 +55,13 @@ class ReplayedCollective(Row):
         late_ranks: tuple[int, ...]
         """All that arrived within the clock's uncertainty of the last."""
 
-    def _entry(self, column: str) -> Any:
-        columns: ReplayedCollectives = self._columns
-        held = getattr(columns, column)
+    @classmethod
+    def _column(cls, part: Part, column: str) -> Sequence[Any]:
         if column in _RAGGED:
-            offsets = getattr(columns, _RAGGED[column])
-            return tuple(held[offsets[self._index] : offsets[self._index + 1]])
-        return super()._entry(column) or None if column == "bytes" else super()._entry(column)
+            held, offsets = getattr(part.columns, column), getattr(part.columns, _RAGGED[column])
+            return [tuple(held[offsets[row] : offsets[row + 1]]) for row in range(part.begin, part.end)]
+        found = super()._column(part, column)
+        return [each or None for each in found] if column == "bytes" else found
 
 
 _RAGGED: Final = {

@@ -24,7 +24,7 @@ from nodewise_protos.v1 import prediction_service_pb2_grpc as stubs
 from nodewise_values import BatchPredictResponse
 from nodewise_values.wire import from_message, to_message
 
-REQUEST: Final = PredictRequest(profile=ProfileSource(profile_id="a/b"), ranges=[node_range(1, 16)])
+REQUEST: Final = PredictRequest(profile=ProfileSource(profile_id="a/b"), ranges=(node_range(1, 16),))
 
 
 COLUMNS: Final = ("step_seconds", "samples_per_second", "memory_bytes", "nodes", "workers")

@@ -31,6 +31,7 @@ impl Shown {
         )
     }
 
+    #[inline]
     fn has(self, column: PredictionColumn) -> bool {
         self.0 >> (column as u32) & 1 == 1
     }
@@ -42,6 +43,7 @@ impl<'a> Rows<'a> {
     }
 
     /// The row of this number, counted from the first; `None` = there are not so many.
+    #[inline]
     pub fn get(&self, number: usize) -> Option<Prediction<'a>> {
         self.clone().nth(number)
     }
@@ -50,10 +52,12 @@ impl<'a> Rows<'a> {
 impl<'a> Iterator for Rows<'a> {
     type Item = Prediction<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Prediction<'a>> {
         self.nth(0)
     }
 
+    #[inline]
     fn nth(&mut self, number: usize) -> Option<Prediction<'a>> {
         let index = self.range.nth(number)?;
         Some(Prediction {
@@ -188,31 +192,37 @@ impl<'a> Prediction<'a> {
     }
 
     /// Nodes as resolved.
+    #[inline]
     pub fn nodes(&self) -> Option<i32> {
         self.columns.nodes.get(self.index).copied().filter(|nodes| *nodes != 0)
     }
 
     /// Workers as resolved.
+    #[inline]
     pub fn workers(&self) -> Option<i32> {
         self.columns.workers.get(self.index).copied().filter(|workers| *workers != 0)
     }
 
     /// Memory per device, bytes; also of a row that does not fit.
+    #[inline]
     pub fn memory_bytes(&self) -> Option<f64> {
         self.memory(&self.columns.memory_bytes)
     }
 
     /// Memory missing per device, bytes.
+    #[inline]
     pub fn excess_memory_bytes(&self) -> Option<f64> {
         self.memory(&self.columns.excess_memory_bytes)
     }
 
+    #[inline]
     fn memory(&self, column: &[f64]) -> Option<f64> {
         let value = *column.get(self.index)?;
         (self.shown.has(PredictionColumn::Memory) && value != 0.0).then_some(value)
     }
 
     /// What the step waits for most, e.g. `upload`.
+    #[inline]
     pub fn bottleneck(&self) -> Option<&'a str> {
         if !self.is_answered() || !self.shown.has(PredictionColumn::Breakdown) {
             return None;
@@ -236,15 +246,18 @@ impl<'a> Prediction<'a> {
     }
 
     /// Lower bound of [`samples_per_second`](Self::samples_per_second).
+    #[inline]
     pub fn lower_samples_per_second(&self) -> Option<f64> {
         self.in_samples(self.lower_steps_per_second())
     }
 
     /// Upper bound of [`samples_per_second`](Self::samples_per_second).
+    #[inline]
     pub fn upper_samples_per_second(&self) -> Option<f64> {
         self.in_samples(self.upper_steps_per_second())
     }
 
+    #[inline]
     fn in_samples(&self, steps: Option<f64>) -> Option<f64> {
         Some(steps? * (self.samples_per_second()? / self.steps_per_second()?))
     }

@@ -32,6 +32,7 @@ from nodewise_client import (
     RefusedError,
     UnavailableError,
 )
+from nodewise_client._row_kinds import prediction_rows
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,8 @@ def prediction(workers: int, steps: float, per_step: int | None) -> Prediction:
         steps_per_second=(steps,),
         samples_per_second=() if per_step is None else (steps * per_step,),
     )
-    return Prediction(columns, 0)
+    (row,) = prediction_rows(columns)
+    return row
 
 
 MEASURED = """job,device,sync,nodes,workers,batch_per_worker,global_batch,steps_per_s,split

@@ -37,7 +37,8 @@ from nodewise_client import (
     worker_range,
 )
 from nodewise_client._configurations import PLAIN_COLUMNS, ROW_COLUMNS
-from nodewise_client._rows import Row, prediction_rows
+from nodewise_client._row_kinds import prediction_rows
+from nodewise_client._rows import Row, Rows
 from nodewise_values.wire import from_message, to_message
 
 COLUMNS = (*PLAIN_COLUMNS, *ROW_COLUMNS)
@@ -187,4 +188,8 @@ def test_a_column_that_this_release_does_not_know_is_read_by_its_name():
         rows_count: int = 1
         goodput_ratios: tuple[float, ...] = (0.5,)
 
-    assert Row(Newer(), 0).goodput_ratio == 0.5
+    class NewerRow(Row):
+        __slots__ = ()
+
+    (row,) = Rows(NewerRow, Newer(), 0, 1)
+    assert [row.goodput_ratio, row.goodput_ratio] == [0.5, 0.5]

@@ -1,0 +1,265 @@
+"""Kinds of rows: predictions, scored rows, simulated jobs and what they held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from nodewise_client._rows import Part, Row, Rows
+from nodewise_values import NamedColumn, PredictionColumn, Predictions, QuantileColumn, RowRefusal, RowStatus
+
+if TYPE_CHECKING:
+    from nodewise_values import IntervalBasis
+
+# Rows that are not answered hold nothing; in a row that is, 0 is no value of these. In the others 0 may be meant.
+_ZERO_IS_ABSENT: Final = frozenset({
+    "step_seconds", "steps_per_second", "samples_per_second", "upper_steps_per_second", "extrapolation_ratios",
+    "memory_bytes", "excess_memory_bytes", "finish_seconds", "once_seconds", "global_batch_samples",
+    "batch_per_worker_samples", "accumulation_steps", "goodput_samples_per_second",
+})  # fmt: skip
+# Columns that hold something only where another does.
+_ONLY_WITH: Final = {
+    "lower_steps_per_second": "upper_steps_per_second",
+    "costs": "finish_seconds",
+    "finish_seconds_quantiles": "finish_seconds",
+    "cost_quantiles": "finish_seconds",
+}
+_OF_EVERY_ROW: Final = frozenset({"nodes", "workers", "memory_bytes", "excess_memory_bytes"})
+# Columns of several values in each row, by name or by probability: {} where there are none.
+_NAMED: Final = frozenset({
+    "breakdown_seconds", "utilization", "extra", "finish_seconds_quantiles", "cost_quantiles"
+})  # fmt: skip
+_OF_ALL_ROWS: Final = frozenset({"statuses", "refusals", "bottleneck_names", "bottleneck_indexes", "warnings"})
+COLUMNS_OF: Final[Mapping[PredictionColumn, tuple[str, ...]]] = {
+    PredictionColumn.INTERVAL: ("lower_steps_per_second", "upper_steps_per_second"),
+    PredictionColumn.BREAKDOWN: ("breakdown_seconds", "bottleneck_names", "bottleneck_indexes"),
+    PredictionColumn.UTILIZATION: ("utilization",),
+    PredictionColumn.STALENESS: ("staleness_mean_steps", "staleness_p95_steps"),
+    PredictionColumn.MEMORY: ("memory_bytes", "excess_memory_bytes"),
+    PredictionColumn.WORK: ("finish_seconds", "costs"),
+    PredictionColumn.EXTRA: ("extra",),
+    PredictionColumn.GOODPUT: (
+        "global_batch_samples", "batch_per_worker_samples", "accumulation_steps", "goodput_samples_per_second",
+    ),
+    PredictionColumn.RISK: ("finish_seconds_quantiles", "cost_quantiles", "revocations_means"),
+}  # fmt: skip
+"""Columns that are asked for, and that the jobs of a batch have, together."""
+
+
+class JudgedRow(Row):
+    """A row that was answered or was not."""
+
+    __slots__ = ()
+
+    @property
+    def status(self) -> RowStatus:
+        """What became of the row."""
+        found: RowStatus = self._part["statuses"][self._place]
+        return found
+
+    @property
+    def answered(self) -> bool:
+        """Whether the row was predicted."""
+        return bool(self._part["statuses"][self._place] == RowStatus.ANSWERED)
+
+    @classmethod
+    def _column(cls, part: Part, column: str) -> Sequence[Any]:
+        if column == "statuses":
+            statuses = part.held("statuses") or (None,) * len(part)
+            return [status or RowStatus.ANSWERED for status in statuses]
+        return super()._column(part, column)
+
+
+class Prediction(JudgedRow):
+    """One row of an answer, by the names of `Predictions`. None = not asked for, not known, or not predicted."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        nodes: int
+        workers: int
+        step_seconds: float | None
+        """Seconds of a step: asynchronous, the cycle of one worker; otherwise one global batch."""
+        steps_per_second: float | None
+        """Steps per second of the whole job."""
+        samples_per_second: float | None
+        """None also where the batch is not known."""
+        lower_steps_per_second: float | None
+        upper_steps_per_second: float | None
+        breakdown_seconds: Mapping[str, float]
+        """Parts of `step_seconds` as exposed time; they add up to it."""
+        utilization: Mapping[str, float]
+        """Share of time that each station is busy, 0 to 1."""
+        extra: Mapping[str, float]
+        """What else the estimator has to say, by names that carry units."""
+        staleness_mean_steps: float | None
+        staleness_p95_steps: float | None
+        extrapolation_ratio: float | None
+        """How far outside the evidence: 1 = within, 2 = twice the largest scale that was measured."""
+        memory_bytes: float | None
+        """Memory per device."""
+        excess_memory_bytes: float | None
+        """Memory missing per device."""
+        finish_seconds: float | None
+        """Seconds to do the work asked about, else all of the workload's epochs where they are known."""
+        once_seconds: float | None
+        """Seconds spent once besides the steps; part of `finish_seconds`."""
+        cost: float | None
+        """Cost of that work, in the currency of the offers."""
+        finish_seconds_quantiles: Mapping[float, float]
+        """Quantiles of `finish_seconds`, by probability."""
+        cost_quantiles: Mapping[float, float]
+        """Quantiles of `cost`, by probability."""
+        revocations_mean: float | None
+        """Mean revocations of nodes until the work is done; None = none are expected."""
+        global_batch_samples: float | None
+        """As resolved or chosen, as the two that follow."""
+        batch_per_worker_samples: float | None
+        accumulation_steps: int | None
+        goodput_samples_per_second: float | None
+        """Samples per second times statistical efficiency."""
+
+    @property
+    def refusal(self) -> RowRefusal | None:
+        """Why it was not predicted."""
+        if self.answered:
+            return None
+        return next((each for each in self._columns.refusals if self._index in each.rows), None)
+
+    @property
+    def bottleneck(self) -> str | None:
+        """What the step waits for most."""
+        columns: Predictions = self._columns
+        if not self.answered or not columns.bottleneck_indexes:
+            return None
+        return columns.bottleneck_names[columns.bottleneck_indexes[self._index]] or None
+
+    @property
+    def interval_coverage(self) -> float | None:
+        """Probability that the measured throughput lies within the bounds."""
+        return None if self.upper_steps_per_second is None else self._columns.interval_coverage
+
+    @property
+    def interval_basis(self) -> IntervalBasis | None:
+        """Where the interval comes from."""
+        return None if self.upper_steps_per_second is None else self._columns.interval_basis
+
+    @property
+    def lower_samples_per_second(self) -> float | None:
+        """Lower bound of `samples_per_second`."""
+        return self._in_samples(self.lower_steps_per_second)
+
+    @property
+    def upper_samples_per_second(self) -> float | None:
+        """Upper bound of `samples_per_second`."""
+        return self._in_samples(self.upper_steps_per_second)
+
+    def _in_samples(self, rate: float | None) -> float | None:
+        steps, samples = self.steps_per_second, self.samples_per_second
+        return None if rate is None or steps is None or samples is None else rate * (samples / steps)
+
+    def _names(self) -> Sequence[str]:
+        return [name for name in super()._names() if name not in _OF_ALL_ROWS]
+
+    def _said(self) -> dict[str, Any]:
+        more = ("status", "refusal", "bottleneck", "interval_coverage", "interval_basis")
+        return super()._said() | {name: getattr(self, name) for name in more}
+
+    @classmethod
+    def _reading(cls, column: str) -> Callable[[Any], Any]:
+        return (lambda row: row._named(column)) if column in _NAMED else super()._reading(column)  # noqa: SLF001  # its own
+
+    @classmethod
+    def _column(cls, part: Part, column: str) -> Sequence[Any]:
+        held = part.held(column)
+        if column == "statuses":
+            return super()._column(part, column)
+        if not held:
+            return (0 if column in {"nodes", "workers"} else None,) * len(part)
+        if column not in _OF_EVERY_ROW and part.columns.statuses:
+            answered = RowStatus.ANSWERED
+            held = [value if status == answered else None for value, status in zip(held, part["statuses"], strict=True)]
+        if column in _ONLY_WITH:
+            others = part[_ONLY_WITH[column]]
+            held = [None if other is None else value for value, other in zip(held, others, strict=True)]
+        return [value or None for value in held] if column in _ZERO_IS_ABSENT else held
+
+    def _named(self, column: str) -> dict[Any, float]:
+        held: Sequence[NamedColumn | QuantileColumn] = getattr(self._columns, column)
+        if not self.answered or (column in _ONLY_WITH and self._part[_ONLY_WITH[column]][self._place] is None):
+            return {}
+        return {
+            each.name if isinstance(each, NamedColumn) else each.probability: each.values[self._index] for each in held
+        }
+
+    def _shown(self) -> Sequence[str]:
+        names = ("nodes", "workers", "samples_per_second", "steps_per_second", "step_seconds")
+        bounds = ("lower_steps_per_second", "upper_steps_per_second", "bottleneck", "finish_seconds", "cost")
+        return (*names, *bounds, "status")
+
+
+def prediction_rows(columns: Predictions | None) -> Rows[Prediction]:
+    """The rows of predictions."""
+    found = columns or Predictions()
+    return Rows(Prediction, found, 0, found.rows_count)
+
+
+class SimulatedJob(Row):
+    """What became of a finished job, by the names of `SimulationJobRows`; times in seconds of simulated time."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        job_id: str
+        arrival_seconds: float
+        start_seconds: float
+        completion_seconds: float
+        slowdown_ratio: float
+        finish_time_fairness_ratio: float
+        done_samples: float
+        restarts_count: int
+
+    @property
+    def response_seconds(self) -> float:
+        """Completion minus arrival."""
+        return self.completion_seconds - self.arrival_seconds
+
+
+class HeldDevices(Row):
+    """Devices that a job held from when to when, by the names of `SimulationTimelineRows`."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        job_id: str
+        pool_index: int
+        devices_count: int
+        begin_seconds: float
+        end_seconds: float
+
+
+class ScoredRow(JudgedRow):
+    """The prediction of a test row, by the names of `TestPredictions`; None = not answered."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        row: int
+        steps_per_second: float | None
+        lower_steps_per_second: float | None
+        """Lower bound of the 90 % interval."""
+        upper_steps_per_second: float | None
+        """Upper bound of the 90 % interval."""
+
+    @classmethod
+    def _column(cls, part: Part, column: str) -> Sequence[Any]:
+        found = super()._column(part, column)
+        return found if column in {"rows", "statuses"} else [value or None for value in found]
+
+    @property
+    def refusal_reason(self) -> str | None:
+        """Why it was refused."""
+        columns = self._columns
+        return (
+            columns.refusal_reasons[columns.refusal_indexes[self._index]] or None if columns.refusal_indexes else None
+        )

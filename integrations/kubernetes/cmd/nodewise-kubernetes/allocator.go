@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	nodewisev1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/v1"
+
+	"github.com/nodewise/nodewise/integrations/kubernetes/internal/allocator"
+)
+
+func allocatorCommand(flags *flag.FlagSet) func(context.Context) error {
+	options := commonFlags(flags)
+	var settings allocator.Settings
+	flags.DurationVar(&settings.Round, "round", time.Minute, "time between two decisions")
+	flags.BoolVar(&settings.DryRun, "dry-run", false, "write events that say what would be done, and change nothing")
+	flags.StringVar(&settings.Policy, "policy", "", "Nodewise's policy; empty = the server's default")
+	flags.DurationVar(&settings.RestartCost, "restart-cost", time.Minute, "what a change costs a job")
+	flags.DurationVar(&settings.MinimumRun, "minimum-run", 10*time.Minute, "how long a job is left alone after it began or changed")
+	flags.Float64Var(&settings.LeastGain, "least-gain", 0.1, "share of its throughput that a job must gain by growing")
+	elect := flags.Bool("leader-elect", true, "of several replicas one alone decides")
+	return func(ctx context.Context) error {
+		if settings.Round <= 0 {
+			return fmt.Errorf("-round is %v; give a time above 0, such as 1m", settings.Round)
+		}
+		asker, err := options.asker(ctx)
+		if err != nil {
+			return err
+		}
+		found, err := options.manager(manager.Options{
+			LeaderElection: *elect, LeaderElectionID: "nodewise-allocator", LeaderElectionReleaseOnCancel: true,
+		})
+		if err != nil {
+			return err
+		}
+		schedule := func(ctx context.Context, request *nodewisev1.ScheduleRequest) (reply *nodewisev1.ScheduleResponse, err error) {
+			err = asker.Do(ctx, func(ctx context.Context) error {
+				reply, err = options.client.Schedule(ctx, request)
+				return err
+			})
+			return reply, err
+		}
+		if err := found.Add(&allocator.Allocator{Cluster: found.GetClient(), Schedule: schedule, Curves: asker, Settings: settings}); err != nil {
+			return err
+		}
+		return found.Start(ctx)
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	nodewisev1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/v1"
+
+	"github.com/nodewise/nodewise/integrations/kubernetes/internal/collector"
+)
+
+func collectorCommand(flags *flag.FlagSet) func(context.Context) error {
+	options := commonFlags(flags)
+	window := flags.Duration("window", time.Minute, "time that one observation is about")
+	elect := flags.Bool("leader-elect", true, "of several replicas one alone collects")
+	return func(ctx context.Context) error {
+		if *window < time.Second {
+			return fmt.Errorf("-window is %v; give at least 1s", *window)
+		}
+		asker, err := options.asker(ctx)
+		if err != nil {
+			return err
+		}
+		found, err := options.manager(manager.Options{LeaderElection: *elect, LeaderElectionID: "nodewise-collector", LeaderElectionReleaseOnCancel: true})
+		if err != nil {
+			return err
+		}
+		logs, err := kubernetes.NewForConfigAndClient(found.GetConfig(), found.GetHTTPClient())
+		if err != nil {
+			return err
+		}
+		appended := func(ctx context.Context, request *nodewisev1.AppendProfileRequest) error {
+			return asker.Do(ctx, func(ctx context.Context) error {
+				_, err := options.client.AppendProfile(ctx, request)
+				return err
+			})
+		}
+		if err := found.Add(&collector.Collector{Cluster: found.GetClient(), Logs: logs, Append: appended, Window: *window}); err != nil {
+			return err
+		}
+		return found.Start(ctx)
+	}
+}

@@ -1,0 +1,106 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	nodewisev1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/v1"
+
+	"github.com/nodewise/nodewise/integrations/kubernetes/internal/testcluster"
+)
+
+// The logs come by the API server from the kubelet's port, where this test answers: 4 steps per second. One observation a window arrives,
+// though the collector is started again within it.
+func TestWhatLogsSayIsObserved(t *testing.T) {
+	kubelet := httptest.NewTLSServer(http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
+		if !strings.HasPrefix(request.URL.Path, "/containerLogs/default/logs-0-") {
+			http.NotFound(writer, request)
+			return
+		}
+		now := time.Now().UTC()
+		since, err := time.Parse(time.RFC3339, request.URL.Query().Get("sinceTime"))
+		if err != nil {
+			http.Error(writer, err.Error(), http.StatusBadRequest)
+			return
+		}
+		for at := since; at.Before(now); at = at.Add(250 * time.Millisecond) {
+			fmt.Fprintf(writer, "%s step %d\n", at.Format(time.RFC3339Nano), at.UnixMilli()/250)
+		}
+	}))
+	t.Cleanup(kubelet.Close)
+	addNodes(t, "logs", "V100", 2, "")
+	_, port, err := net.SplitHostPort(kubelet.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.ParseInt(port, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := &corev1.NodeList{}
+	if err := rig.kubernetes.List(t.Context(), nodes); err != nil {
+		t.Fatal(err)
+	}
+	for index := range nodes.Items {
+		node := &nodes.Items[index]
+		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}
+		node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(number)
+		if err := rig.kubernetes.Status().Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store(t, "team/logs", measured(t, "V100"))
+	made := job(t, "logs", "logs", map[string]string{
+		"nodewise.dev/profile": "team/logs", "nodewise.dev/nodes": "2", "nodewise.dev/settings": `{"global_batch_samples": 512, "sync_mode": "SYNC_MODE_ALLREDUCE"}`,
+		"nodewise.dev/steps-pattern": `step (?P<step>\d+)`,
+	})
+	placed(t, "logs", int(*made.Spec.Parallelism))
+	for range 2 {
+		if err := startProcess(t.Context(), "collector", "-window", "1s"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { end(rig.processes["collector"]) })
+		before := int32(0)
+		err := testcluster.Until(t.Context(), func(ctx context.Context) (bool, error) {
+			found := observations(ctx, t, "team/logs")
+			if before == 0 {
+				before = int32(len(found.GetStepsPerSecond()))
+			}
+			return int32(len(found.GetStepsPerSecond())) > before, nil
+		})
+		if err != nil {
+			t.Fatal(err, rig.Log("collector"))
+		}
+		end(rig.processes["collector"])
+	}
+	found := observations(t.Context(), t, "team/logs")
+	last, at := len(found.GetStepsPerSecond())-1, map[float64]bool{}
+	for _, each := range found.GetMeasuredAtUnixSeconds()[3:] {
+		if at[each] {
+			t.Error("a window was observed twice: ", found.GetMeasuredAtUnixSeconds())
+		}
+		at[each] = true
+	}
+	ran := found.GetConfigurations()
+	if rate := found.GetStepsPerSecond()[last]; rate < 3.9 || rate > 4.1 || ran.GetNodes()[last] != 2 || ran.GetWorkers()[last] != 16 || ran.GetGlobalBatchSamples()[0] != 512 || ran.GetDeviceNames()[0] != "V100" {
+		t.Error(found)
+	}
+}
+
+func observations(ctx context.Context, t *testing.T, name string) *nodewisev1.Observations {
+	t.Helper()
+	reply, err := rig.nodewise.GetProfile(ctx, &nodewisev1.GetProfileRequest{ProfileId: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply.GetProfile().GetContent().GetObservations()
+}

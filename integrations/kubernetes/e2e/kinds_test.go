@@ -1,0 +1,165 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/nodewise/nodewise/integrations/kubernetes/internal/testcluster"
+)
+
+// pods is a template of pods that take 8 devices, as JSON.
+const pods = `{"spec": {"containers": [{"name": "trainer", "image": "training", "resources": {"limits": {"nvidia.com/gpu": 8}}}]}}`
+
+// Every kind is held to its operator's published definition by the API server, before and after its nodes are chosen.
+func TestEveryKind(t *testing.T) {
+	if rig.noModules != nil {
+		t.Skip("the definitions of operators' kinds cannot be had here: ", rig.noModules)
+	}
+	store(t, "team/kinds", measured(t, "V100"))
+	for _, kind := range []struct {
+		name, version, kind, spec string
+		counts                    map[string]int64 // fields that hold a number of nodes n as n plus so much
+		annotated                 string           // of the pods' template
+	}{
+		{
+			"jobset", "jobset.x-k8s.io/v1alpha2", "JobSet",
+			`{"replicatedJobs": [
+				{"name": "launcher", "template": {"spec": {"template": {"spec": {"containers": [{"name": "a", "image": "b"}]}}}}},
+				{"name": "workers", "replicas": 1, "template": {"spec": {"parallelism": 1, "completions": 1, "template": ` + pods + `}}}]}`,
+			map[string]int64{"spec.replicatedJobs.1.template.spec.parallelism": 0, "spec.replicatedJobs.1.template.spec.completions": 0},
+			"spec.replicatedJobs.1.template.spec.template",
+		},
+		{
+			"trainjob", "trainer.kubeflow.org/v1alpha1", "TrainJob",
+			`{"runtimeRef": {"name": "torch-distributed"}, "trainer": {"numNodes": 1, "resourcesPerNode": {"limits": {"nvidia.com/gpu": 8}}}}`,
+			map[string]int64{"spec.trainer.numNodes": 0}, "",
+		},
+		{
+			"pytorchjob", "kubeflow.org/v1", "PyTorchJob",
+			`{"pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": ` + pods + `}, "Worker": {"replicas": 1, "template": ` + pods + `}}}`,
+			map[string]int64{"spec.pytorchReplicaSpecs.Worker.replicas": -1}, "spec.pytorchReplicaSpecs.Worker.template",
+		},
+		{
+			"rayjob", "ray.io/v1", "RayJob",
+			`{"entrypoint": "python train.py", "rayClusterSpec": {
+				"headGroupSpec": {"rayStartParams": {}, "template": {"spec": {"containers": [{"name": "head", "image": "ray"}]}}},
+				"workerGroupSpecs": [{"groupName": "gpus", "replicas": 1, "minReplicas": 1, "maxReplicas": 1, "rayStartParams": {}, "template": ` + pods + `}]}}`,
+			map[string]int64{"spec.rayClusterSpec.workerGroupSpecs.0.replicas": 0, "spec.rayClusterSpec.workerGroupSpecs.0.maxReplicas": 0},
+			"spec.rayClusterSpec.workerGroupSpecs.0.template",
+		},
+	} {
+		t.Run(kind.kind, func(t *testing.T) {
+			made := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(`{"apiVersion": "`+kind.version+`", "kind": "`+kind.kind+`", "spec": `+kind.spec+`}`), &made.Object); err != nil {
+				t.Fatal(err)
+			}
+			made.SetName(kind.name)
+			made.SetNamespace("default")
+			made.SetAnnotations(map[string]string{
+				"nodewise.dev/profile": "team/kinds", "nodewise.dev/nodes": "2-8", "nodewise.dev/settings": `{"global_batch_samples": 512}`, "nodewise.dev/replicated-job": "workers",
+				"nodewise.dev/objective": "highest-throughput", "nodewise.dev/samples": "1000000",
+			})
+			if err := rig.kubernetes.Create(t.Context(), made); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = rig.kubernetes.Delete(context.WithoutCancel(t.Context()), made) })
+			chosen := made.GetAnnotations()["nodewise.dev/chosen-nodes"]
+			for path, more := range kind.counts {
+				if found := fmt.Sprint(at(made.Object, path).(int64) - more); chosen == "" || found == "1" || found != chosen {
+					t.Errorf("%s says %s nodes, chosen were %q: %s", path, found, chosen, made.GetAnnotations()["nodewise.dev/reason"])
+				}
+			}
+			if kind.annotated != "" && at(made.Object, kind.annotated+".metadata.annotations").(map[string]any)["nodewise.dev/chosen-nodes"] != chosen {
+				t.Error("its pods do not tell their number of nodes: ", at(made.Object, kind.annotated))
+			}
+			if kind.kind == "TrainJob" {
+				timeLeft(t, made)
+			}
+		})
+	}
+}
+
+// timeLeft waits until the status of a TrainJob says how long it takes.
+func timeLeft(t *testing.T, made *unstructured.Unstructured) {
+	t.Helper()
+	err := testcluster.Until(t.Context(), func(ctx context.Context) (bool, error) {
+		if err := rig.kubernetes.Get(ctx, client.ObjectKeyFromObject(made), made); err != nil {
+			return false, err
+		}
+		left, _, err := unstructured.NestedInt64(made.Object, "status", "trainerStatus", "estimatedRemainingSeconds")
+		return left > 0, err
+	})
+	if err != nil {
+		t.Fatal(err, made.GetAnnotations(), rig.Log("webhook"))
+	}
+}
+
+// at is what a path of fields and numbers of entries leads to.
+func at(object any, path string) any {
+	for field := range strings.SplitSeq(path, ".") {
+		switch holder := object.(type) {
+		case map[string]any:
+			object = holder[field]
+		case []any:
+			object = holder[field[0]-'0']
+		}
+	}
+	return object
+}
+
+func TestWhatIsNotAskedForIsLeftAlone(t *testing.T) {
+	store(t, "team/alone", measured(t, "V100"))
+	settings := `{"global_batch_samples": 512}`
+	for name, each := range map[string]struct {
+		annotations map[string]string
+		reason      string // part of; empty = there is none
+	}{
+		"silent":        {map[string]string{}, ""},
+		"profile-alone": {map[string]string{"nodewise.dev/profile": "team/alone"}, ""},
+		"wrong-nodes":   {map[string]string{"nodewise.dev/profile": "team/alone", "nodewise.dev/nodes": "many"}, `nodewise.dev/nodes is "many"; give a range such as "1-16"`},
+		"wrong-rule":    {map[string]string{"nodewise.dev/profile": "team/alone", "nodewise.dev/nodes": "1-8", "nodewise.dev/objective": "best"}, "give one of knee"},
+		"wrong-share":   {map[string]string{"nodewise.dev/profile": "team/alone", "nodewise.dev/nodes": "1-8", "nodewise.dev/share": "2"}, "give a number above 0, at most 1"},
+		"wrong-set":     {map[string]string{"nodewise.dev/profile": "team/alone", "nodewise.dev/nodes": "1-8", "nodewise.dev/settings": `{"batch": 1}`}, "is not JSON of nodewise.v1.ConfigurationSettings"},
+		"no-profile":    {map[string]string{"nodewise.dev/profile": "team/nobody", "nodewise.dev/nodes": "1-8"}, "PROFILE_NOT_FOUND"},
+		"no-deadline": {map[string]string{
+			"nodewise.dev/profile": "team/alone", "nodewise.dev/nodes": "1-8", "nodewise.dev/settings": settings, "nodewise.dev/samples": "1e9",
+			"nodewise.dev/objective": "fewest-devices", "nodewise.dev/deadline-seconds": "1",
+		}, "left 1 node, as it is written: no number of nodes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made := job(t, name, "nowhere", each.annotations)
+			reason, told := made.Annotations["nodewise.dev/reason"]
+			if *made.Spec.Parallelism != 1 || made.Annotations["nodewise.dev/chosen-nodes"] != "" || told != (each.reason != "") || !strings.Contains(reason, each.reason) {
+				t.Error(*made.Spec.Parallelism, made.Annotations)
+			}
+		})
+	}
+}
+
+// A number of nodes on which a model does not fit is never chosen, though it would be the fastest otherwise.
+func TestMemoryIsKept(t *testing.T) {
+	store(t, "team/large", transformer(96, 12288)) // 175 billion parameters
+	settings := `{"device_name": "A100-40GB", "batch_per_worker_samples": 1, "zero_stage": 3, "recomputation": "RECOMPUTATION_FULL"}`
+	asks := map[string]string{"nodewise.dev/profile": "team/large", "nodewise.dev/device": "A100-40GB", "nodewise.dev/settings": settings, "nodewise.dev/objective": "least-cost", "nodewise.dev/samples": "1e5", "nodewise.dev/price-per-node-hour": "30"}
+	with := func(nodes string) map[string]string {
+		all := map[string]string{"nodewise.dev/nodes": nodes}
+		for name, value := range asks {
+			all[name] = value
+		}
+		return all
+	}
+	small := job(t, "large-small", "nowhere", with("1-4"))
+	if *small.Spec.Parallelism != 1 || !strings.Contains(small.Annotations["nodewise.dev/reason"], "memory") {
+		t.Error(*small.Spec.Parallelism, small.Annotations["nodewise.dev/reason"])
+	}
+	large := job(t, "large-large", "nowhere", with("1-64"))
+	if *large.Spec.Parallelism < 8 || !strings.Contains(large.Annotations["nodewise.dev/reason"], "some numbers of nodes do not fit into memory") {
+		t.Error(*large.Spec.Parallelism, large.Annotations["nodewise.dev/reason"])
+	}
+}

@@ -1,0 +1,221 @@
+// Package allocator shares a cluster's devices among elastic jobs, round by round: it asks Nodewise's Schedule who should have how many nodes, and
+// patches the parallelism of jobs whose owners let it.
+package allocator
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	nodewisev1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/v1"
+
+	"github.com/nodewise/nodewise/integrations/kubernetes/internal/announce"
+	"github.com/nodewise/nodewise/integrations/kubernetes/internal/ask"
+	"github.com/nodewise/nodewise/integrations/kubernetes/internal/jobs"
+)
+
+// Settings say how often and how readily jobs are changed.
+type Settings struct {
+	// Round is the time between two decisions.
+	Round time.Duration
+	// DryRun writes events and changes nothing.
+	DryRun bool
+	// Policy is the name of Nodewise's policy; empty = the server's default.
+	Policy string
+	// RestartCost is what a change costs a job; MinimumRun how long it is left alone after one.
+	RestartCost, MinimumRun time.Duration
+	// LeastGain is the share of its throughput that a job must gain by growing: less is not worth a change.
+	LeastGain float64
+}
+
+// Scheduler asks Nodewise who gets what, within a time-out.
+type Scheduler func(context.Context, *nodewisev1.ScheduleRequest) (*nodewisev1.ScheduleResponse, error)
+
+// Allocator decides round by round.
+type Allocator struct {
+	Cluster  client.Client
+	Schedule Scheduler
+	Curves   interface {
+		Cached(ask.Question) (*ask.Curve, error)
+	}
+	Settings    Settings
+	policyState []byte
+}
+
+// Start decides until the context ends. A round that fails changes nothing.
+func (a *Allocator) Start(ctx context.Context) error {
+	ticks := time.NewTicker(a.Settings.Round)
+	defer ticks.Stop()
+	for {
+		if err := a.Decide(ctx); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "this round changes nothing")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticks.C:
+		}
+	}
+}
+
+// elastic is a job whose number of nodes may change.
+type elastic struct {
+	job      *batchv1.Job
+	wish     jobs.Wish
+	devices  int32 // of each node
+	pods     []*corev1.Pod
+	selector int // which of the distinct node selectors is its own
+}
+
+// Decide makes one round.
+func (a *Allocator) Decide(ctx context.Context) error {
+	all, err := a.elastic(ctx)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	pools, err := a.pools(ctx, all)
+	if err != nil {
+		return err
+	}
+	request := &nodewisev1.ScheduleRequest{Policy: a.Settings.Policy, PolicyState: a.policyState, Cluster: &nodewisev1.Cluster{}}
+	for _, pool := range pools {
+		request.Cluster.Pools = append(request.Cluster.Pools, pool.message)
+	}
+	for _, each := range all {
+		request.Jobs = append(request.Jobs, a.message(each, pools))
+	}
+	reply, err := a.Schedule(ctx, request)
+	if err != nil {
+		return err
+	}
+	a.policyState = reply.GetPolicyState()
+	for index, given := range reply.GetAllocations() {
+		if err := a.apply(ctx, all[index], given); err != nil {
+			log.FromContext(ctx).Error(err, "a job stays as it is", "job", client.ObjectKeyFromObject(all[index].job))
+		}
+	}
+	return nil
+}
+
+// elastic are the jobs whose owners let their number of nodes change, that are not done, and that nobody holds back.
+func (a *Allocator) elastic(ctx context.Context) ([]*elastic, error) {
+	list, pods := &batchv1.JobList{}, &corev1.PodList{}
+	if err := a.Cluster.List(ctx, list); err != nil {
+		return nil, err
+	}
+	if err := a.Cluster.List(ctx, pods); err != nil {
+		return nil, err
+	}
+	var found []*elastic
+	byJob := map[types.UID]*elastic{}
+	for index := range list.Items {
+		job := &list.Items[index]
+		if job.DeletionTimestamp != nil || job.Status.CompletionTime != nil || failed(job) || job.Spec.Suspend != nil && *job.Spec.Suspend {
+			continue
+		}
+		wish, err := jobs.WishOf(job.Annotations)
+		each := &elastic{job: job, wish: wish, devices: jobs.Devices(&job.Spec.Template.Spec)}
+		if err != nil || !wish.Elastic || !wish.Chooses() || each.devices == 0 {
+			continue // the webhook has told why
+		}
+		found = append(found, each)
+		byJob[job.UID] = each
+	}
+	for index := range pods.Items {
+		pod := &pods.Items[index]
+		if each := byJob[ownerOf(pod)]; each != nil && pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil && !done(pod) {
+			each.pods = append(each.pods, pod)
+		}
+	}
+	return found, nil
+}
+
+func failed(job *batchv1.Job) bool {
+	for _, condition := range job.Status.Conditions {
+		if condition.Type == batchv1.JobFailed && condition.Status == corev1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}
+
+func done(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func ownerOf(pod *corev1.Pod) types.UID {
+	for _, owner := range pod.OwnerReferences {
+		if owner.Controller != nil && *owner.Controller {
+			return owner.UID
+		}
+	}
+	return ""
+}
+
+// apply changes a job as it was decided, or says so where that is all that is wanted.
+func (a *Allocator) apply(ctx context.Context, of *elastic, given *nodewisev1.JobAllocation) error {
+	before := int32(1)
+	if of.job.Spec.Parallelism != nil {
+		before = *of.job.Spec.Parallelism
+	}
+	nodes := given.GetDevicesCount() / of.devices
+	switch given.GetAction() {
+	case nodewisev1.ScheduleAction_SCHEDULE_ACTION_START, nodewisev1.ScheduleAction_SCHEDULE_ACTION_CHANGE:
+	default: // a job that is to wait does so in the scheduler's queue; one that runs is never stopped from here
+		return nil
+	}
+	if nodes == before || nodes < of.wish.First || nodes > of.wish.Last || a.Settings.MinimumRun > 0 && time.Since(of.since()) < a.Settings.MinimumRun {
+		return nil
+	}
+	if nodes > before && !a.worthIt(of, before, nodes, given.GetPool()) {
+		return nil
+	}
+	why := fmt.Sprintf("%d nodes in place of %d: %s", nodes, before, given.GetWhy())
+	if a.Settings.DryRun {
+		return announce.Event(ctx, a.Cluster, of.job, "NodesSuggested", fmt.Sprint(before, nodes), "would give "+why)
+	}
+	changed := of.job.DeepCopy()
+	changed.Spec.Parallelism = &nodes
+	if mode := of.job.Spec.CompletionMode; mode != nil && *mode == batchv1.IndexedCompletion && of.job.Spec.Completions != nil && *of.job.Spec.Completions == before {
+		changed.Spec.Completions = &nodes // all pods train together: the API server lets both change as one
+	}
+	changed.Annotations[jobs.Chosen] = strconv.Itoa(int(nodes))
+	changed.Annotations[jobs.Reason] = "gave " + why
+	changed.Annotations[jobs.ResizedAt] = time.Now().UTC().Format(time.RFC3339)
+	// Whoever changed the job meanwhile wins; the next round sees it.
+	patch := client.MergeFromWithOptions(of.job, client.MergeFromWithOptimisticLock{})
+	if err := a.Cluster.Patch(ctx, changed, patch); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return announce.Event(ctx, a.Cluster, of.job, "NodesChanged", changed.Annotations[jobs.ResizedAt], "gave "+why)
+}
+
+// worthIt tells whether a job gains enough by growing. Where that is not known, what was decided holds.
+func (a *Allocator) worthIt(of *elastic, before, after int32, pool string) bool {
+	device, _ := deviceOfPool(pool)
+	curve, err := a.Curves.Cached(of.wish.Question(device, of.devices))
+	if err != nil {
+		return true
+	}
+	now, known := curve.Point(device, before)
+	then, alsoKnown := curve.Point(device, after)
+	return !known || !alsoKnown || now.Rate == 0 || then.Rate >= now.Rate*(1+a.Settings.LeastGain)
+}
+
+// since is when the job's number of nodes last changed, else when it began.
+func (e *elastic) since() time.Time {
+	if at, err := time.Parse(time.RFC3339, e.job.Annotations[jobs.ResizedAt]); err == nil {
+		return at
+	}
+	if e.job.Status.StartTime != nil {
+		return e.job.Status.StartTime.Time
+	}
+	return e.job.CreationTimestamp.Time
+}

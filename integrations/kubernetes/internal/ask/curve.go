@@ -1,0 +1,228 @@
+package ask
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	nodewise "github.com/nodewise/nodewise/clients/go"
+	nodewisev1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/v1"
+)
+
+// Question is what is asked about one job. Equal questions share one curve.
+type Question struct {
+	// Profile is the name of the job's stored profile.
+	Profile string
+	// Devices are the device types asked about, joined by commas in order; empty = that of the job's evidence.
+	Devices string
+	// WorkersPerNode are the devices that the job takes on each node; 0 = as in its evidence.
+	WorkersPerNode int32
+	// First and Last are the numbers of nodes asked about; PowersOfTwo leaves the others between them out.
+	First, Last int32
+	PowersOfTwo bool
+	// Settings are how the job runs whatever its scale, as JSON of nodewise.v1.ConfigurationSettings; empty = as in its evidence.
+	Settings string
+	// Objective is what best means.
+	Objective Objective
+}
+
+// Check tells what is wrong with the settings.
+func (q Question) Check() error {
+	_, err := q.settings()
+	return err
+}
+
+func (q Question) settings() (*nodewisev1.ConfigurationSettings, error) {
+	if q.Settings == "" {
+		return nil, nil
+	}
+	found := &nodewisev1.ConfigurationSettings{}
+	return found, protojson.Unmarshal([]byte(q.Settings), found)
+}
+
+// Objective is what best means, and what it is computed from.
+type Objective struct {
+	// Rule is highest-throughput, knee, least-time, least-cost or fewest-devices.
+	Rule string
+	// Share is that of a knee; 0 = the server's default.
+	Share float64
+	// DeadlineSeconds is when the work must be done, from now; 0 = no deadline.
+	DeadlineSeconds float64
+	// Confidence is the probability of the bound to judge by; 0 = judge by the point.
+	Confidence float64
+	// Samples or Epochs are the work left; 0 and 0 = as the profile says.
+	Samples, Epochs float64
+	// PricePerNodeHour is what a node costs; 0 = not known.
+	PricePerNodeHour float64
+}
+
+func (o Objective) message() *nodewisev1.Objective {
+	var found *nodewisev1.Objective
+	switch o.Rule {
+	case "knee":
+		rule := &nodewisev1.Knee{}
+		if o.Share != 0 {
+			rule.Share = &o.Share
+		}
+		found = nodewise.Objective(rule)
+	case "least-time":
+		found = nodewise.Objective(&nodewisev1.LeastTime{})
+	case "least-cost":
+		rule := &nodewisev1.LeastCost{}
+		if o.DeadlineSeconds != 0 {
+			rule.DeadlineSeconds = &o.DeadlineSeconds
+		}
+		found = nodewise.Objective(rule)
+	case "fewest-devices":
+		found = nodewise.Objective(&nodewisev1.FewestDevices{DeadlineSeconds: o.DeadlineSeconds})
+	default:
+		found = nodewise.Objective(&nodewisev1.HighestThroughput{})
+	}
+	if o.Confidence != 0 {
+		found.Confidence = &o.Confidence
+	}
+	return found
+}
+
+func (q Question) request(digest string, freshness nodewisev1.Freshness) *nodewisev1.PredictRequest {
+	request := &nodewisev1.PredictRequest{
+		Profile: nodewise.StoredProfile(q.Profile), Objective: q.Objective.message(), IfNoneMatch: digest,
+		Options: &nodewisev1.PredictOptions{
+			Model:   &nodewisev1.ModelOptions{Freshness: freshness},
+			Columns: []nodewisev1.PredictionColumn{nodewisev1.PredictionColumn_PREDICTION_COLUMN_MEMORY, nodewisev1.PredictionColumn_PREDICTION_COLUMN_WORK},
+		},
+	}
+	for device := range strings.SplitSeq(q.Devices, ",") {
+		axis := nodewise.NodeRange(q.First, q.Last)
+		axis.GetNodes().PowersOfTwo = q.PowersOfTwo
+		if q.WorkersPerNode != 0 {
+			axis.WorkersPerNode = &q.WorkersPerNode
+		}
+		axis.Settings, _ = q.settings() // Check has told what is wrong
+		if device != "" {
+			if axis.Settings == nil {
+				axis.Settings = &nodewisev1.ConfigurationSettings{}
+			}
+			axis.Settings.DeviceName = device
+		}
+		request.Ranges = append(request.Ranges, axis)
+	}
+	if q.Objective.Samples != 0 {
+		request.Work = &nodewisev1.Work{Amount: &nodewisev1.Work_Samples{Samples: q.Objective.Samples}}
+	} else if q.Objective.Epochs != 0 {
+		request.Work = &nodewisev1.Work{Amount: &nodewisev1.Work_Epochs{Epochs: q.Objective.Epochs}}
+	}
+	if q.Objective.PricePerNodeHour != 0 {
+		request.Offers = []*nodewisev1.Offer{{PricePerNodeHour: q.Objective.PricePerNodeHour}}
+	}
+	return request
+}
+
+// Point is the prediction for one device type and number of nodes.
+type Point struct {
+	// Nodes and Workers of it; Workers is 0 where it was not answered.
+	Nodes, Workers int32
+	// Rate is the throughput in samples per second, of steps where the batch is not known; 0 where it was not answered.
+	Rate float64
+	// ExcessMemoryBytes are the bytes that are missing on each device; above 0 only where it does not fit.
+	ExcessMemoryBytes float64
+	// FinishSeconds are the seconds until the work is done; 0 = not known.
+	FinishSeconds float64
+	// Refusal is why it was not answered; empty where it was, or does not fit.
+	Refusal string
+}
+
+// Fits tells whether nothing is known against its memory.
+func (p Point) Fits() bool { return p.ExcessMemoryBytes == 0 }
+
+// Curve is the answer to a question. It is not changed once it is given.
+type Curve struct {
+	// Points by device type as asked, in order of nodes; under "" where the question names no device.
+	Points map[string][]Point
+	// Recommended is the number of nodes to take; 0 = none meets the objective.
+	Recommended int32
+	// Device is that of the recommendation, FinishSeconds what it takes there (0 = no work is known).
+	Device        string
+	FinishSeconds float64
+	// Why is the rule applied, in one sentence with its numbers; where nothing is recommended, why not.
+	Why string
+	// Basis says who answered from what, e.g. "queueing 2.1, revision 3 of team-a/a1".
+	Basis string
+	// AskedAt is when the server last said that this holds.
+	AskedAt time.Time
+	digest  string
+}
+
+// Point is the prediction for a device type and a number of nodes, and whether there is one.
+func (c *Curve) Point(device string, nodes int32) (Point, bool) {
+	for _, point := range c.Points[device] {
+		if point.Nodes == nodes {
+			return point, true
+		}
+	}
+	return Point{}, false
+}
+
+// confirmed is the same curve, held to be true again.
+func (c *Curve) confirmed(now time.Time) *Curve {
+	same := *c
+	same.AskedAt = now
+	return &same
+}
+
+func (q Question) read(reply *nodewisev1.PredictResponse, now time.Time) *Curve {
+	basis, best := reply.GetBasis(), reply.GetRecommendation()
+	curve := &Curve{
+		Points: map[string][]Point{}, AskedAt: now, digest: basis.GetDigest(), Device: best.GetDeviceName(), Why: best.GetWhy(),
+		FinishSeconds: best.GetFinishSeconds(),
+		Basis:         fmt.Sprintf("%s %s, revision %d of %s", basis.GetEstimator(), basis.GetEstimatorVersion(), basis.GetProfileRevision(), q.Profile),
+	}
+	counts := q.Counts()
+	devices := strings.Split(q.Devices, ",")
+	missing := 0.0
+	if best != nil {
+		curve.Recommended = counts[int(best.GetRow())%len(counts)]
+	}
+	for index, row := range nodewise.RowsOf(reply.GetPredictions()).All() {
+		device := devices[index/len(counts)]
+		point := Point{Nodes: counts[index%len(counts)], Workers: row.Workers()}
+		if rate, known := row.SamplesPerSecond(); known {
+			point.Rate = rate
+		} else if rate, known := row.StepsPerSecond(); known {
+			point.Rate = rate
+		}
+		if row.Status() == nodewisev1.RowStatus_ROW_STATUS_INFEASIBLE_MEMORY {
+			point.ExcessMemoryBytes, _ = row.ExcessMemoryBytes()
+			point.ExcessMemoryBytes = max(point.ExcessMemoryBytes, 1)
+			missing = max(missing, point.ExcessMemoryBytes)
+		}
+		if refusal := row.Refusal(); refusal != nil {
+			point.Refusal = refusal.GetReason()
+		}
+		point.FinishSeconds, _ = row.FinishSeconds()
+		curve.Points[device] = append(curve.Points[device], point)
+	}
+	if best == nil {
+		curve.Why = "no number of nodes that was asked about meets the objective"
+		for _, warning := range reply.GetPredictions().GetWarnings() {
+			curve.Why += "; " + warning.GetMessage()
+		}
+	}
+	if missing > 0 {
+		curve.Why += fmt.Sprintf(" (some numbers of nodes do not fit into memory, by up to %.1f GB on each device)", missing/1e9)
+	}
+	return curve
+}
+
+// Counts are the numbers of nodes asked about, as the server counts them.
+func (q Question) Counts() []int32 {
+	var found []int32
+	for count := q.First; count <= q.Last; count++ {
+		if !q.PowersOfTwo || count&(count-1) == 0 {
+			found = append(found, count)
+		}
+	}
+	return found
+}

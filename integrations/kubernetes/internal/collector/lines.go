@@ -1,0 +1,127 @@
+package collector
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// What a pattern's group may be named, by what its number is.
+const (
+	stepsPerSecond = "steps_per_second"
+	stepSeconds    = "step_seconds"
+	stepNumber     = "step"
+)
+
+const mostLineBytes = 1 << 20
+
+// Pattern finds a number in lines.
+type Pattern struct {
+	expression *regexp.Regexp
+	group      int
+	name       string
+}
+
+// ParsePattern reads a regular expression with one group named steps_per_second, step_seconds or step.
+func ParsePattern(text string) (Pattern, error) {
+	expression, err := regexp.Compile(text)
+	if err != nil {
+		return Pattern{}, fmt.Errorf("the pattern %q is no regular expression: %w", text, err)
+	}
+	for group, name := range expression.SubexpNames() {
+		if slices.Contains([]string{stepsPerSecond, stepSeconds, stepNumber}, name) {
+			return Pattern{expression, group, name}, nil
+		}
+	}
+	return Pattern{}, fmt.Errorf("the pattern %q has no group named %s, %s or %s; write e.g. (?P<%s>[0-9.]+) steps/s", text, stepsPerSecond, stepSeconds, stepNumber, stepsPerSecond)
+}
+
+// Sample is what lines of a window have shown.
+type Sample struct {
+	// StepsPerSecond is the throughput; Steps the steps counted, 0 where lines do not tell.
+	StepsPerSecond float64
+	Steps          int32
+	// Variation is the coefficient of variation of the step time; known from two numbers on.
+	Variation      float64
+	VariationKnown bool
+}
+
+// point is a number that a line has shown, and when.
+type point struct {
+	at    time.Time
+	value float64
+}
+
+// read finds the numbers in lines. Those of a log begin with their time; others hold as of now.
+func (p Pattern) read(lines io.Reader, timed bool, now time.Time) ([]point, error) {
+	var found []point
+	scanner := bufio.NewScanner(lines)
+	scanner.Buffer(nil, mostLineBytes)
+	for scanner.Scan() {
+		line, at := scanner.Bytes(), now
+		if timed {
+			end := slices.Index(line, ' ')
+			if end < 0 {
+				continue
+			}
+			written, err := time.Parse(time.RFC3339Nano, string(line[:end]))
+			if err != nil {
+				continue
+			}
+			at, line = written, line[end+1:]
+		}
+		match := p.expression.FindSubmatch(line)
+		if match == nil {
+			continue
+		}
+		if value, err := strconv.ParseFloat(string(match[p.group]), 64); err == nil && value >= 0 && !math.IsInf(value, 0) {
+			found = append(found, point{at, value})
+		}
+	}
+	return found, scanner.Err()
+}
+
+// sample is what points within a window say; false = too little.
+func (p Pattern) sample(points []point, begin, end time.Time) (Sample, bool) {
+	var within []point
+	for _, each := range points {
+		if !each.at.Before(begin) && each.at.Before(end) {
+			within = append(within, each)
+		}
+	}
+	if p.name == stepNumber {
+		if len(within) < 2 {
+			return Sample{}, false
+		}
+		first, last := within[0], within[len(within)-1]
+		steps, took := last.value-first.value, last.at.Sub(first.at).Seconds()
+		if steps <= 0 || took <= 0 { // it began again
+			return Sample{}, false
+		}
+		return Sample{StepsPerSecond: steps / took, Steps: int32(min(steps, math.MaxInt32))}, true
+	}
+	var seconds []float64
+	for _, each := range within {
+		if value := each.value; value > 0 && p.name == stepSeconds {
+			seconds = append(seconds, value)
+		} else if value > 0 {
+			seconds = append(seconds, 1/value)
+		}
+	}
+	if len(seconds) == 0 {
+		return Sample{}, false
+	}
+	mean, spread := 0.0, 0.0
+	for _, each := range seconds {
+		mean += each / float64(len(seconds))
+	}
+	for _, each := range seconds {
+		spread += (each - mean) * (each - mean) / float64(max(len(seconds)-1, 1))
+	}
+	return Sample{StepsPerSecond: 1 / mean, Variation: math.Sqrt(spread) / mean, VariationKnown: len(seconds) > 1}, true
+}

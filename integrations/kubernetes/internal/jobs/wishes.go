@@ -1,0 +1,154 @@
+// Package jobs knows the kinds of training jobs: where each keeps its number of nodes, its pods' template and its end, and what owners ask for by
+// annotations.
+package jobs
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nodewise/nodewise/integrations/kubernetes/internal/ask"
+)
+
+// Prefix of all annotations and labels.
+const Prefix = "nodewise.dev/"
+
+// What owners ask for.
+const (
+	// Profile is the name of the job's stored profile; without it nothing is asked.
+	Profile = Prefix + "profile"
+	// Nodes are the numbers of nodes to choose from: "1-16", or "pow2:1-16".
+	Nodes = Prefix + "nodes"
+	// Elastic = "true" lets the allocator change the number of nodes while the job runs.
+	Elastic = Prefix + "elastic"
+	// Steps is the pattern of lines that say how fast the job runs: a regular expression with a group named steps_per_second, step_seconds or step.
+	// Metrics says that these lines are to be had from the first pod by HTTP, as ":PORT/PATH"; else they are in its log. Container is the one whose log.
+	Steps     = Prefix + "steps-pattern"
+	Metrics   = Prefix + "metrics"
+	Container = Prefix + "container"
+
+	objective        = Prefix + "objective"
+	share            = Prefix + "share"
+	deadlineSeconds  = Prefix + "deadline-seconds"
+	confidence       = Prefix + "confidence"
+	samples          = Prefix + "samples"
+	epochs           = Prefix + "epochs"
+	pricePerNodeHour = Prefix + "price-per-node-hour"
+	deviceName       = Prefix + "device"
+	// Settings are how the job runs whatever its scale, as JSON of nodewise.v1.ConfigurationSettings.
+	Settings          = Prefix + "settings"
+	replicatedJob     = Prefix + "replicated-job"
+	workerGroup       = Prefix + "worker-group"
+	mostNodesOfARange = 4096
+)
+
+// What is told.
+const (
+	// Reason is why so many nodes were chosen, or why none.
+	Reason = Prefix + "reason"
+	// Chosen is the number of nodes that was chosen, on the job and on its pods.
+	Chosen = Prefix + "chosen-nodes"
+	// Requested is the number of nodes before that.
+	Requested = Prefix + "requested-nodes"
+	// FinishSeconds is how long the work takes on the chosen nodes; ExpectedFinish when that is, since the job runs.
+	FinishSeconds  = Prefix + "finish-seconds"
+	ExpectedFinish = Prefix + "expected-finish"
+	// ResizedAt is when the allocator last changed the number of nodes.
+	ResizedAt = Prefix + "resized-at"
+)
+
+var rules = []string{"knee", "highest-throughput", "least-time", "least-cost", "fewest-devices"}
+
+// Wish is what an owner asks for by annotations.
+type Wish struct {
+	// Profile is the name of the stored profile; empty = nothing is asked for.
+	Profile string
+	// First and Last are the numbers of nodes to choose from; 0 = the owner leaves his own.
+	First, Last int32
+	PowersOfTwo bool
+	// Elastic says that the number of nodes may change while the job runs.
+	Elastic bool
+	// Device is the device type that the owner names; empty = that of the pods' node selector, else of the evidence.
+	Device    string
+	Settings  string
+	Objective ask.Objective
+}
+
+// Chooses tells whether a number of nodes is asked for.
+func (w Wish) Chooses() bool { return w.Profile != "" && w.Last != 0 }
+
+// Question is what to ask Nodewise about the job, whose pods take so many devices each.
+func (w Wish) Question(device string, devicesPerNode int32) ask.Question {
+	return ask.Question{
+		Profile: w.Profile, Devices: device, WorkersPerNode: devicesPerNode, First: w.First, Last: w.Last, PowersOfTwo: w.PowersOfTwo, Settings: w.Settings,
+		Objective: w.Objective,
+	}
+}
+
+// WishOf reads annotations. The error says which of them is wrong, and what would be right.
+func WishOf(annotations map[string]string) (Wish, error) {
+	wish := Wish{Profile: annotations[Profile], Elastic: annotations[Elastic] == "true", Device: annotations[deviceName], Settings: annotations[Settings]}
+	wish.Objective.Rule = annotations[objective]
+	if wish.Objective.Rule == "" {
+		wish.Objective.Rule = rules[0]
+	}
+	if !slices.Contains(rules, wish.Objective.Rule) {
+		return wish, fmt.Errorf("annotation %s is %q; give one of %s", objective, wish.Objective.Rule, strings.Join(rules, ", "))
+	}
+	if strings.Contains(wish.Device, ",") {
+		return wish, fmt.Errorf("annotation %s is %q; give one device type, e.g. A100", deviceName, wish.Device)
+	}
+	for _, number := range []struct {
+		name  string
+		value *float64
+		most  float64
+	}{
+		{share, &wish.Objective.Share, 1}, {deadlineSeconds, &wish.Objective.DeadlineSeconds, math.MaxFloat64},
+		{confidence, &wish.Objective.Confidence, 0.9999}, {samples, &wish.Objective.Samples, math.MaxFloat64},
+		{epochs, &wish.Objective.Epochs, math.MaxFloat64}, {pricePerNodeHour, &wish.Objective.PricePerNodeHour, math.MaxFloat64},
+	} {
+		text, given := annotations[number.name]
+		if !given {
+			continue
+		}
+		found, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(found > 0 && found <= number.most) {
+			return wish, fmt.Errorf("annotation %s is %q; give a number above 0%s", number.name, text, upTo(number.most))
+		}
+		*number.value = found
+	}
+	if err := wish.readNodes(annotations[Nodes]); err != nil {
+		return wish, err
+	}
+	if err := wish.Question("", 0).Check(); err != nil {
+		return wish, fmt.Errorf("annotation %s is not JSON of nodewise.v1.ConfigurationSettings, such as {\"zero_stage\": 3}: %w", Settings, err)
+	}
+	return wish, nil
+}
+
+func upTo(most float64) string {
+	if most == math.MaxFloat64 {
+		return ""
+	}
+	return fmt.Sprintf(", at most %v", most)
+}
+
+func (w *Wish) readNodes(text string) error {
+	if text == "" {
+		return nil
+	}
+	rest, powers := strings.CutPrefix(text, "pow2:")
+	first, last, ranged := strings.Cut(rest, "-")
+	if !ranged {
+		last = first
+	}
+	low, wrong := strconv.ParseInt(first, 10, 32)
+	high, alsoWrong := strconv.ParseInt(last, 10, 32)
+	if wrong != nil || alsoWrong != nil || low < 1 || high < low || high-low >= mostNodesOfARange {
+		return fmt.Errorf("annotation %s is %q; give a range such as \"1-16\" or \"pow2:1-16\"", Nodes, text)
+	}
+	w.First, w.Last, w.PowersOfTwo = int32(low), int32(high), powers
+	return nil
+}

@@ -1,0 +1,257 @@
+"""Advice of Nodewise to a cluster manager, which goes on without it: every failure is a value, and none is raised."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Self, TypeVar
+
+from nodewise_client import (
+    AppendProfileRequest,
+    CallCancelledError,
+    Client,
+    DeadlineExceededError,
+    NodewiseError,
+    Notice,
+    Prediction,
+    PredictRequest,
+    PredictResult,
+    Profile,
+    ProfileContent,
+    RefusedError,
+    ResourceExhaustedError,
+    UnavailableError,
+    configurations,
+    profile_source,
+)
+from nodewise_integrations.breaker import CircuitBreaker, breaker_file
+
+__all__ = ["Advice", "Adviser", "NoAdvice", "NoAnswer", "question"]
+
+TIMEOUT_SECONDS: Final = 5.0
+EXTRAPOLATES: Final = "EXTRAPOLATES"
+
+AnswerT = TypeVar("AnswerT")
+
+
+class NoAdvice(StrEnum):
+    """Why there is no answer, by what its reader may do about it."""
+
+    NOT_CONFIGURED = "not_configured"
+    """No server is named."""
+    RESTING = "resting"
+    """A question failed a while ago, and nobody is asked for now."""
+    UNANSWERED = "unanswered"
+    """The server is not there, has too much to do, or did not answer in time."""
+    REFUSED = "refused"
+    """The server does not know enough to answer."""
+    NOTHING_FITS = "nothing_fits"
+    """None of the counts can be recommended: none meets the objective, or none fits into memory."""
+    REJECTED = "rejected"
+    """The question is wrong, or its caller may not ask it."""
+    FAULT = "fault"
+    """Something is broken here or there."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """There is no answer, and the manager goes on as it would without Nodewise."""
+
+    reason: NoAdvice
+    message: str
+    """For people, on one line."""
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to run on, and what that rests on."""
+
+    chosen: Prediction
+    """The recommended row: nodes, workers, throughput with its interval, memory."""
+    answer: PredictResult
+    """All rows that were asked about: predicted, refused with the reason, or too large for memory."""
+
+    @property
+    def why(self) -> str:
+        """The objective as it was applied, with its numbers."""
+        return "" if self.answer.recommendation is None else self.answer.recommendation.why
+
+    @property
+    def keeps_current(self) -> bool:
+        """Whether the chosen row is the one that the job runs on now, where the question named it."""
+        return self.answer.recommendation is not None and self.answer.recommendation.keeps_current
+
+    @property
+    def estimator(self) -> str:
+        """Who predicted, as name@version; of a mixture all, the heaviest first."""
+        basis = self.answer.basis
+        return "+".join(f"{each.estimator}@{each.estimator_version}" for each in basis.mixture or (basis,))
+
+    @property
+    def extrapolates(self) -> bool:
+        """Whether the server warns that the chosen row lies far beyond what was measured."""
+        return any(notice.reason == EXTRAPOLATES for notice in self._notices())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else the server says of the chosen row, or of all."""
+        return tuple(notice.message for notice in self._notices() if notice.reason != EXTRAPOLATES)
+
+    def longest_seconds(self, *, steps: float | None = None, samples: float | None = None) -> float | None:
+        """Seconds that so much work takes at the lower bound of the chosen row's throughput; None = not known."""
+        per_second, work = (
+            (self.chosen.lower_steps_per_second, steps)
+            if steps is not None
+            else (self.chosen.lower_samples_per_second, samples)
+        )
+        if work is None or not per_second:
+            return None
+        return work / per_second + (self.chosen.once_seconds or 0.0)
+
+    def _notices(self) -> Iterator[Notice]:
+        row = None if self.answer.recommendation is None else self.answer.recommendation.row
+        return (notice for notice in self.answer.warnings if not notice.rows or row in notice.rows)
+
+
+class Adviser:
+    """Asks one Nodewise server, within a deadline, and not at all for a while after it failed. Threads may share it.
+
+    Args:
+        target: `host:port`; None = what NODEWISE_SERVER says. Nothing is sent before the first question.
+        timeout_seconds: deadline of each call.
+        breaker: who remembers failures; None = one of this process alone.
+        user_agent: the manager's name.
+        options: what `Client` takes besides, above what the environment says (NODEWISE_TOKEN, NODEWISE_TLS_CA, ...).
+    """
+
+    def __init__(
+        self,
+        target: str | None = None,
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        breaker: CircuitBreaker | None = None,
+        user_agent: str = "nodewise-integrations",
+        **options: Any,
+    ) -> None:
+        self._target: Final = target or os.environ.get("NODEWISE_SERVER", "")
+        self._breaker: Final = breaker or CircuitBreaker()
+        # Without retries: they would only spend the deadline on a server that is not there.
+        self._options: Final[dict[str, Any]] = {
+            "timeout_s": timeout_seconds,
+            "retry": False,
+            "user_agent": user_agent,
+            **options,
+        }
+        self._connecting: Final = threading.Lock()
+        self._client: Client | None = None
+
+    @classmethod
+    def of_command(cls, target: str | None = None, **options: Any) -> Self:
+        """One for a command that ends after its question: failures are remembered in a file."""
+        named = target or os.environ.get("NODEWISE_SERVER", "")
+        return cls(target, breaker=CircuitBreaker(file=breaker_file(named)), **options)
+
+    def advise(self, request: PredictRequest | Callable[[], PredictRequest]) -> Advice | NoAnswer:
+        """What a job should run on, of the configurations asked about; never one that does not fit into memory.
+
+        Of a request that is made here, what is wrong in it is an answer too.
+        """
+        answer = self.ask(lambda client: client.predict(request() if callable(request) else request))
+        if isinstance(answer, NoAnswer):
+            return answer
+        chosen = answer.recommended
+        if chosen is None:
+            said = "; ".join(notice.message for notice in answer.warnings)
+            return NoAnswer(NoAdvice.NOTHING_FITS, _line(said or "no configuration can be recommended"))
+        if not chosen.answered or chosen.excess_memory_bytes:
+            return NoAnswer(NoAdvice.NOTHING_FITS, f"{chosen.nodes} nodes were recommended but do not fit into memory")
+        return Advice(chosen, answer)
+
+    def append(
+        self, profile_id: str, content: ProfileContent | Callable[[], ProfileContent], *, request_id: str
+    ) -> Profile | NoAnswer:
+        """Add what was measured to a profile. The same `request_id` again changes nothing."""
+        return self.ask(
+            lambda client: client.append_profile(
+                AppendProfileRequest(
+                    profile_id=profile_id,
+                    request_id=request_id,
+                    content=content() if callable(content) else content,
+                )
+            )
+        )
+
+    def ask(self, call: Callable[[Client], AnswerT]) -> AnswerT | NoAnswer:
+        """What a call of the client returns. Nothing is raised: what goes wrong is an answer too."""
+        if not self._target:
+            return NoAnswer(NoAdvice.NOT_CONFIGURED, "NODEWISE_SERVER is not set; give the server as host:port")
+        left_seconds = self._breaker.seconds_left()
+        if left_seconds > 0:
+            return NoAnswer(
+                NoAdvice.RESTING, f"{self._target} did not answer before; not asked again for {left_seconds:.0f} s"
+            )
+        try:
+            answer = call(self._connected())
+        except NodewiseError as error:
+            reason = _reason_of(error)
+            (self._breaker.failed if reason is NoAdvice.UNANSWERED else self._breaker.answered)()
+            return NoAnswer(reason, _line(str(error)))
+        except Exception as error:  # noqa: BLE001  # whatever is broken here, the manager goes on
+            return NoAnswer(NoAdvice.FAULT, _line(f"{type(error).__name__}: {error}"))
+        self._breaker.answered()
+        return answer
+
+    def _connected(self) -> Client:
+        with self._connecting:
+            if self._client is None:
+                self._client = Client.from_environment(self._target, **self._options)
+            return self._client
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+
+def question(
+    profile_id: str, *, nodes: Iterable[int], workers_per_node: int | None = None, columns: Any = None, **rest: Any
+) -> PredictRequest:
+    """Which of some numbers of nodes a stored job should run on.
+
+    Args:
+        profile_id: the job.
+        nodes: the counts that are allowed.
+        workers_per_node: devices used on each node; None = as in the job's evidence.
+        columns: what `configurations` takes besides, as a mapping; what is absent is as in the job's evidence.
+        rest: what `PredictRequest` says besides: objective, work, offers, current, options.
+    """
+    counts = list(nodes)
+    workers = {} if workers_per_node is None else {"workers": [count * workers_per_node for count in counts]}
+    return PredictRequest(
+        profile=profile_source(profile_id),
+        configurations=configurations(**{"nodes": counts, **workers, **(columns or {})}),
+        **rest,
+    )
+
+
+def _reason_of(error: NodewiseError) -> NoAdvice:
+    match error:
+        case UnavailableError() | DeadlineExceededError() | CallCancelledError() | ResourceExhaustedError():
+            return NoAdvice.UNANSWERED
+        case RefusedError():
+            return NoAdvice.REFUSED
+        case _ if error.code in {"INTERNAL", "UNKNOWN", "DATA_LOSS"}:
+            return NoAdvice.FAULT
+        case _:
+            return NoAdvice.REJECTED
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

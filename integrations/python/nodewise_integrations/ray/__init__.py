@@ -1,0 +1,5 @@
+"""Ray: numbers of workers for Ray Train and its autoscaler, deadlines and measurements of trials for Ray Tune."""
+
+from nodewise_integrations.ray.worker_counts import WorkerCounts
+
+__all__ = ["WorkerCounts"]

@@ -1,0 +1,26 @@
+"""Ray's autoscaler: room for as many workers as a job is worth, before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ray.autoscaler.sdk import request_resources
+
+from nodewise_integrations.advice import Advice, NoAnswer
+from nodewise_integrations.ray.worker_counts import WorkerCounts
+
+__all__ = ["request_workers"]
+
+
+def request_workers(
+    counts: WorkerCounts, *, fewest: int, most: int, resources_per_worker: Mapping[str, float]
+) -> Advice | NoAnswer:
+    """Ask the autoscaler for the recommended number of workers; without an answer nothing is requested.
+
+    Ray keeps the machines until another request replaces this one, such as `request_resources(bundles=[])`, or the one
+    that an elastic training of Ray Train makes itself.
+    """
+    advice = counts.advice(fewest, most)
+    if isinstance(advice, Advice):
+        request_resources(bundles=[dict(resources_per_worker)] * advice.chosen.workers)
+    return advice

@@ -1,0 +1,169 @@
+"""Options of sbatch that a prediction fills in, and why."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nodewise_client import (
+    FewestDevices,
+    HighestThroughput,
+    Knee,
+    LeastTime,
+    Objective,
+    Prediction,
+    Work,
+    objective,
+)
+from nodewise_integrations.advice import Advice, Adviser, NoAnswer, question
+from nodewise_integrations.slurm.requests import Requests
+from nodewise_integrations.slurm.wishes import AUTO, Wishes
+
+__all__ = ["Filling", "filled", "table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """Options to submit with, and what to say of them."""
+
+    options: tuple[str, ...]
+    lines: tuple[str, ...]
+    """For people: what was chosen and why."""
+    advice: Advice
+
+
+def filled(wishes: Wishes, requests: Requests) -> Filling | NoAnswer:
+    """Ask what the owner wants to know, and make options of the answer. What he stated himself is not filled in."""
+    counts = wishes.nodes if requests.nodes is None else (requests.nodes,)
+    adviser = Adviser.of_command(wishes.server or None, timeout_seconds=wishes.timeout_s, user_agent="nodewise-sbatch")
+    try:
+        told = adviser.advise(
+            question(
+                wishes.profile,
+                nodes=counts,
+                workers_per_node=wishes.workers_per_node(requests),
+                columns=wishes.columns,
+                objective=_objective(wishes),
+                work=None if wishes.samples is None else Work(samples=wishes.samples),
+            )
+        )
+    finally:
+        adviser.close()
+    return told if isinstance(told, NoAnswer) else _filling(told, wishes, requests)
+
+
+def _objective(wishes: Wishes) -> Objective:
+    rules: dict[str, Any] = {
+        "knee": lambda: Knee(share=wishes.share),
+        "highest-throughput": HighestThroughput,
+        "least-time": lambda: LeastTime(max_nodes=wishes.max_nodes),
+        "fewest-devices": lambda: FewestDevices(deadline_seconds=wishes.deadline_s or 0.0),
+    }
+    return objective(rules[wishes.objective](), confidence=wishes.confidence)
+
+
+def _filling(told: Advice, wishes: Wishes, requests: Requests) -> Filling:
+    row = told.chosen
+    options: list[str] = []
+    lines: list[str] = []
+    if requests.nodes is None:
+        options.append(f"--nodes={row.nodes}")
+        why = told.why.removeprefix(f"{_nodes(row.nodes)}: ")
+        lines.append(f"--nodes={row.nodes}, of {_told(wishes.nodes)}: {why}")
+    else:
+        lines.append(f"{_nodes(row.nodes)}, as asked for with {requests.nodes_from}")
+    lines.append(f"predicted {_throughput(row)}, by {told.estimator}{_revision(told)}; {_memory(row)}{_far(told)}")
+    per_node = row.workers // row.nodes if row.workers % row.nodes == 0 else None
+    if wishes.gpus_per_node and requests.gpus_per_node is None:
+        if per_node is None:
+            lines.append(f"--gpus-per-node is left as it is: {row.workers} workers are not alike on {row.nodes} nodes")
+        else:
+            options.append(f"--gpus-per-node={per_node}")
+            where = ", as in the job's evidence" if wishes.gpus_per_node == AUTO else ""
+            lines.append(f"--gpus-per-node={per_node}{where}")
+    if wishes.works:
+        options += _limit(told, wishes, requests, lines)
+    lines += [f"note: {message}" for message in told.notes]
+    return Filling(tuple(options), tuple(lines), told)
+
+
+def _limit(told: Advice, wishes: Wishes, requests: Requests, lines: list[str]) -> list[str]:
+    """A time limit, where it may be one: it ends jobs."""
+    if requests.time_from:
+        lines.append(f"the time limit is as asked for with {requests.time_from}")
+        return []
+    seconds = told.longest_seconds(steps=wishes.steps, samples=wishes.samples)
+    if seconds is None:
+        lines.append("--time is left as it is: how much is done in a second is not known with an interval")
+        return []
+    if told.extrapolates:
+        lines.append("--time is left as it is: a limit ends jobs, and this count lies far beyond what was measured")
+        return []
+    minutes = math.ceil(seconds * (1.0 + wishes.margin) / 60.0)
+    work = f"{wishes.samples:,.0f} samples" if wishes.steps is None else f"{wishes.steps:,.0f} steps"
+    lines.append(
+        f"--time={minutes} (minutes): {work} at the lower bound of the throughput, and {100 * wishes.margin:.3g} % more"
+    )
+    return [f"--time={minutes}"]
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node{'s' if count != 1 else ''}"
+
+
+_SHOWN: Final = 6
+
+
+def _told(counts: tuple[int, ...]) -> str:
+    if len(counts) > 1 and counts == tuple(range(counts[0], counts[-1] + 1)):
+        return f"{counts[0]} to {counts[-1]}"
+    shown = [str(count) for count in counts]
+    return ", ".join(shown if len(shown) <= _SHOWN else [*shown[: _SHOWN - 1], "...", shown[-1]])
+
+
+def _throughput(row: Prediction) -> str:
+    told = f"{row.steps_per_second:.4g} steps/s"
+    if row.lower_steps_per_second is None:
+        return told
+    share = f"{100 * (row.interval_coverage or 0.0):.3g} %"
+    return f"{told} ({share}: {row.lower_steps_per_second:.4g} to {row.upper_steps_per_second:.4g})"
+
+
+def _revision(told: Advice) -> str:
+    revision = told.answer.basis.profile_revision
+    return "" if revision is None else f" from revision {revision}"
+
+
+def _memory(row: Prediction) -> str:
+    if row.memory_bytes is None:
+        return "whether it fits into memory is not known"
+    return f"it fits into memory with {row.memory_bytes / 2**30:.3g} GiB on each device"
+
+
+def _far(told: Advice) -> str:
+    return "; far beyond what was measured" if told.extrapolates else ""
+
+
+def table(told: Advice) -> list[str]:
+    """All counts that were asked about, a line each, for people."""
+    lines = ["   nodes  workers    steps/s            interval  memory GiB  "]
+    for row in told.answer:
+        mark = "->" if row.nodes == told.chosen.nodes else "  "
+        if not row.answered:
+            missing = row.excess_memory_bytes
+            why = f"{missing / 2**30:.3g} GiB too large" if missing else _refusal(row)
+            lines.append(f"{mark} {row.nodes:5}  {row.workers:7}  {why}")
+            continue
+        low, high = row.lower_steps_per_second, row.upper_steps_per_second
+        interval = "-" if low is None else f"{low:.4g} to {high:.4g}"
+        memory = "-" if row.memory_bytes is None else f"{row.memory_bytes / 2**30:.3g}"
+        lines.append(
+            f"{mark} {row.nodes:5}  {row.workers:7}  {row.steps_per_second:9.4g}  {interval:>18}  {memory:>10}"
+        )
+    return [line.rstrip() for line in lines]
+
+
+def _refusal(row: Prediction) -> str:
+    problem = None if row.refusal is None else row.refusal.problem
+    return "refused" if problem is None else f"refused: {problem.reason}"

@@ -1,0 +1,242 @@
+"""Slurm with Nodewise beside it: a real controller and real nodes on this machine, as the page tells to set them up."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from slurm_clusters import SlurmCluster, running_slurm
+
+from nodewise.runtime.embedded import EmbeddedServer
+from nodewise_client import (
+    AppendProfileRequest,
+    Client,
+    DeleteProfileRequest,
+    ProfileContent,
+    configuration_rows,
+    configurations,
+    observations,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "integrations" / "slurm.md"
+PROGRAMS = Path(sys.executable).parent
+TRAIN = ROOT / "examples" / "slurm" / "train.sh"
+PROFILE = "team-a/cifar10"
+MEASURED = ProfileContent(
+    observations=observations(
+        configurations=configurations(
+            nodes=[1, 2], workers=[4, 8], devices="T4", sync_modes="allreduce", batch_per_worker_samples=[512, 256]
+        ),
+        steps_per_second=[2.535, 3.848],
+    )
+)
+"""As in examples/slurm/cifar10.csv."""
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[SlurmCluster]:
+    (configured,) = blocks("ini")
+    more = re.sub(r"/opt/nodewise/bin/", f"{PROGRAMS}/", configured)
+    with running_slurm(nodes=4, gpus=4, more=more) as cluster:
+        yield cluster
+
+
+@dataclass
+class Site:
+    """A folder of an owner of jobs, and what he types there."""
+
+    slurm: SlurmCluster
+    folder: Path
+    environment: Mapping[str, str]
+
+    def types(self, command: str, *, script: str | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+        program, *arguments = shlex.split(command)
+        known = PROGRAMS / program
+        return self.slurm.run(
+            str(known) if known.exists() else program,
+            *arguments,
+            cwd=self.folder,
+            environment={**self.environment, **more},
+            script=script,
+        )
+
+    def submitted(self, command: str, *, script: str | None = None, **more: str) -> tuple[dict[str, str], str]:
+        """The job once it has ended, and what was said at its submission."""
+        typed = self.types(command, script=script, **more)
+        assert typed.returncode == 0, typed.stderr
+        (job_id,) = re.findall(r"\d+$", typed.stdout.strip())
+        return self.slurm.finished(job_id), typed.stderr
+
+    def logged(self) -> str:
+        log = self.folder / "epilog.log"
+        return log.read_text(encoding="utf-8") if log.exists() else ""
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[str]:
+    with EmbeddedServer() as server:
+        yield server.target
+
+
+@pytest.fixture(scope="module")
+def client(target: str) -> Iterator[Client]:
+    with Client(target) as client:
+        yield client
+
+
+@pytest.fixture
+def site(slurm: SlurmCluster, target: str, client: Client, tmp_path: Path) -> Site:
+    """With the job of the page in its profile, as if nothing had run yet."""
+    client.delete_profile(DeleteProfileRequest(profile_id=PROFILE, etag="*", allow_missing=True))
+    client.append_profile(AppendProfileRequest(profile_id=PROFILE, content=MEASURED))
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    environment = {
+        "NODEWISE_SERVER": target,
+        "NODEWISE_EPILOG_LOG": str(tmp_path / "epilog.log"),
+        "NODEWISE_STATE_FOLDER": str(tmp_path / "state"),
+    }
+    return Site(slurm, tmp_path, environment)
+
+
+def rows_of(client: Client) -> tuple[dict[str, object], ...]:
+    content = client.get_profile(PROFILE).content
+    assert content is not None
+    assert content.observations is not None
+    assert content.observations.configurations is not None
+    rows = configuration_rows(content.observations.configurations)
+    return tuple(
+        {**row, "steps_per_second": rate} for row, rate in zip(rows, content.observations.steps_per_second, strict=True)
+    )
+
+
+def likely(shown: str, said: str) -> bool:
+    """Whether a line of the page is what was said, where `[...]` stands for anything."""
+    return re.fullmatch(re.escape(" ".join(shown.split())).replace(r"\[\.\.\.\]", ".*"), said) is not None
+
+
+def test_the_page_from_top_to_bottom(site: Site, client: Client) -> None:
+    """Its commands, what they print, and what becomes of the job."""
+    typed = [
+        line
+        for block in blocks("sh")
+        for line in block.splitlines()
+        if not line.startswith(("pip", "export", "nodewise "))
+    ]
+    printed = [block.strip().splitlines() for block in blocks("text")]
+    submit, job_ids = typed[0], [""]
+    for command, expected in zip(typed, printed[:-1], strict=True):
+        done = site.types(command.replace("JOB", job_ids[-1]))
+        said = [" ".join(line.split()) for line in (done.stderr + done.stdout).splitlines()]
+        if command == submit:
+            job_ids += re.findall(r"Submitted batch job (\d+)", done.stdout)
+            site.slurm.finished(job_ids[-1])
+        for line in expected:
+            assert any(likely(line.replace("JOB", job_ids[-1]), each) for each in said), (line, said)
+    assert f"steps/s are added to {PROFILE}, revision 2" in site.logged()
+    job = site.slurm.job(job_ids[1])
+    assert (job["NumNodes"], job["TresPerNode"], job["TimeLimit"]) == ("3", "gres:gpu:4", "00:16:00")
+    newest = rows_of(client)[-1]
+    assert (newest["nodes"], newest["workers"], newest["steps_per_second"]) == (3, 12, 5.278)
+    assert (newest["devices"], newest["sync_modes"], newest["global_batch_samples"]) == ("T4", "allreduce", 2048)
+
+
+def test_what_the_owner_types_stands_above_a_prediction(site: Site) -> None:
+    script = site.folder / "tell.sh"
+    script.write_text(
+        '#!/bin/sh\n#NODEWISE --profile=team-a/cifar10 --nodes=1-8 --global-batch=2048 --steps=3343\necho "$@"\n'
+    )
+    job, said = site.submitted("nodewise-sbatch -N 1 --output=out-%j.txt --parsable tell.sh 'one two' --nodes=3")
+    assert job["NumNodes"] == "1"
+    assert job["TimeLimit"] == "00:31:00"
+    assert "1 node, as asked for with --nodes=1" in said
+    assert (site.folder / f"out-{job['JobId']}.txt").read_text() == "one two --nodes=3\n"
+    job, said = site.submitted("nodewise-sbatch --time=5 tell.sh")
+    assert (job["NumNodes"], job["TimeLimit"]) == ("3", "00:05:00")
+    assert "the time limit is as asked for with --time=5" in said
+
+
+@pytest.mark.wheel
+def test_a_script_by_standard_input(site: Site) -> None:
+    job, _ = site.submitted("nodewise-sbatch --job-name=piped", script=TRAIN.read_text(encoding="utf-8"))
+    assert (job["JobName"], job["NumNodes"], job["JobState"]) == ("piped", "3", "COMPLETED")
+    assert "steps/s=5.278" in (site.folder / f"slurm-{job['JobId']}.out").read_text()
+
+
+def test_a_job_without_wishes_is_sbatchs_alone(site: Site) -> None:
+    with_us = site.types("nodewise-sbatch --partition=nowhere --wrap=true")
+    alone = site.types("sbatch --partition=nowhere --wrap=true")
+    assert (with_us.returncode, with_us.stdout, with_us.stderr) == (alone.returncode, alone.stdout, alone.stderr)
+    assert alone.returncode != 0
+    job, said = site.submitted("nodewise-sbatch --wrap='env | grep -c NODEWISE_JOB; exit 3'")
+    assert said == ""
+    assert job["ExitCode"] == "3:0"
+    assert (site.folder / f"slurm-{job['JobId']}.out").read_text() == "0\n"
+    assert site.logged() == ""
+
+
+def test_a_wrong_wish_is_named_and_nothing_is_submitted(site: Site) -> None:
+    wrong = site.types(f"nodewise-sbatch --nodewise-share=2 {TRAIN}")
+    assert wrong.returncode == 2
+    assert wrong.stdout == ""
+    assert "--nodewise-share: must be a number above 0 and at most 1, found '2'" in wrong.stderr
+
+
+def test_without_nodewise_jobs_run_as_their_owners_ask(site: Site, client: Client) -> None:
+    gone = {"NODEWISE_SERVER": "127.0.0.1:1"}
+    job, said = site.submitted(f"nodewise-sbatch {TRAIN}", **gone)
+    assert (job["NumNodes"], job["TresPerNode"], job["TimeLimit"]) == ("2", "gres:gpu:4", "01:00:00")
+    assert job["JobState"] == "COMPLETED"
+    (line,) = said.splitlines()
+    assert likely(blocks("text")[-1].strip(), line)
+    assert "3.848 steps/s are not added" in site.logged()
+    # Nor is it asked a second time, by the next job or at its end.
+    job, said = site.submitted(f"nodewise-sbatch {TRAIN}", **gone)
+    assert (job["NumNodes"], job["JobState"]) == ("2", "COMPLETED")
+    assert "not asked again for" in said
+    assert site.logged().count("(resting: ") == 2
+    assert len(rows_of(client)) == 2
+
+
+def test_what_a_job_writes_is_added_once_however_often_it_is_told(site: Site, client: Client) -> None:
+    script = f"""#!/bin/sh
+#NODEWISE --profile={PROFILE}
+#SBATCH --nodes=2 --gpus-per-node=2
+echo '{{"steps_per_second": 2.4, "steps": 500, "step_variation": 0.1}}' > nodewise-$SLURM_JOB_ID.json
+env | grep -E '^(SLURM_|NODEWISE_)' > environment
+srun --mpi=none true
+"""
+    job, said = site.submitted("nodewise-sbatch", script=script)
+    assert said == ""
+    assert f"2.4 steps/s are added to {PROFILE}, revision 2" in site.logged()
+    assert site.logged().count("\n") == 1  # its steps have nothing to tell
+    newest = rows_of(client)[-1]
+    assert (newest["nodes"], newest["workers"], newest["steps_per_second"]) == (2, 4, 2.4)
+    assert newest["batch_per_worker_samples"] == 256  # as in the newest observation before it
+    # Slurm runs it again, say after a node failed.
+    told = dict(line.partition("=")[::2] for line in (site.folder / "environment").read_text().splitlines())
+    again = subprocess.run(
+        [PROGRAMS / "nodewise-epilog"], cwd=site.folder, env={**os.environ, **told}, check=True, capture_output=True
+    )
+    assert again.stdout == again.stderr == b""
+    assert len(rows_of(client)) == 3
+    assert job["JobState"] == "COMPLETED"
+
+
+def test_a_job_that_tells_nothing_is_logged(site: Site, client: Client) -> None:
+    site.submitted("nodewise-sbatch", script=f"#!/bin/sh\n#NODEWISE --profile={PROFILE} --pattern='rate=(.*)'\n:\n")
+    assert "no line tells steps per second by 'rate=(.*)'" in site.logged()
+    site.submitted("nodewise-sbatch", script=f"#!/bin/sh\n#NODEWISE --profile={PROFILE}\n:\n")
+    assert f"nothing to add to {PROFILE}: it wrote no {site.folder}/nodewise-" in site.logged()
+    assert len(rows_of(client)) == 2
