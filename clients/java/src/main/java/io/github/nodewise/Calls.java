@@ -21,6 +21,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.Function;
@@ -258,11 +259,17 @@ final class Calls {
 
   /**
    * A stream without end. Where it was cut it is begun anew for as long as the policy is patient.
+   *
+   * @param onceAwaited does what follows an end: at once, or when the caller waits for more
    */
   <Q extends Message, R> CallFuture<Void> watch(
-      MethodDescriptor<Q, R> method, Q request, ResumePolicy policy, Consumer<R> onReply) {
+      MethodDescriptor<Q, R> method,
+      Q request,
+      ResumePolicy policy,
+      Consumer<R> onReply,
+      Executor onceAwaited) {
     CallFuture<Void> future = new CallFuture<>();
-    watch(method, request, deadline(), future, new Restarts(policy), onReply);
+    watch(method, request, deadline(), future, new Restarts(policy), onReply, onceAwaited);
     return future;
   }
 
@@ -272,7 +279,9 @@ final class Calls {
       Deadline whole,
       CallFuture<Void> future,
       Restarts restarts,
-      Consumer<R> onReply) {
+      Consumer<R> onReply,
+      Executor onceAwaited) {
+    Runnable again = () -> watch(method, request, whole, future, restarts, onReply, onceAwaited);
     ask(
         method,
         request,
@@ -282,21 +291,27 @@ final class Calls {
           restarts.heard();
           onReply.accept(message);
         },
-        error -> {
-          boolean over = !retry || managed.isShutdown() || (whole != null && whole.isExpired());
-          Duration pause = over ? null : restarts.pause(error);
-          if (pause != null) {
-            later(pause, () -> watch(method, request, whole, future, restarts, onReply));
-          } else if (error != null) {
-            future.completeExceptionally(error);
-          } else if (over) {
-            future.complete(null);
-          } else {
-            String message = "the server ended the watch again and again without a word";
-            future.completeExceptionally(
-                NodewiseException.of(Status.Code.UNAVAILABLE, message, null));
-          }
-        });
+        error -> onceAwaited.execute(() -> watchEnded(error, whole, future, restarts, again)));
+  }
+
+  private void watchEnded(
+      NodewiseException error,
+      Deadline whole,
+      CallFuture<Void> future,
+      Restarts restarts,
+      Runnable again) {
+    boolean over = !retry || managed.isShutdown() || (whole != null && whole.isExpired());
+    Duration pause = over ? null : restarts.pause(error);
+    if (pause != null) {
+      later(pause, again);
+    } else if (error != null) {
+      future.completeExceptionally(error);
+    } else if (over) {
+      future.complete(null);
+    } else {
+      String message = "the server ended the watch again and again without a word";
+      future.completeExceptionally(NodewiseException.of(Status.Code.UNAVAILABLE, message, null));
+    }
   }
 
   private <Q, R> void ask(

@@ -162,7 +162,8 @@ public final class NodewiseAsyncClient {
    */
   public CompletableFuture<Void> watchProfiles(
       WatchProfilesRequest request, ResumePolicy policy, Consumer<WatchProfilesResponse> onReply) {
-    return calls.watch(ProfileServiceGrpc.getWatchProfilesMethod(), request, policy, onReply);
+    return calls.watch(
+        ProfileServiceGrpc.getWatchProfilesMethod(), request, policy, onReply, Runnable::run);
   }
 
   // --- predictions -----------------------------------------------------------------------------

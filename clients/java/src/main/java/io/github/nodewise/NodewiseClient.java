@@ -207,18 +207,25 @@ public final class NodewiseClient implements AutoCloseable {
    * @return the answers as they are ready; a problem of one question ends that question alone
    */
   public ReplyStream<StreamPredictResponse> streamPredict(Iterable<StreamPredictRequest> requests) {
-    return new ReplyStream<>(sink -> async.streamPredict(requests, sink));
+    return new ReplyStream<>((sink, onceAwaited) -> async.streamPredict(requests, sink));
   }
 
   /**
    * Watches profiles: all as they are, then every change. Where the server goes away the watch
-   * begins anew: all profiles are told again, and caught_up once more.
+   * begins anew as the next message is waited for: all profiles are told again, and caught_up too.
    *
    * @param request which profiles
    * @return what is told, until it is closed
    */
   public ReplyStream<WatchProfilesResponse> watchProfiles(WatchProfilesRequest request) {
-    return new ReplyStream<>(sink -> async.watchProfiles(request, ResumePolicy.DEFAULT, sink));
+    return new ReplyStream<>(
+        (sink, onceAwaited) ->
+            calls.watch(
+                ProfileServiceGrpc.getWatchProfilesMethod(),
+                request,
+                ResumePolicy.DEFAULT,
+                sink,
+                onceAwaited));
   }
 
   // --- predictions -----------------------------------------------------------------------------

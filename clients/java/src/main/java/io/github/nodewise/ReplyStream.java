@@ -6,8 +6,9 @@ import java.util.Iterator;
 import java.util.NoSuchElementException;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
+import java.util.function.BiFunction;
 import java.util.function.Consumer;
-import java.util.function.Function;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 
@@ -26,9 +27,16 @@ public final class ReplyStream<T> implements Iterable<T>, Iterator<T>, AutoClose
   private boolean ended;
   private boolean closed;
   private Throwable failure;
+  private Runnable onceAwaited;
 
-  ReplyStream(Function<Consumer<T>, CompletableFuture<Void>> start) {
-    call = start.apply(this::put);
+  /**
+   * Starts a call.
+   *
+   * @param start given what takes the messages, and what does work in the reader's thread once it
+   *     waits for more than there is
+   */
+  ReplyStream(BiFunction<Consumer<T>, Executor, CompletableFuture<Void>> start) {
+    call = start.apply(this::put, this::onceAwaited);
     call.whenComplete((nothing, error) -> end(error));
   }
 
@@ -49,6 +57,12 @@ public final class ReplyStream<T> implements Iterable<T>, Iterator<T>, AutoClose
   @Override
   public synchronized boolean hasNext() {
     while (held.isEmpty() && !ended && !closed) {
+      if (onceAwaited != null) {
+        Runnable work = onceAwaited;
+        onceAwaited = null;
+        work.run();
+        continue;
+      }
       try {
         wait();
       } catch (InterruptedException interrupted) {
@@ -99,6 +113,11 @@ public final class ReplyStream<T> implements Iterable<T>, Iterator<T>, AutoClose
       }
     }
     held.add(message);
+    notifyAll();
+  }
+
+  private synchronized void onceAwaited(Runnable work) {
+    onceAwaited = work;
     notifyAll();
   }
 

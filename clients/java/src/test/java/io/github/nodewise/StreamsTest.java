@@ -1,6 +1,7 @@
 package io.github.nodewise;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -24,6 +25,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
@@ -96,6 +98,27 @@ class StreamsTest {
       }
       assertTrue(server.cancelled.await(10, TimeUnit.SECONDS));
     }
+  }
+
+  @Test
+  void nothingIsBegunAnewBeforeTheReaderWaitsForMore() {
+    AtomicInteger begun = new AtomicInteger();
+    ReplyStream<String> stream =
+        new ReplyStream<>(
+            (sink, onceAwaited) -> {
+              CompletableFuture<Void> call = new CompletableFuture<>();
+              sink.accept("all there is");
+              onceAwaited.execute(
+                  () -> {
+                    begun.incrementAndGet();
+                    call.complete(null);
+                  });
+              return call;
+            });
+    assertEquals("all there is", stream.next());
+    assertEquals(0, begun.get());
+    assertFalse(stream.hasNext());
+    assertEquals(1, begun.get());
   }
 
   /** What a server of sessions does: keeps each number once, and says how far it is. */
