@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from google.protobuf import json_format
+from pages import ADDRESS, APART, ROOT, blocks
 from serving import COMMAND, Stubs
 from typer.testing import CliRunner, Result
 
@@ -24,7 +25,6 @@ from nodewise_cli.app import app
 from nodewise_protos.v1 import objective_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     "README.md",
     "clients/python/README.md",
@@ -32,23 +32,18 @@ PAGES = [
 ]
 NEED_TORCH = {"docs/guides/slow_jobs.md", "docs/reference/replay.md"}
 """Parts of a training script: `tests/integration/test_recorder.py` runs the recorder."""
-APART = {"docs/guides/security.md"}
-"""Its server has TLS and asks for tokens: `tests/integration/test_tokens_command.py` goes through it."""
+ELSEWHERE = {"docs/guides/security.md", *APART}
+"""The server of the first has TLS and asks for tokens: `tests/integration/test_tokens_command.py` goes through it. The
+others need a cluster manager: `tests/integration/managers`."""
 OUTPUT = re.compile(r"(--(?:plot|picture|timeline|gantt|csv|predictions)) (\S+)")
 STORED = re.compile(r"(nodewise\.db|fresh\.db|backups/\w+)")
 """Files that a page's commands keep; a store that is copied is there before."""
-ADDRESS = re.compile(r"127\.0\.0\.1:50[05]51")
 
 
 @pytest.fixture(scope="module")
 def target() -> Iterator[str]:
     with EmbeddedServer() as server:
         yield server.target
-
-
-def blocks(page: str, language: str) -> list[str]:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
 def commands(page: str) -> list[str]:
@@ -58,7 +53,7 @@ def commands(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if page not in APART and (commands(page) or blocks(page, "python"))]
+    "page", [page for page in PAGES if page not in ELSEWHERE and (commands(page) or blocks(page, "python"))]
 )
 def test_what_a_page_shows_runs_from_top_to_bottom(
     page: str, target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import structlog
@@ -32,6 +33,8 @@ IDLE_S: Final = 75.0
 request into one that is just being closed."""
 _LINGERING_S: Final = 2.0
 """For the rest of a body that nobody wants, so that its sender reads why before the connection ends."""
+_LAST_S: Final = 0.1
+"""For what is in flight after the grace: aiohttp takes 0 for ever."""
 _HEADERS: Final = 64
 _INVALID: Final = 3
 """Of google.rpc.Code."""
@@ -109,8 +112,13 @@ class HttpListener:
             return
         self._listening.close()
         await asyncio.sleep(0)  # what was accepted begins
+        ends_at = asyncio.get_running_loop().time() + self._grace_s
+        # First, as aiohttp drops what still comes of a body once it is told to shut down.
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(ends_at):
+                await self._front.drained()
         self._server.pre_shutdown()
-        await self._server.shutdown(self._grace_s)
+        await self._server.shutdown(max(ends_at - asyncio.get_running_loop().time(), _LAST_S))
 
 
 class _Server(web.Server):

@@ -6,31 +6,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from jobs_of_managers import ELASTIC, TUNED
 from managers import program_of
 from patience import wait_until
 from serving import ServerProcess
 
-from nodewise_client import AppendProfileRequest, Client, ProfileContent, configurations, observations
+from nodewise_client import AppendProfileRequest, Client
 
 pytestmark = pytest.mark.ray
 
-# The third worker brings next to nothing.
-ELASTIC = ProfileContent(
-    observations=observations(
-        configurations=configurations(
-            nodes=[1, 2, 3, 4], workers=[1, 2, 3, 4], sync_modes="allreduce", global_batch_samples=64
-        ),
-        steps_per_second=[1.0, 1.9, 2.0, 2.02],
-    )
-)
 # Sockets of Ray need a short path, and its controller takes one report at each look at its workers.
 QUICK = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_TMPDIR": "/tmp", "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.1"}
-TUNED = ProfileContent(
-    observations=observations(
-        configurations=configurations(nodes=1, workers=2, sync_modes="allreduce", batch_per_worker_samples=[32, 128]),
-        steps_per_second=[50.0, 0.1],
-    )
-)
 
 
 class Observed(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from jobs_of_managers import CIFAR10
 from managers import program_of
 from patience import PATIENCE_S
 from serving import ServerProcess
@@ -18,25 +19,12 @@ from nodewise_client import (
     Transformer,
     Workload,
     configurations,
-    observations,
     profile_source,
 )
 
 pytestmark = pytest.mark.skypilot
 
 STEPS = 334_300
-MEASURED = ProfileContent(
-    observations=observations(
-        configurations=configurations(
-            nodes=[1, 2, 4, 1, 2],
-            workers=[4, 8, 16, 4, 8],
-            devices=["T4", "T4", "T4", "V100", "V100"],
-            sync_modes="allreduce",
-            global_batch_samples=2048,
-        ),
-        steps_per_second=[2.535, 3.848, 6.475, 9.1, 14.0],
-    )
-)
 # Sharded over all its devices this still needs several nodes.
 LARGE = ProfileContent(
     workload=Workload(
@@ -55,7 +43,7 @@ LARGE = ProfileContent(
 
 def test_times_and_offers_until_nodewise_is_stopped(tmp_path: Path) -> None:
     with ServerProcess("--store", "memory:") as server, Client(server.target) as client:
-        client.append_profile(AppendProfileRequest(profile_id="team-a/cifar10", content=MEASURED))
+        client.append_profile(AppendProfileRequest(profile_id="team-a/cifar10", content=CIFAR10))
         client.append_profile(AppendProfileRequest(profile_id="team-a/llm", content=LARGE))
         predicted = client.predict(
             PredictRequest(

@@ -49,9 +49,31 @@ class Front:
         self._origins = origins
         self._health = health
         self._document = b""
+        self._in_flight = 0
+        self._none_in_flight = asyncio.Event()
+        self._none_in_flight.set()
+        self._drains = False
 
     async def __call__(self, request: BaseRequest) -> StreamResponse:
         """Answer one."""
+        self._in_flight += 1
+        self._none_in_flight.clear()
+        try:
+            response = await self._told_where_allowed(request)
+        finally:
+            self._in_flight -= 1
+            if not self._in_flight:
+                self._none_in_flight.set()
+        if self._drains:
+            response.force_close()
+        return response
+
+    async def drained(self) -> None:
+        """Let go of every connection after its next response; returns when no request is in flight."""
+        self._drains = True
+        await self._none_in_flight.wait()
+
+    async def _told_where_allowed(self, request: BaseRequest) -> StreamResponse:
         refusal = self._origins.refusal(request.headers)
         told = self._origins.told(request.headers)
         headers = _ALWAYS | told | {"Vary": "Accept-Encoding, Origin"} if told else _ALWAYS
