@@ -105,10 +105,12 @@ chaos:
 	@$(PYTHON) tools/environment.py dev
 	@$(VENV)/python tests/chaos/campaigns $(CHAOS)
 
-# A day of jobs through a real Slurm on this machine, in ten minutes; CLUSTER_DAY=--help.
+# A day of jobs through a real Slurm on this machine (CALLER=kubernetes: through a real control plane), in ten minutes;
+# CLUSTER_DAY=--help.
+CALLER ?= slurm
 cluster-day:
 	@$(PYTHON) tools/environment.py dev
-	@$(VENV)/python bench/cluster_day_slurm.py $(CLUSTER_DAY)
+	@$(VENV)/python bench/cluster_day_$(CALLER).py $(CLUSTER_DAY)
 
 soak:
 	@$(PYTHON) tools/environment.py dev

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
+import os
 import shlex
 import shutil
+import signal
 import ssl
 import struct
 import subprocess
@@ -420,6 +422,39 @@ def test_what_is_asked_when_the_server_drains_is_answered(tmp_path: Path) -> Non
         ended.join()
     assert (found.status, len(found.value["predictions"]["stepSeconds"])) == (200, 3)
     assert envelopes(first + rest)[-1][0] == 2
+
+
+def test_every_worker_answers_and_what_one_takes_along_the_next_one_answers(tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path}/store.db"
+    with ServerProcess("--workers", "2", "--store", store, "--http", "127.0.0.1:0") as server:
+        call = Caller(server.http_target)
+        # The kernel spreads connections: each worker has some of so many.
+        connections = [call.open() for _ in range(24)]
+        assert all(still_answers(each) for each in connections)
+        os.kill(server.workers()[0], signal.SIGKILL)
+        server.log_until("worker_died")
+        answered = [still_answers(each) for each in connections]
+        assert any(answered)
+        assert not all(answered)
+        assert (
+            call(
+                "POST", PREDICT, QUESTION | {"profile": {"content": json_format.MessageToDict(inline().content)}}, JSON
+            ).status
+            == 200
+        )
+        for each in connections:
+            each.close()
+
+
+def still_answers(connection: http.client.HTTPConnection) -> bool:
+    """On this connection, which stays open."""
+    try:
+        connection.request("GET", "/healthz")
+        return Reply(connection.getresponse()).status == 200
+    except (ConnectionError, http.client.HTTPException):
+        return False
+    finally:
+        connection.auto_open = 0
 
 
 def call_is_answered(call: Caller) -> bool:

@@ -229,6 +229,14 @@ func startScheduler() error {
 		"/etc/kubernetes/nodewise-ca.crt", rig.authority,
 		"httpTimeout: 100ms", "httpTimeout: 2s", // as for the extender's patience
 	).Replace(string(text)) + "leaderElection: {leaderElect: false}\n"
+	if os.Getenv("NODEWISE_DAY") != "" { // small jobs beside each other, so that whole nodes stay free
+		config += `profiles:
+  - schedulerName: default-scheduler
+    pluginConfig:
+      - name: NodeResourcesFit
+        args: {scoringStrategy: {type: MostAllocated, resources: [{name: nvidia.com/gpu, weight: 1}]}}
+`
+	}
 	return rig.Run("kube-scheduler", "--config", rig.Write("scheduler.yaml", []byte(config)), "--secure-port=0")
 }
 

@@ -20,6 +20,11 @@ import (
 // addNodes makes nodes of 8 devices each in a test's own cluster of nodes: no other test's pods go there.
 func addNodes(t *testing.T, pool, device string, count int, price string) {
 	t.Helper()
+	addNodesOf(t, pool, device, count, 8, price)
+}
+
+func addNodesOf(t *testing.T, pool, device string, count, devices int, price string) {
+	t.Helper()
 	for index := range count {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 			Name:   fmt.Sprintf("%s-%s-%d", pool, map[string]string{"": "cpu"}[device]+lower(device), index),
@@ -35,7 +40,7 @@ func addNodes(t *testing.T, pool, device string, count int, price string) {
 		if err := rig.kubernetes.Update(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
-		has := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8"), "cpu": resource.MustParse("96"), "memory": resource.MustParse("1Ti"), "pods": resource.MustParse("110")}
+		has := corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(int64(devices), resource.DecimalSI), "cpu": resource.MustParse("96"), "memory": resource.MustParse("1Ti"), "pods": resource.MustParse("110")}
 		node.Status.Capacity, node.Status.Allocatable = has, has
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		if err := rig.kubernetes.Status().Update(t.Context(), node); err != nil {

@@ -1,0 +1,332 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	informers "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodewise/nodewise/integrations/kubernetes/internal/testcluster"
+)
+
+// day is what bench/cluster_day_kubernetes.py writes: jobs, and how often to play them.
+type day struct {
+	Target         string  `json:"target"` // Nodewise, with the profiles
+	Nodes          int     `json:"nodes"`
+	DevicesPerNode int     `json:"devices_per_node"`
+	Compression    float64 `json:"compression"` // seconds of the day in one of the clock
+	// Shares are the knee's, one for each play; null = by the numbers that owners ask for.
+	Shares []*float64 `json:"shares"`
+	Jobs   []dayJob   `json:"jobs"` // by arrival
+}
+
+type dayJob struct {
+	Name               string  `json:"name"`
+	Profile            string  `json:"profile"` // empty = its number of nodes is nobody's to choose
+	GlobalBatchSamples float64 `json:"global_batch_samples"`
+	ArrivalSeconds     float64 `json:"arrival_s"`
+	RequestedPods      int32   `json:"requested_pods"`
+	DevicesPerPod      int     `json:"devices_per_pod"`
+	// Seconds are those that it runs, by devices.
+	Seconds map[string]float64 `json:"seconds"`
+}
+
+// dayResult is what became of a job.
+type dayResult struct {
+	Play              int     `json:"play"`
+	Name              string  `json:"name"`
+	Devices           int     `json:"devices"`
+	WaitedSeconds     float64 `json:"waited_s"`
+	StartedSeconds    float64 `json:"started_s"` // after the wait, until all pods were on nodes
+	CompletionSeconds float64 `json:"completion_s"`
+}
+
+// play is one queue with nodes of its own, first come first served: jobs come suspended, and are let in, in their order, as soon as the first has
+// room. All that a node has to do is done here; pods are made and placed by Kubernetes.
+type play struct {
+	day
+	number  int
+	pool    string
+	begun   time.Time
+	arrived chan *playing
+	mutex   sync.Mutex
+	used    map[string]int // devices, by node
+	jobs    map[string]*playing
+	changed chan struct{} // a job has ended
+	results []dayResult
+}
+
+type playing struct {
+	dayJob
+	object  *batchv1.Job
+	pods    int
+	devices int               // of a pod
+	on      map[string]string // nodes, by pod
+	let     time.Time         // in
+}
+
+// With NODEWISE_DAY=FILE the jobs of a day are played in compressed time; what became of each goes to NODEWISE_DAY_RESULTS.
+func TestClusterDay(t *testing.T) {
+	path := os.Getenv("NODEWISE_DAY")
+	if path == "" {
+		t.Skip("NODEWISE_DAY does not say which; make cluster-day CALLER=kubernetes does")
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told day
+	if err := json.Unmarshal(text, &told); err != nil {
+		t.Fatal(err)
+	}
+	resting.Store(true)
+	t.Cleanup(func() { resting.Store(false) })
+	for _, name := range []string{"webhook", "extender"} {
+		end(rig.processes[name])
+		if err := startProcess(t.Context(), name, "-server", told.Target); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plays := []*play{}
+	for number := range told.Shares {
+		each := &play{
+			day: told, number: number, pool: "day" + strconv.Itoa(number), arrived: make(chan *playing, len(told.Jobs)),
+			used: map[string]int{}, jobs: map[string]*playing{}, changed: make(chan struct{}, 1),
+		}
+		addNodesOf(t, each.pool, "T4", told.Nodes, told.DevicesPerNode, "")
+		for index := range told.Nodes {
+			each.used[fmt.Sprintf("%s-t4-%d", each.pool, index)] = 0
+		}
+		plays = append(plays, each)
+	}
+	watchPods(t, plays)
+	begun := time.Now().Add(3*time.Second - told.wall(told.Jobs[0].ArrivalSeconds))
+	var all sync.WaitGroup
+	for _, each := range plays {
+		each.begun = begun
+		all.Go(func() { each.submit(t) })
+		all.Go(func() { each.admit(t) })
+	}
+	all.Wait()
+	results := []dayResult{}
+	for _, each := range plays {
+		each.waitUntil(t, func() bool { return len(each.results) == len(told.Jobs) })
+		results = append(results, each.results...)
+	}
+	if text, err = json.Marshal(results); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(os.Getenv("NODEWISE_DAY_RESULTS"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (d *day) wall(seconds float64) time.Duration {
+	return time.Duration(seconds / d.Compression * float64(time.Second))
+}
+
+// submit creates the jobs as they arrive.
+func (p *play) submit(t *testing.T) {
+	defer close(p.arrived)
+	for _, job := range p.Jobs {
+		time.Sleep(time.Until(p.begun.Add(p.wall(job.ArrivalSeconds))))
+		made := p.object(job)
+		if err := rig.kubernetes.Create(t.Context(), made); err != nil {
+			t.Error(err)
+			return
+		}
+		if share := p.Shares[p.number]; share != nil && job.Profile != "" && made.Annotations["nodewise.dev/chosen-nodes"] == "" {
+			t.Error(job.Name, made.Annotations)
+		}
+		limit := made.Spec.Template.Spec.Containers[0].Resources.Limits["nvidia.com/gpu"]
+		found := &playing{dayJob: job, object: made, pods: int(*made.Spec.Parallelism), devices: int(limit.Value()), on: map[string]string{}}
+		p.mutex.Lock()
+		p.jobs[made.Name] = found
+		p.mutex.Unlock()
+		p.arrived <- found
+	}
+}
+
+// object is what the owner creates: his own request, and maybe a wish.
+func (p *play) object(job dayJob) *batchv1.Job {
+	pods, suspended, indexed, none := job.RequestedPods, true, batchv1.IndexedCompletion, int32(0)
+	devices := job.DevicesPerPod
+	annotations := map[string]string{}
+	if share := p.Shares[p.number]; share != nil && job.Profile != "" {
+		devices = p.DevicesPerNode
+		annotations = map[string]string{
+			"nodewise.dev/profile": job.Profile, "nodewise.dev/nodes": fmt.Sprintf("1-%d", p.Nodes), "nodewise.dev/share": fmt.Sprint(*share),
+			"nodewise.dev/settings": fmt.Sprintf(`{"global_batch_samples": %v}`, job.GlobalBatchSamples),
+		}
+	}
+	pod := template(p.pool)
+	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(int64(devices), resource.DecimalSI)}
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: p.pool + "-" + job.Name, Namespace: "default", Annotations: annotations},
+		Spec: batchv1.JobSpec{
+			Parallelism: &pods, Completions: &pods, CompletionMode: &indexed, BackoffLimit: &none, Suspend: &suspended, Template: pod,
+		},
+	}
+}
+
+// admit lets jobs in, each as soon as it is the first and has room.
+func (p *play) admit(t *testing.T) {
+	for job := range p.arrived {
+		p.waitUntil(t, func() bool { return p.room(job.devices) >= job.pods })
+		p.mutex.Lock()
+		job.let = time.Now()
+		p.mutex.Unlock()
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec": {"suspend": false}}`))
+		if err := rig.kubernetes.Patch(t.Context(), job.object.DeepCopy(), patch); err != nil {
+			t.Error(err)
+			return
+		}
+	}
+}
+
+// room is the number of pods of so many devices that nodes have room for, when all that were let in are placed.
+func (p *play) room(devices int) int {
+	free := map[string]int{}
+	for node, used := range p.used {
+		free[node] = p.DevicesPerNode - used
+	}
+	for _, job := range p.jobs {
+		if job.let.IsZero() {
+			continue
+		}
+		for range job.pods - len(job.on) { // where the scheduler will place them: the fullest that has room
+			best := ""
+			for node, left := range free {
+				if left >= job.devices && (best == "" || left < free[best]) {
+					best = node
+				}
+			}
+			free[best] -= job.devices
+		}
+	}
+	count := 0
+	for _, left := range free {
+		count += max(left, 0) / devices
+	}
+	return count
+}
+
+// waitUntil waits for something that the ends of jobs change.
+func (p *play) waitUntil(t *testing.T, is func() bool) {
+	for {
+		p.mutex.Lock()
+		found := is()
+		p.mutex.Unlock()
+		if found {
+			return
+		}
+		select {
+		case <-p.changed:
+		case <-t.Context().Done():
+			return
+		case <-time.After(10 * time.Minute):
+			t.Error(p.pool, ": nothing happens any more\n", rig.Log("kube-scheduler"))
+			return
+		}
+	}
+}
+
+// run lets a job whose pods are all on nodes compute for its time; then they are done, and their nodes free.
+func (p *play) run(t *testing.T, job *playing) {
+	started := time.Now()
+	p.mutex.Lock()
+	pods := []string{}
+	for pod := range job.on {
+		pods = append(pods, pod)
+	}
+	p.mutex.Unlock()
+	slices.Sort(pods)
+	devices := job.pods * job.devices
+	seconds, known := job.Seconds[strconv.Itoa(devices)]
+	if !known {
+		t.Error(job.Name, "was not measured on", devices)
+	}
+	go setPhase(t, pods, corev1.PodRunning)
+	time.AfterFunc(p.wall(seconds), func() {
+		ended := time.Now()
+		setPhase(t, pods, corev1.PodSucceeded)
+		day := func(wall time.Duration) float64 { return wall.Seconds() * p.Compression }
+		p.mutex.Lock()
+		defer p.mutex.Unlock()
+		for _, node := range job.on {
+			p.used[node] -= job.devices
+		}
+		p.results = append(p.results, dayResult{
+			Play: p.number, Name: job.Name, Devices: devices,
+			WaitedSeconds: day(job.let.Sub(p.begun)) - job.ArrivalSeconds, StartedSeconds: day(started.Sub(job.let)),
+			CompletionSeconds: day(ended.Sub(p.begun)) - job.ArrivalSeconds,
+		})
+		select {
+		case p.changed <- struct{}{}:
+		default: // it is told already
+		}
+	})
+}
+
+// setPhase says of pods what their kubelets would.
+func setPhase(t *testing.T, pods []string, phase corev1.PodPhase) {
+	for _, name := range pods {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
+		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status": {"phase": %q}}`, phase))
+		if err := rig.kubernetes.Status().Patch(t.Context(), pod, patch); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// watchPods tells plays which pods are on which nodes.
+func watchPods(t *testing.T, plays []*play) {
+	t.Helper()
+	watched, err := informers.New(rig.Config, informers.Options{DefaultNamespaces: map[string]informers.Config{"default": {}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = watched.Start(t.Context()) }()
+	informer, err := watched.GetInformer(t.Context(), &corev1.Pod{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	placed := func(object any) {
+		pod, _ := object.(*corev1.Pod)
+		if pod == nil || pod.Spec.NodeName == "" {
+			return
+		}
+		for _, each := range plays {
+			each.mutex.Lock()
+			if job := each.jobs[pod.Labels["job-name"]]; job != nil && job.on[pod.Name] == "" {
+				job.on[pod.Name] = pod.Spec.NodeName
+				each.used[pod.Spec.NodeName] += job.devices
+				if len(job.on) == job.pods {
+					go each.run(t, job)
+				}
+			}
+			each.mutex.Unlock()
+		}
+	}
+	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: placed, UpdateFunc: func(_, object any) { placed(object) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := testcluster.Until(t.Context(), func(context.Context) (bool, error) { return informer.HasSynced(), nil }); err != nil {
+		t.Fatal(err)
+	}
+}
