@@ -232,8 +232,10 @@ async def _read_in_turn(
     """The message, and a turn in which it is there: who sends headers alone, or drips, holds no turn of others."""
     turn = await waited_turn(path, method, lane, context, principal)
     late = asyncio.get_running_loop().call_later(READING_S, turn.over)
+    turn.read(begins=True)
     try:
         request = await anext(requests, UNDECODABLE)
+        turn.read(begins=False)
         if turn.given_up:
             turn = await waited_turn(path, method, lane, context, principal)
     except BaseException:

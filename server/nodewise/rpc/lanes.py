@@ -17,10 +17,12 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from time import thread_time
 from typing import Final
 
 from nodewise.rpc.callers import LATELY_S, Caller, CallerKey, Callers, Waiting
+from nodewise.rpc.loop_lag import LATE_S
 from nodewise.rpc.pace import Growth, Pace
 
 __all__ = ["CALLER_WAIT_S", "LONGEST_DELAY_S", "Lane", "OverloadedError", "Turn"]
@@ -35,8 +37,9 @@ CALLER_WAIT_S: Final = 2.0
 """Longest wait that is expected of a caller's only waiting call while nobody is refused."""
 BREATH_AFTER_S: Final = 0.002
 """Work after which the next call waits until the loop has taken in what arrived meanwhile."""
-SHORT_TURN_S: Final = 0.001
-"""A turn so short holds nothing up: gRPC hands over a call in about the same time."""
+SHORT_TURN_S: Final = 0.002
+"""A turn so short holds nothing up as long as the loop keeps up: whose turn it is costs such a call as much again as it
+shares out. Turns that follow each other so soon are of such calls."""
 REFUSAL_S: Final = 0.00012
 """What a refusal takes, which who is refused is charged: gRPC's part is most of it."""
 _LEAST_WAITING: Final = 4
@@ -78,6 +81,15 @@ class Turn:
     began_s: float
     cost_s: float | None = None
     charged_s: float = 0.0
+    reading: bool = False
+    cpu_s: float = field(default_factory=thread_time)
+
+    def read(self, *, begins: bool) -> None:
+        """Its message is waited for from now on, or is there: nobody is at work meanwhile."""
+        if self.reading is not begins and self.lane is not _NOWHERE:
+            self.reading = begins
+            self.lane.reading += 1 if begins else -1
+            self.cpu_s = thread_time() - self.cpu_s  # what others did meanwhile is not this call's
 
     @property
     def waited(self) -> bool:
@@ -97,6 +109,7 @@ class Turn:
     def over(self) -> None:
         """Give it up."""
         if self.lane is not _NOWHERE:
+            self.read(begins=False)
             lane, self.lane = self.lane, _NOWHERE
             lane._over(self)  # noqa: SLF001  # two halves of one thing
 
@@ -132,6 +145,7 @@ class Lane:
     ) -> None:
         self.name = name
         self.free = turns
+        self.reading = 0
         self.refused = 0
         self._turns = turns
         self._wait_s = wait_s
@@ -143,6 +157,7 @@ class Lane:
         self._short_until_s = self._refused_at_s = -math.inf
         self._growth = Growth()
         self._breathe_first = False
+        self._ran_out = False
         self.pace = Pace()
         self._last_over_s = 0.0
         self._idle_from_s = self._idle_told_s = time.monotonic()
@@ -160,7 +175,24 @@ class Lane:
     @property
     def pressed(self) -> bool:
         """Whether a call that comes now would wait."""
-        return self.free <= 0 or self._waiting > 0 or self._worked_s > BREATH_AFTER_S
+        if self._worked_s > BREATH_AFTER_S:
+            return True
+        return (self.free <= 0 or self._waiting > 0) and not (self.free + self.reading > 0 and self._is_quick)
+
+    @property
+    def _is_quick(self) -> bool:
+        """Whether those who wait do so for the loop's breath alone, of calls so short that it keeps up.
+
+        Who comes then does not wait behind them: waiting costs more than it shares out, and with enough calls in
+        flight it would never end.
+        """
+        return (
+            not self._ran_out
+            and self._breathe is not None
+            and self.pace.turn_s < SHORT_TURN_S
+            and self._unseen_s() < LATE_S
+            and not self.overloaded
+        )
 
     @property
     def overloaded(self) -> bool:
@@ -347,17 +379,19 @@ class Lane:
             if self._breathe is None:
                 pass
             elif self._worked_s > BREATH_AFTER_S or self._breathe_first:
-                await self._breathe()
                 self._worked_s = 0.0
                 self._breathe_first = False
+                await self._breathe()
             else:
                 await asyncio.sleep(0)  # the call that was given a turn begins
             if self.free <= 0:
+                self._ran_out |= self.free + self.reading <= 0
                 self._freed.clear()
                 await self._freed.wait()
                 continue
             self._give()
         self._dispatching = None
+        self._ran_out = False
         if not self.overloaded:  # else who was given much is still remembered
             self._callers.clear()
 
@@ -402,8 +436,11 @@ class Lane:
         held_s = now_s - turn.began_s
         if self.free == self._turns:
             self._idle_from_s = now_s
-        if held_s > SHORT_TURN_S and self._breathe is not None:
-            self._worked_s += held_s
+        late = self._unseen_s() >= LATE_S
+        if self._breathe is not None and (late or held_s > SHORT_TURN_S):
+            worked_s = thread_time() - turn.cpu_s  # who had to wait for a core has not worked longer
+            if late or worked_s > SHORT_TURN_S:
+                self._worked_s += worked_s
         if self._dispatching is not None:
             # Ends, not beginnings: several turns begin at once where several were free.
             self.pace.learn(now_s - self._last_over_s, turn.cost_s)

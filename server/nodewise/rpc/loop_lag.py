@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-__all__ = ["LoopLag"]
+__all__ = ["LATE_S", "LoopLag"]
 
 _log = structlog.get_logger("nodewise.rpc")
 

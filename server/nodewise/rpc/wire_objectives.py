@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, TypeVar
@@ -43,7 +43,7 @@ PartT = TypeVar("PartT", CurrentConfiguration, StatisticalEfficiency, BatchBound
 def read_objective(
     objective: pb.Objective | None = None,
     work: pb.Work | None = None,
-    offers: Iterable[pb.Offer] = (),
+    offers: Sequence[pb.Offer] = (),
     *,
     current: pb.CurrentConfiguration | None = None,
     efficiency: pb.StatisticalEfficiency | None = None,
@@ -62,14 +62,13 @@ def read_objective(
     NodewiseError
         INVALID_FIELD; CONTRADICTORY_FACTS for offers that do not go together.
     """
-    rule, amount, *others = (
-        None if part is None else part.SerializeToString()
-        for part in (objective, work, current, efficiency, batch_bounds)
-    )
-    data = tuple(offer.SerializeToString() for offer in offers)
-    if not rule and not amount and not data and others == [None, None, None]:
-        return HIGHEST_THROUGHPUT
-    return _read(rule, amount, *others, data, path)
+    rule = None if objective is None else objective.SerializeToString()
+    amount = None if work is None else work.SerializeToString()
+    if not offers and current is None and efficiency is None and batch_bounds is None:
+        # Most questions state no more.
+        return _read(rule, amount, None, None, None, (), path) if rule or amount else HIGHEST_THROUGHPUT
+    parts = (None if part is None else part.SerializeToString() for part in (current, efficiency, batch_bounds))
+    return _read(rule, amount, *parts, tuple(offer.SerializeToString() for offer in offers), path)
 
 
 @lru_cache(maxsize=1024)
@@ -90,7 +89,7 @@ def _read(
         return read_row(kind, of.FromString(data), f"{path}{name}.", reader, most=LARGEST_AMOUNT)
 
     asked = pb.Objective.FromString(objective or b"")
-    stated = reader.stated(asked, f"{path}objective.")
+    stated = reader.stated(asked, f"{path}objective.") if asked.HasField("confidence") else {}
     amount = reader.stated(pb.Work.FromString(work), f"{path}work.", most=LARGEST_AMOUNT) if work else {}
     found = Objective(
         rule=_rule(asked, f"{path}objective", reader),

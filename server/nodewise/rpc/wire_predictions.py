@@ -113,9 +113,7 @@ def packed_predictions(answers: Sequence[Answer], columns: frozenset[int]) -> by
         _pack(parts, _SAMPLES, _joined(answers, _SAMPLES_OF))
     for tag, held in named:
         for name, values in (_named(answers, held) if alone is None else held(alone)).items():
-            own: list[bytes] = [_name_of_column(name)]
-            _pack(own, _VALUES, values)
-            parts += (tag, encode_varint(sum(map(len, own))), *own)
+            parts += (_head_of_named(tag, name, len(values)), _floats(values))
     interval = next((answer.interval for answer in answers if answer.interval is not None), None)
     if interval is not None and options_pb2.PREDICTION_COLUMN_INTERVAL in columns:
         others.interval_coverage = interval.coverage
@@ -138,6 +136,8 @@ def _of_name(held: Callable[[Answer], Mapping[str, Floats]], name: str) -> _Colu
 
 
 def _knows_samples(answer: Answer) -> bool:
+    if answer.predictions.all_answered:
+        return answer.configurations.rates.batch_known or bool(np.logical_or.reduce(answer.samples_per_s))
     return bool(np.logical_or.reduce(answer.samples_per_s))
 
 
@@ -155,9 +155,27 @@ def _joined(answers: Sequence[Answer], of: _Column) -> NDArray[Any] | None:
 def _pack(parts: list[bytes], head: bytes, column: NDArray[Any] | None) -> None:
     """A column of floats: its field, its bytes, and they as the wire has them."""
     if column is not None and len(column):
-        if column.dtype is not _WIRE_FLOAT:
-            column = column.astype(_WIRE_FLOAT)
-        parts += (head, encode_varint(column.nbytes), column.tobytes())
+        parts += (_head_of(head, len(column)), _floats(column))
+
+
+def _floats(column: NDArray[Any]) -> bytes:
+    """Numbers as the wire has them."""
+    if column.dtype is not _WIRE_FLOAT:
+        column = column.astype(_WIRE_FLOAT)
+    return column.tobytes()
+
+
+@lru_cache(maxsize=4096)
+def _head_of(field: bytes, rows: int) -> bytes:
+    """What stands before a column of so many floats."""
+    return field + encode_varint(rows * _WIRE_FLOAT.itemsize)
+
+
+@lru_cache(maxsize=4096)
+def _head_of_named(tag: bytes, name: str, rows: int) -> bytes:
+    """What stands before the floats of a column that an estimator names."""
+    own = _name_of_column(name) + (_head_of(_VALUES, rows) if rows else b"")
+    return tag + encode_varint(len(own) + rows * _WIRE_FLOAT.itemsize) + own
 
 
 @lru_cache(maxsize=64)

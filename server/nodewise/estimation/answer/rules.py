@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import lt
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -115,20 +116,25 @@ def _highest(rows: Rows, rule: HighestThroughput) -> Preference:
 def _knee(rows: Rows, rule: Knee) -> Preference:
     # Plain numbers: a question has a few dozen rows, on which array functions spend longer starting than working.
     scale, rate, share = rows.scale.tolist(), rows.rate.tolist(), rule.share
-    best: dict[int, int] = {}
-    for row, count in enumerate(scale):
-        if count not in best or rate[row] > rate[best[count]]:
-            best[count] = row  # the best row of each scale stands for it
-    counts = sorted(best)
-    base = rate[best[counts[0]]] / counts[0]
+    counts: list[int] = scale
+    best: dict[int, int] | None = None
+    if not all(map(lt, scale, scale[1:])):
+        best = {}
+        for row, count in enumerate(scale):
+            if count not in best or rate[row] > rate[best[count]]:
+                best[count] = row  # the best row of each scale stands for it
+        counts = sorted(best)
+    rates = rate if best is None else [rate[best[count]] for count in counts]
+    base = rates[0] / counts[0]
     enough = share * base * (1.0 - KNEE_TOLERANCE)
     at, gain = 0, 0.0
-    for place in range(1, len(counts)):
-        below, above = counts[place - 1], counts[place]
-        gained = (rate[best[above]] - rate[best[below]]) / (above - below)
+    # The last step that is worth it decides: from the end the others need not be looked at.
+    for place in range(len(counts) - 1, 0, -1):
+        gained = (rates[place] - rates[place - 1]) / (counts[place] - counts[place - 1])
         if gained >= enough:
             at, gain = place, gained
-    chosen, unit, name = best[counts[at]], rows.rate_name, rows.scale_name
+            break
+    chosen, unit, name = at if best is None else best[counts[at]], rows.rate_name, rows.scale_name
     key, one = rows.rate_key, name[:-1]
     numbers = {key: rate[chosen], "share": share, f"{key}_per_{one}": base}
     if at:

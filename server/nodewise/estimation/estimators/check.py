@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -28,6 +30,11 @@ _MEMORY: Final = ("memory_bytes", "excess_memory_bytes")
 _OPTIONAL: Final = ("staleness_mean", "staleness_p95", "once_s", *_MEMORY)
 _GROUPS: Final = ("breakdown_s", "utilisation", "extra")
 _STATUSES: Final = tuple(int(status) for status in RowStatus)
+_OPTIONAL_OF: Final = attrgetter(*_OPTIONAL)
+_FLOATS: Final = np.dtype(np.float64)
+_TEXT: Final = frozenset({str})
+_MOST_KEPT_NAMES: Final = 256
+"""Names of one answer up to which it is remembered that they are sound."""
 _FIXED: Final = 3
 """Columns of numbers before those of the breakdown."""
 
@@ -59,45 +66,61 @@ def _check(predictions: Predictions, rows: int) -> None:
     _check_shapes(columns, predictions, rows)
     _check_texts(predictions, rows)
     if rows:
-        stacked = np.concatenate(list(columns.values())).reshape(-1, rows)
-        _check_values(columns, stacked, predictions)
-        _check_rows(columns, predictions, stacked)
+        stacked = np.concatenate(columns).reshape(-1, rows)
+        _check_values(stacked, predictions)
+        _check_rows(predictions, stacked)
 
 
-def _columns(predictions: Predictions) -> dict[str, Any]:
+def _columns(predictions: Predictions) -> list[Any]:
+    """All columns of numbers, in the order of :func:`_named`."""
+    return [
+        predictions.step_s,
+        predictions.log_spread,
+        predictions.extrapolation,
+        *predictions.breakdown_s.values(),
+        *predictions.utilisation.values(),
+        *(column for column in _OPTIONAL_OF(predictions) if column is not None),
+        *predictions.extra.values(),  # last, because they alone may be below 0
+    ]
+
+
+def _named(predictions: Predictions) -> dict[str, Any]:
     """All columns of numbers by what errors call them."""
-    columns: dict[str, Any] = {
-        "step_s": predictions.step_s,
-        "log_spread": predictions.log_spread,
-        "extrapolation": predictions.extrapolation,
-    }
-    for name, column in predictions.breakdown_s.items():
-        columns[f"breakdown_s[{name}]"] = column
-    for name, column in predictions.utilisation.items():
-        columns[f"utilisation[{name}]"] = column
-    for name in _OPTIONAL:
-        column = getattr(predictions, name)
-        if column is not None:
-            columns[name] = column
-    for name, column in predictions.extra.items():  # last, because they alone may be below 0
-        columns[f"extra[{name}]"] = column
-    return columns
+    names = [
+        *("step_s", "log_spread", "extrapolation"),
+        *(f"breakdown_s[{name}]" for name in predictions.breakdown_s),
+        *(f"utilisation[{name}]" for name in predictions.utilisation),
+        *(name for name in _OPTIONAL if getattr(predictions, name) is not None),
+        *(f"extra[{name}]" for name in predictions.extra),
+    ]
+    return dict(zip(names, _columns(predictions), strict=True))
 
 
 def _check_names(predictions: Predictions) -> None:
     if not is_a(predictions.bottlenecks, tuple):
         raise ImpossibleAnswerError("bottlenecks is no tuple of names")
+    everyone = (*predictions.breakdown_s, *predictions.utilisation, *predictions.extra, *predictions.bottlenecks)
+    if len(everyone) <= _MOST_KEPT_NAMES and {name.__class__ for name in everyone} <= _TEXT and _are_names(everyone):
+        return
     for column in (*_GROUPS, "bottlenecks"):
         names = getattr(predictions, column)
         if not all(map(is_name, names.keys() if column != "bottlenecks" else names)):
             raise ImpossibleAnswerError(f"{column} has a name that is no printable text of 1 to {MOST_NAME} characters")
 
 
-def _check_shapes(columns: Columns, predictions: Predictions, rows: int) -> None:
+@lru_cache(maxsize=64)
+def _are_names(names: tuple[str, ...]) -> bool:
+    """The names of a model's columns are the same in every answer of it."""
+    return all(map(is_name, names))
+
+
+def _check_shapes(columns: Sequence[Any], predictions: Predictions, rows: int) -> None:
     shape = (rows,)
-    for name, column in columns.items():
+    for place, column in enumerate(columns):
+        if column.__class__ is np.ndarray and column.dtype is _FLOATS and column.shape == shape:
+            continue
         if not isinstance(column, np.ndarray) or column.shape != shape or column.dtype.kind not in "fiu":
-            raise ImpossibleAnswerError(_misshapen(name, column, rows))
+            raise ImpossibleAnswerError(_misshapen(list(_named(predictions))[place], column, rows))
     indexes: Columns = {"status": predictions.status, "bottleneck_index": predictions.bottleneck_index}
     for name, column in indexes.items():
         if not isinstance(column, np.ndarray) or column.shape != shape or column.dtype.kind not in "fiu":
@@ -161,15 +184,17 @@ def _names_no_row(named: Any, rows: int) -> bool:
     return numbers.dtype.kind != "i" or numbers.ndim != 1 or numbers.min() < 0 or numbers.max() >= rows
 
 
-def _check_values(columns: Columns, stacked: NDArray[Any], predictions: Predictions) -> None:
+def _check_values(stacked: NDArray[Any], predictions: Predictions) -> None:
     # A NaN or an infinity anywhere survives the sum; columns are only told apart when there is one.
     with np.errstate(over="ignore", invalid="ignore"):
         total = np.add.reduce(stacked, axis=None)
     if not math.isfinite(total):
-        wrong = (f"{name} is not finite" for name, column in columns.items() if not np.isfinite(column).all())
+        wrong = (
+            f"{name} is not finite" for name, column in _named(predictions).items() if not np.isfinite(column).all()
+        )
         raise ImpossibleAnswerError(next(wrong, "its values are too large to add up"))
     if np.minimum.reduce(stacked[: len(stacked) - len(predictions.extra)], axis=None) < 0.0:
-        negative = next(name for name, column in columns.items() if column.min() < 0.0)
+        negative = next(name for name, column in _named(predictions).items() if column.min() < 0.0)
         raise ImpossibleAnswerError(f"{negative} is negative")
     if np.maximum.reduce(stacked[1]) > MOST_LOG_SPREAD:
         raise ImpossibleAnswerError(f"log_spread is above {MOST_LOG_SPREAD:g}, a factor of e^{MOST_LOG_SPREAD:g}")
@@ -181,7 +206,7 @@ def _check_values(columns: Columns, stacked: NDArray[Any], predictions: Predicti
             raise ImpossibleAnswerError(f"utilisation is above 1 ({most:g}): it is a share of time")
 
 
-def _check_rows(columns: Columns, predictions: Predictions, stacked: NDArray[Any]) -> None:
+def _check_rows(predictions: Predictions, stacked: NDArray[Any]) -> None:
     step_s, index = predictions.step_s, predictions.bottleneck_index
     if predictions.breakdown_s:
         parts = np.add.reduce(stacked[_FIXED : _FIXED + len(predictions.breakdown_s)], axis=0)
@@ -190,7 +215,7 @@ def _check_rows(columns: Columns, predictions: Predictions, stacked: NDArray[Any
     excess: Any = predictions.excess_memory_bytes
     if not predictions.all_answered:
         answered = predictions.answered
-        _check_unanswered(columns, predictions, stacked, answered)
+        _check_unanswered(predictions, stacked, answered)
         step_s, index = step_s[answered], index[answered]
         excess = None if excess is None else excess[answered]
     if excess is not None and excess.any():
@@ -203,15 +228,15 @@ def _check_rows(columns: Columns, predictions: Predictions, stacked: NDArray[Any
         raise ImpossibleAnswerError("bottleneck_index lies outside the dictionary")
 
 
-def _check_unanswered(
-    columns: Columns, predictions: Predictions, stacked: NDArray[Any], answered: NDArray[np.bool_]
-) -> None:
+def _check_unanswered(predictions: Predictions, stacked: NDArray[Any], answered: NDArray[np.bool_]) -> None:
     if not np.isin(predictions.status, _STATUSES).all():
         raise ImpossibleAnswerError("status holds an unknown value")
     refused = predictions.status == RowStatus.REFUSED
     # A row that does not fit says how much it needs, and nothing else; one that is refused says nothing.
     measures = [
-        place for place, name in enumerate(columns) if name not in _MEMORY and not name.startswith("extra[memory_")
+        place
+        for place, name in enumerate(_named(predictions))
+        if name not in _MEMORY and not name.startswith("extra[memory_")
     ]
     if stacked[:, refused].any() or stacked[measures][:, ~answered].any():
         raise ImpossibleAnswerError("a row that is not answered holds a value")
