@@ -17,7 +17,7 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import thread_time
 from typing import Final
 
@@ -79,10 +79,10 @@ class Turn:
     lane: Lane
     caller: CallerKey
     began_s: float
+    cpu_s: float
     cost_s: float | None = None
     charged_s: float = 0.0
     reading: bool = False
-    cpu_s: float = field(default_factory=thread_time)
 
     def read(self, *, begins: bool) -> None:
         """Its message is waited for from now on, or is there: nobody is at work meanwhile."""
@@ -210,7 +210,7 @@ class Lane:
         if self.free == self._turns and self._short_until_s > now_s:
             self._was_idle(now_s)
         self.free -= 1
-        return Turn(self, _NOBODY, now_s)
+        return Turn(self, _NOBODY, now_s, thread_time())
 
     def _was_idle(self, now_s: float) -> None:
         """Until now, since its last turn was over."""
@@ -265,7 +265,7 @@ class Lane:
         except BaseException:
             self._gone(asking, waiting)
             raise
-        return Turn(self, key, time.monotonic(), waiting.cost_s, waiting.charged_s)
+        return Turn(self, key, time.monotonic(), thread_time(), waiting.cost_s, waiting.charged_s)
 
     def _shorten(self, now_s: float) -> None:
         """Keep only a short queue from now on."""

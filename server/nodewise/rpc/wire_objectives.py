@@ -96,7 +96,7 @@ def _read(
         confidence=stated.get("confidence"),
         remaining_samples=amount.get("samples"),
         remaining_epochs=amount.get("epochs"),
-        offers=read_offers([pb.Offer.FromString(each) for each in offers], f"{path}offers", reader),
+        offers=read_offers([*map(pb.Offer.FromString, offers)], f"{path}offers", reader) if offers else (),
         current=part(CurrentConfiguration, pb.CurrentConfiguration, current, "current"),
         efficiency=part(StatisticalEfficiency, pb.StatisticalEfficiency, efficiency, "efficiency"),
         batch_bounds=part(BatchBounds, pb.BatchBounds, bounds, "batch_bounds"),

@@ -302,3 +302,88 @@ async def test_callers_that_go_leave_no_turn_behind() -> None:
     assert asked.free == 1
     assert asked.waiting == 0
     (await asked.turn("b")).over()
+
+
+class Clock:
+    """Seconds of the wall and of the loop's thread."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.wall_s = self.cpu_s = 1_000.0
+        monkeypatch.setattr("nodewise.rpc.lanes.time", SimpleNamespace(monotonic=lambda: self.wall_s))
+        monkeypatch.setattr("nodewise.rpc.lanes.thread_time", lambda: self.cpu_s)
+
+    def passes(self, wall_s: float, cpu_s: float) -> None:
+        self.wall_s += wall_s
+        self.cpu_s += cpu_s
+
+
+async def test_a_turn_that_had_to_wait_for_a_core_has_not_worked_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, asked = Clock(monkeypatch), lane(turns=4)
+    turn = asked.taken()
+    clock.passes(wall_s=0.02, cpu_s=0.001)
+    turn.over()
+    assert not asked.pressed
+    turn = asked.taken()
+    clock.passes(wall_s=0.02, cpu_s=0.02)
+    turn.over()
+    assert asked.pressed
+
+
+async def test_behind_one_that_waits_for_a_breath_quick_calls_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, asked = Clock(monkeypatch), paced(lane(turns=2), 0.0005)
+    outlier = asked.taken()
+    clock.passes(wall_s=0.003, cpu_s=0.003)
+    outlier.over()
+
+    async def reading() -> Turn:
+        turn = await asked.turn("a")
+        turn.read(begins=True)
+        return turn
+
+    calls = [asyncio.create_task(reading()) for _ in range(3)]
+    await settle()
+    assert (asked.free, asked.waiting) == (0, 1)
+    assert not asked.pressed, "nobody is at work: two wait for their messages, and one for them"
+    for each in calls:
+        (await each).over()
+    assert (asked.free, asked.reading, asked.waiting) == (2, 0, 0)
+
+
+async def test_calls_that_are_not_quick_wait_behind_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, asked = Clock(monkeypatch), paced(lane(turns=1), 0.01)
+    outlier = asked.taken()
+    clock.passes(wall_s=0.01, cpu_s=0.01)
+    outlier.over()
+    first, second = await waiting(asked, "a", 2)
+    first.result().read(begins=True)
+    assert asked.pressed
+    first.result().over()
+    await settle()
+    second.result().over()
+
+
+async def test_quick_calls_wait_too_where_the_loop_does_not_keep_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, lag_s = Clock(monkeypatch), 0.0
+    asked = Lane("questions", 2, 0.2, breath, unseen_s=lambda: lag_s)
+    for _ in range(5):
+        turn = asked.taken()
+        clock.passes(wall_s=0.001, cpu_s=0.001)
+        turn.over()
+    assert not asked.pressed
+    lag_s = 0.3
+    for _ in range(3):
+        turn = asked.taken()
+        clock.passes(wall_s=0.001, cpu_s=0.001)
+        turn.over()
+    assert asked.pressed
+
+
+async def test_what_others_do_while_a_message_is_read_is_not_this_calls_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, asked = Clock(monkeypatch), lane(turns=2)
+    turn = asked.taken()
+    turn.read(begins=True)
+    clock.passes(wall_s=0.01, cpu_s=0.01)
+    turn.read(begins=False)
+    clock.passes(wall_s=0.001, cpu_s=0.001)
+    turn.over()
+    assert not asked.pressed

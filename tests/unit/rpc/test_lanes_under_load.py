@@ -53,6 +53,7 @@ class Server:
         self.now_s = 1_000.0
         self.cost_s = cost_s
         monkeypatch.setattr("nodewise.rpc.lanes.time", SimpleNamespace(monotonic=lambda: self.now_s))
+        monkeypatch.setattr("nodewise.rpc.lanes.thread_time", lambda: self.now_s)
         self.lane = Lane("questions", 4, 0.5, lambda: asyncio.sleep(0))
         self.working: list[Work] = []
         self.found = Served()

@@ -85,7 +85,8 @@ def judged(
     if finish_s is not None and current is not None:
         weighed_s = np.where(elsewhere, finish_s + current.restart_cost_s, finish_s)
         weighed_costs = _costs(objective, charges, weighed_s)
-    index: slice | Ints = slice(None) if np.logical_and.reduce(judging) else np.flatnonzero(judging)
+    every = (judging is answered and predictions.all_answered) or np.logical_and.reduce(judging)
+    index: slice | Ints = slice(None) if every else np.flatnonzero(judging)
     nodes = configurations.nodes[index]
     varied = len(nodes) < 2 or only_value(nodes) is None
     rows = Rows(

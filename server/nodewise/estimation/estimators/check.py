@@ -30,6 +30,7 @@ _MEMORY: Final = ("memory_bytes", "excess_memory_bytes")
 _OPTIONAL: Final = ("staleness_mean", "staleness_p95", "once_s", *_MEMORY)
 _GROUPS: Final = ("breakdown_s", "utilisation", "extra")
 _STATUSES: Final = tuple(int(status) for status in RowStatus)
+_GROUPS_OF: Final = attrgetter(*_GROUPS)
 _OPTIONAL_OF: Final = attrgetter(*_OPTIONAL)
 _FLOATS: Final = np.dtype(np.float64)
 _TEXT: Final = frozenset({str})
@@ -99,8 +100,13 @@ def _named(predictions: Predictions) -> dict[str, Any]:
 def _check_names(predictions: Predictions) -> None:
     if not is_a(predictions.bottlenecks, tuple):
         raise ImpossibleAnswerError("bottlenecks is no tuple of names")
-    everyone = (*predictions.breakdown_s, *predictions.utilisation, *predictions.extra, *predictions.bottlenecks)
-    if len(everyone) <= _MOST_KEPT_NAMES and {name.__class__ for name in everyone} <= _TEXT and _are_names(everyone):
+    groups = _GROUPS_OF(predictions)
+    everyone = [*predictions.bottlenecks, *(name for group in groups for name in group.keys())]  # noqa: SIM118  # or no mapping
+    if (
+        len(everyone) <= _MOST_KEPT_NAMES
+        and {name.__class__ for name in everyone} <= _TEXT
+        and _are_names(tuple(everyone))
+    ):
         return
     for column in (*_GROUPS, "bottlenecks"):
         names = getattr(predictions, column)

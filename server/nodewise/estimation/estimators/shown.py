@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter, is_
 from typing import Final
 
 import numpy as np
@@ -43,12 +45,17 @@ def states_no_more(columns: frozenset[str], configurations: Configurations) -> b
     if configurations.has_groups or configurations.precisions != ("",):
         return False
     nothing = Configurations.unstated(len(configurations))
-    return all(getattr(configurations, name) is getattr(nothing, name) for name in _others(columns))
+    others = _others(columns)
+    return others is None or all(map(is_, others(configurations), others(nothing)))
 
 
 @lru_cache(maxsize=256)
-def _others(columns: frozenset[str]) -> tuple[str, ...]:
-    return tuple(name for name in _DEFAULTS if name not in columns)
+def _others(columns: frozenset[str]) -> Callable[[Configurations], tuple[object, ...]] | None:
+    """The columns of numbers that are not known, None = there are none."""
+    names = [name for name in _DEFAULTS if name not in columns]
+    if not names:
+        return None
+    return attrgetter(*names, names[0])  # of one name alone it would give the column itself
 
 
 def shown_to(columns: frozenset[str], configurations: Configurations, precision: str) -> Shown:
