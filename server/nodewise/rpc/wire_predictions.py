@@ -101,16 +101,17 @@ def packed_predictions(answers: Sequence[Answer], columns: frozenset[int]) -> by
     parts: list[bytes] = []
     plain, named = _wanted(columns)
     alone = answers[0] if len(answers) == 1 else None
+    if alone is not None:
+        _pack_alone(parts, alone, columns)
     for field, head, of in plain:
-        column = _joined(answers, of) if alone is None else of(alone)
-        if column is None:
-            continue
-        if head:
-            _pack(parts, head, column)
-        else:
-            getattr(others, field).extend(column.tolist())
+        if not head:
+            column = _joined(answers, of) if alone is None else of(alone)
+            if column is not None:
+                getattr(others, field).extend(column.tolist())
+        elif alone is None:
+            _pack(parts, head, _joined(answers, of))
     if any(map(_knows_samples, answers)):
-        _pack(parts, _SAMPLES, _joined(answers, _SAMPLES_OF))
+        _pack(parts, _SAMPLES, _joined(answers, _SAMPLES_OF) if alone is None else alone.samples_per_s)
     for tag, held in named:
         for name, values in (_named(answers, held) if alone is None else held(alone)).items():
             parts += (_head_of_named(tag, name, len(values)), _floats(values))
@@ -158,6 +159,21 @@ def _pack(parts: list[bytes], head: bytes, column: NDArray[Any] | None) -> None:
         parts += (_head_of(head, len(column)), _floats(column))
 
 
+def _pack_alone(parts: list[bytes], answer: Answer, columns: frozenset[int]) -> None:
+    """The plain columns of floats of one answer: each has all of its rows."""
+    for head, of in _heads_of(columns, len(answer.predictions)):
+        column = of(answer)
+        if column is not None and len(column):
+            parts.append(head)
+            parts.append(column.tobytes() if column.dtype is _WIRE_FLOAT else _floats(column))
+
+
+@lru_cache(maxsize=256)
+def _heads_of(columns: frozenset[int], rows: int) -> tuple[tuple[bytes, _Column], ...]:
+    """What stands before each plain column of so many floats, and where the column comes from."""
+    return tuple((_head_of(head, rows), of) for _, head, of in _wanted(columns)[0] if head)
+
+
 def _floats(column: NDArray[Any]) -> bytes:
     """Numbers as the wire has them."""
     if column.dtype is not _WIRE_FLOAT:
@@ -165,13 +181,13 @@ def _floats(column: NDArray[Any]) -> bytes:
     return column.tobytes()
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _head_of(field: bytes, rows: int) -> bytes:
     """What stands before a column of so many floats."""
     return field + encode_varint(rows * _WIRE_FLOAT.itemsize)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _head_of_named(tag: bytes, name: str, rows: int) -> bytes:
     """What stands before the floats of a column that an estimator names."""
     own = _name_of_column(name) + (_head_of(_VALUES, rows) if rows else b"")
@@ -211,6 +227,11 @@ def _write_bottlenecks(message: prediction_pb2.Predictions, found: Sequence[Pred
     """One dictionary for all answers."""
     dictionary: dict[str, int] = {}
     for predictions in found:
+        names = predictions.bottlenecks
+        if len(found) == 1 and predictions.all_answered and len(set(names)) == len(names):
+            message.bottleneck_indexes.extend(predictions.bottleneck_index.tolist())
+            message.bottleneck_names.extend(names)
+            return
         codes = [dictionary.setdefault(name, len(dictionary)) for name in predictions.bottlenecks]
         indexes = predictions.bottleneck_index.tolist()
         message.bottleneck_indexes.extend([codes[index] if index >= 0 else 0 for index in indexes])
