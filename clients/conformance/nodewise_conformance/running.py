@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import tempfile
 import time
@@ -22,7 +21,7 @@ from nodewise_conformance.http_between import HttpBetween
 from nodewise_conformance.languages import Column
 from nodewise_conformance.scenarios import Scenario, filled_in
 from nodewise_conformance.servers import free_port
-from nodewise_conformance.stage import HEAVY, Stage
+from nodewise_conformance.stage import Stage
 
 __all__ = ["Results", "run_all"]
 
@@ -62,8 +61,7 @@ class _Lane:
 
     async def run(self, scenario: Scenario) -> list[str]:
         """Run a scenario; returns what is wrong."""
-        heavy = scenario.method.rpartition("/")[2] in HEAVY
-        async with self._stage.heavy if heavy else contextlib.nullcontext():
+        async with self._stage.turn(scenario.method):
             return await self._run(scenario)
 
     async def _run(self, scenario: Scenario) -> list[str]:

@@ -7,6 +7,7 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self
@@ -20,17 +21,19 @@ from nodewise_conformance.contract import json_of, message_of, methods
 from nodewise_conformance.scenarios import Step, filled_in
 from nodewise_conformance.servers import NODEWISE, PATIENCE_S, RealServer
 
-__all__ = ["HEAVY", "Stage"]
+__all__ = ["Stage"]
 
-HEAVY: Final = frozenset(
+_HEAVY: Final = frozenset(
     {
         *("Simulate", "Plan", "Replay", "Diagnose", "Backtest"),
         *("EstimateCompletion", "PredictSharing", "SuggestMeasurements"),
     }
 )
 """Methods that take a turn in the server's pool, or long in its threads."""
-HEAVY_RUNS: Final = 3
+_HEAVY_RUNS: Final = 3
 """Fewer than a server lets wait whatever they take."""
+_BY_TURNS: Final = frozenset({"Reload", "SetCanary", "Promote", "Rollback"})
+"""Methods that a server refuses while one of them is at work (GENERATION_BUSY)."""
 _SETTINGS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
         "plain": {},
@@ -49,11 +52,18 @@ class Stage:
         self._folder: Final = tempfile.TemporaryDirectory(prefix="nodewise-conformance-")
         self._upstreams: Final[dict[str, asyncio.Task[Upstream]]] = {}
         self._authority: Final = Authority()
-        self.heavy: Final = asyncio.Semaphore(HEAVY_RUNS)
-        """Held by scenarios of HEAVY methods: a server refuses what would wait too long for its pool (OVERLOADED)."""
+        self._heavy: Final = asyncio.Semaphore(_HEAVY_RUNS)
+        self._generations: Final = asyncio.Semaphore(1)
         self.places: Final[dict[str, str]] = {}
         """Names that scenarios may use: paths of certificates, the token of an admin."""
         self._write_certificates()
+
+    def turn(self, method: str) -> AbstractAsyncContextManager[object]:
+        """Held while a scenario of the method runs, so that no other column's is why it is refused."""
+        name = method.rpartition("/")[2]
+        if name in _HEAVY:  # a server refuses what would wait too long for its pool
+            return self._heavy
+        return self._generations if name in _BY_TURNS else nullcontext()
 
     async def upstream(self, kind: str) -> Upstream:
         """The shared server of a kind; one of its own for `own`, which the caller closes."""
