@@ -37,6 +37,17 @@ end = socket.socket(fileno=int(sys.argv[1]))
 while data := end.recv(1 << 16):
     end.sendall(data)
 """
+BUSY = """
+import socket, sys
+end = socket.socket(fileno=int(sys.argv[1]))
+kept = [{number: str(number)} for number in range(3000)]
+while data := end.recv(1):
+    for each in kept:
+        for text in each.values():
+            len(text)
+    end.sendall(data)
+"""
+"""Computes some hundred microseconds in its turn, over three thousand small dictionaries."""
 
 
 def cpu_s(pid: int | None) -> float:
@@ -84,6 +95,33 @@ def us_per_answer(loaded: Registry) -> float:
     return best
 
 
+def us_alone_and_in_turns(loaded: Registry) -> tuple[float, float]:
+    """CPU of this process alone for an inline answer: one after the other, and with a turn of another process between.
+
+    The second is what the same work takes where somebody else has used the caches: an upper bound of what turns alone
+    cost, since a process that touches less memory leaves more of them.
+    """
+    asked = job()
+    ours, theirs = socket.socketpair()
+    found = {False: float("inf"), True: float("inf")}
+    with ours, subprocess.Popen([sys.executable, "-c", BUSY, str(theirs.fileno())], pass_fds=[theirs.fileno()]):
+        theirs.close()
+        for in_turns in (False, True) * 4:
+            questions = [question(asked, number) for number in range(QUESTIONS // 2)]
+            answers, used_ns = Answers(loaded), 0
+            answers.answer(questions[0])
+            for each in questions:
+                before_ns = time.thread_time_ns()
+                answers.answer(each)
+                used_ns += time.thread_time_ns() - before_ns
+                if in_turns:
+                    ours.sendall(b"x")
+                    ours.recv(1)
+            found[in_turns] = min(found[in_turns], used_ns / len(questions) / 1e3)
+        ours.shutdown(socket.SHUT_RDWR)
+    return found[False], found[True]
+
+
 def us_per_exchange() -> float:
     """CPU of both processes of a question and an answer without content: what no host can be below."""
     ours, theirs = socket.socketpair()
@@ -104,7 +142,10 @@ def run() -> Iterator[Result]:
     """CPU of both processes, hosted beside inline and beside a bare exchange, and the resident memory of a host."""
     sys.path.insert(0, str(EXAMPLE))
     exchange = us_per_exchange()
-    inline = us_per_answer(registry(hosted=False))
+    here = registry(hosted=False)
+    inline = us_per_answer(here)
+    alone, in_turns = us_alone_and_in_turns(here)
+    yield Result("inline_answer_in_turns_with_a_process_cpu", in_turns, "us", alone)
     loaded = registry(hosted=True)
     try:
         hosted = us_per_answer(loaded)
