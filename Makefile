@@ -30,7 +30,7 @@ help:
 	@echo "make lint           ruff, mypy, import-linter, buf, and whether what is generated is fresh"
 	@echo "make chaos          plugins fail in every way, processes are killed, servers restarted, under load (CHAOS=--help)"
 	@echo "make soak           an hour of mixed load with ten thousand jobs (SOAK=\"--minutes 10\")"
-	@echo "make cluster-day    a day of jobs through a real Slurm, beside what a simulation says (CLUSTER_DAY=--help)"
+	@echo "make cluster-day    a day of jobs through a real Slurm or Kubernetes (CALLER=kubernetes), beside a simulation's (CLUSTER_DAY=--help)"
 	@echo "make fuzz           every method, guided by coverage, for as long as FUZZ=\"-max_total_time=3600\" says"
 	@echo "make bench          benchmarks beside their baselines, one JSON object per line"
 	@echo "make accuracy       every estimator on every table of NODEWISE_DATA, whole sources left out; writes docs/accuracy.md"
