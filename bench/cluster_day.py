@@ -7,8 +7,10 @@ NCF runs on one device.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +38,8 @@ DEVICES_PER_NODE = 4
 APPLICATIONS = ("bert", "cifar10", "ncf")
 ELASTIC = ("bert", "cifar10")
 MEASURED_NODES = (1, 2)
+OWNERS = "owners"
+"""What jobs are called that run on what their owners ask for."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,29 @@ class DayJob:
     @property
     def steps_per_second(self) -> dict[int, float]:
         return {devices: rate for (_, devices), rate in self.curve.rates.items()}
+
+
+def day_options(description: str | None) -> argparse.ArgumentParser:
+    """Options of every play of the day."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workload", type=int, default=6, help="of Pollux' six")
+    parser.add_argument("--jobs", type=int, default=None, help="the first so many; default all")
+    parser.add_argument("--nodes", type=int, default=8)
+    parser.add_argument("--compression", type=float, default=60.0, help="seconds of the day in one of the clock")
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.5, 0.8], help="of the knee")
+    return parser
+
+
+def data_folder() -> Path:
+    """Where workloads and measurements lie."""
+    if "NODEWISE_DATA" not in os.environ:
+        raise SystemExit("NODEWISE_DATA must name the folder with jobs/pollux_workloads and measurements")
+    return Path(os.environ["NODEWISE_DATA"])
+
+
+def label_of(share: float | None) -> str:
+    """Of the jobs with this share of the knee; None = as owners ask."""
+    return OWNERS if share is None else f"nodewise, knee {share:g}"
 
 
 def read_day(data: Path, workload: int, nodes: int) -> list[DayJob]:

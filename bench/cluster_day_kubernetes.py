@@ -22,13 +22,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
-from cluster_day import DEVICES_PER_NODE, DayJob, chosen_devices, read_day, simulated_s, store_profiles, told
+from cluster_day import (
+    DEVICES_PER_NODE,
+    DayJob,
+    chosen_devices,
+    data_folder,
+    day_options,
+    label_of,
+    read_day,
+    simulated_s,
+    store_profiles,
+    told,
+)
 
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_client import Client
 
 INTEGRATION = Path(__file__).parents[1] / "integrations" / "kubernetes"
-OWNERS = "owners"
 
 
 def document(jobs: Sequence[DayJob], target: str, options: argparse.Namespace) -> dict[str, object]:
@@ -77,7 +87,7 @@ def play(jobs: Sequence[DayJob], options: argparse.Namespace) -> None:
             raise SystemExit(f"the day was not played:\n{run.stdout[-8000:]}{run.stderr[-8000:]}")
         found = json.loads(results.read_text(encoding="utf-8"))
         for number, share in enumerate((None, *options.shares)):
-            label = OWNERS if share is None else f"nodewise, knee {share:g}"
+            label = label_of(share)
             rows = {row["name"]: row for row in found if row["play"] == number}
             devices = {name: row["devices"] for name, row in rows.items()}
             said_s = simulated_s(client, jobs, devices, options.nodes)
@@ -91,16 +101,9 @@ def play(jobs: Sequence[DayJob], options: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workload", type=int, default=6, help="of Pollux' six")
-    parser.add_argument("--jobs", type=int, default=None, help="the first so many; default all")
-    parser.add_argument("--nodes", type=int, default=8)
-    parser.add_argument("--compression", type=float, default=60.0, help="seconds of the day in one of the clock")
-    parser.add_argument("--shares", type=float, nargs="+", default=[0.5, 0.8], help="of the knee")
+    parser = day_options(__doc__)
     options = parser.parse_args()
-    if "NODEWISE_DATA" not in os.environ:
-        raise SystemExit("NODEWISE_DATA must name the folder with jobs/pollux_workloads and measurements")
-    play(read_day(Path(os.environ["NODEWISE_DATA"]), options.workload, options.nodes)[: options.jobs], options)
+    play(read_day(data_folder(), options.workload, options.nodes)[: options.jobs], options)
     return 0
 
 

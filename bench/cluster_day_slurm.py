@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 import time
@@ -24,13 +23,24 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 
-from cluster_day import DEVICES_PER_NODE, DayJob, chosen_devices, read_day, simulated_s, store_profiles, told
+from cluster_day import (
+    DEVICES_PER_NODE,
+    OWNERS,
+    DayJob,
+    chosen_devices,
+    data_folder,
+    day_options,
+    label_of,
+    read_day,
+    simulated_s,
+    store_profiles,
+    told,
+)
 from slurm_clusters import SlurmCluster, running_slurm
 
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_client import Client
 
-OWNERS = "owners"
 PROGRAMS = Path(sys.executable).parent
 FIRST_S = 3.0
 """Before the first job arrives."""
@@ -65,7 +75,7 @@ class Play:
 
     @property
     def label(self) -> str:
-        return OWNERS if self.share is None else f"nodewise, knee {self.share:g}"
+        return label_of(self.share)
 
     def submit(self, job: DayJob, at: float, options: argparse.Namespace, environment: Mapping[str, str]) -> None:
         """Wait for the job's arrival, and submit it."""
@@ -89,17 +99,10 @@ class Play:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workload", type=int, default=6, help="of Pollux' six")
-    parser.add_argument("--jobs", type=int, default=None, help="the first so many; default all")
-    parser.add_argument("--nodes", type=int, default=8)
-    parser.add_argument("--compression", type=float, default=60.0, help="seconds of the day in one of the clock")
-    parser.add_argument("--shares", type=float, nargs="+", default=[0.5, 0.8], help="of the knee")
+    parser = day_options(__doc__)
     parser.add_argument("--only-simulate", action="store_true", help="all six workloads, without Slurm")
     options = parser.parse_args()
-    if "NODEWISE_DATA" not in os.environ:
-        raise SystemExit("NODEWISE_DATA must name the folder with jobs/pollux_workloads and measurements")
-    data = Path(os.environ["NODEWISE_DATA"])
+    data = data_folder()
     if options.only_simulate:
         simulate(data, options)
     else:
