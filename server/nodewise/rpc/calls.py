@@ -29,7 +29,8 @@ from nodewise.rpc.costs import UNKNOWN, Cost, Expected
 from nodewise.rpc.errors import grpc_code, internal_error, retry_after_s, status_of
 from nodewise.rpc.gate import Gate, pushback
 from nodewise.rpc.intake import Intake, Large
-from nodewise.rpc.lanes import Lane, OverloadedError, Turn
+from nodewise.rpc.lanes import Lane, Turn
+from nodewise.rpc.overload import OverloadedError
 
 __all__ = [
     "REQUEST_ID",
