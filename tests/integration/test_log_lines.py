@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import grpc
 from logged_server import LoggedServer
 from patience import PATIENCE_S
 from serving import Stubs, failure_of, inline, workers
@@ -46,9 +47,11 @@ def test_a_storm_of_cancellations_leaves_no_line_that_is_not_json(tmp_path: Path
                 for call in calls:
                     if chance.random() < 0.5:
                         call.cancel()
-                answered = stubs.prediction.BatchPredict.future(large(), timeout=PATIENCE_S)
+                last = stubs.prediction.BatchPredict.future(large(), timeout=PATIENCE_S)
                 if chance.random() < 0.5:
-                    assert answered.exception() is None
+                    failure = last.exception()
+                    # On a slow machine calls outlive the deadlines of the storm, and the server may say that it is too much.
+                    assert failure is None or failure.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         with Stubs(server.target) as stubs:
             reply = stubs.prediction.Predict(predict_request("queueing", 1), timeout=PATIENCE_S)
             assert reply.predictions.step_seconds
