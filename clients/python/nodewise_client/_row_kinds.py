@@ -30,6 +30,11 @@ _NAMED: Final = frozenset({
     "breakdown_seconds", "utilization", "extra", "finish_seconds_quantiles", "cost_quantiles"
 })  # fmt: skip
 _OF_ALL_ROWS: Final = frozenset({"statuses", "refusals", "bottleneck_names", "bottleneck_indexes", "warnings"})
+_ANSWERED: Final = frozenset({None, RowStatus.ANSWERED})
+_IN_SAMPLES: Final = {
+    "lower_samples_per_second": "lower_steps_per_second",
+    "upper_samples_per_second": "upper_steps_per_second",
+}
 COLUMNS_OF: Final[Mapping[PredictionColumn, tuple[str, ...]]] = {
     PredictionColumn.INTERVAL: ("lower_steps_per_second", "upper_steps_per_second"),
     PredictionColumn.BREAKDOWN: ("breakdown_seconds", "bottleneck_names", "bottleneck_indexes"),
@@ -54,19 +59,23 @@ class JudgedRow(Row):
     @property
     def status(self) -> RowStatus:
         """What became of the row."""
-        found: RowStatus = self._part["statuses"][self._place]
+        found: RowStatus = self._part.entry("status", "statuses", self._place)
         return found
 
     @property
     def answered(self) -> bool:
         """Whether the row was predicted."""
-        return bool(self._part["statuses"][self._place] == RowStatus.ANSWERED)
+        found: bool = self._part.entry("answered", "answered", self._place)
+        return found
 
     @classmethod
     def _column(cls, part: Part, column: str) -> Sequence[Any]:
         if column == "statuses":
             statuses = part.held("statuses") or (None,) * len(part)
             return [status or RowStatus.ANSWERED for status in statuses]
+        if column == "answered":
+            statuses = part.held("statuses")
+            return [status in _ANSWERED for status in statuses] if statuses else (True,) * len(part)
         return super()._column(part, column)
 
 
@@ -124,15 +133,13 @@ class Prediction(JudgedRow):
         """Why it was not predicted."""
         if self.answered:
             return None
-        return next((each for each in self._columns.refusals if self._index in each.rows), None)
+        return next((each for each in self._columns.refusals if self._place in each.rows), None)
 
     @property
     def bottleneck(self) -> str | None:
         """What the step waits for most."""
-        columns: Predictions = self._columns
-        if not self.answered or not columns.bottleneck_indexes:
-            return None
-        return columns.bottleneck_names[columns.bottleneck_indexes[self._index]] or None
+        found: str | None = self._part.entry("bottleneck", "bottleneck", self._place)
+        return found
 
     @property
     def interval_coverage(self) -> float | None:
@@ -147,16 +154,14 @@ class Prediction(JudgedRow):
     @property
     def lower_samples_per_second(self) -> float | None:
         """Lower bound of `samples_per_second`."""
-        return self._in_samples(self.lower_steps_per_second)
+        found: float | None = self._part.entry("lower_samples_per_second", "lower_samples_per_second", self._place)
+        return found
 
     @property
     def upper_samples_per_second(self) -> float | None:
         """Upper bound of `samples_per_second`."""
-        return self._in_samples(self.upper_steps_per_second)
-
-    def _in_samples(self, rate: float | None) -> float | None:
-        steps, samples = self.steps_per_second, self.samples_per_second
-        return None if rate is None or steps is None or samples is None else rate * (samples / steps)
+        found: float | None = self._part.entry("upper_samples_per_second", "upper_samples_per_second", self._place)
+        return found
 
     def _names(self) -> Sequence[str]:
         return [name for name in super()._names() if name not in _OF_ALL_ROWS]
@@ -166,31 +171,35 @@ class Prediction(JudgedRow):
         return super()._said() | {name: getattr(self, name) for name in more}
 
     @classmethod
-    def _reading(cls, column: str) -> Callable[[Any], Any]:
-        return (lambda row: row._named(column)) if column in _NAMED else super()._reading(column)  # noqa: SLF001  # its own
+    def _reading(cls, name: str, column: str) -> Callable[[Any], Any]:
+        return (lambda row: row._named(column)) if column in _NAMED else super()._reading(name, column)  # noqa: SLF001  # its own
 
     @classmethod
     def _column(cls, part: Part, column: str) -> Sequence[Any]:
-        held = part.held(column)
-        if column == "statuses":
+        if column == "bottleneck":
+            return _bottlenecks(part)
+        if column in _IN_SAMPLES:
+            return _in_samples(
+                *(part[each] for each in (_IN_SAMPLES[column], "steps_per_second", "samples_per_second"))
+            )
+        if column in {"statuses", "answered"}:
             return super()._column(part, column)
+        held = part.held(column)
         if not held:
             return (0 if column in {"nodes", "workers"} else None,) * len(part)
         if column not in _OF_EVERY_ROW and part.columns.statuses:
-            answered = RowStatus.ANSWERED
-            held = [value if status == answered else None for value, status in zip(held, part["statuses"], strict=True)]
-        if column in _ONLY_WITH:
-            others = part[_ONLY_WITH[column]]
+            held = [value if answered else None for value, answered in zip(held, part["answered"], strict=True)]
+        # Most columns say something of every row: `all` looks at them quicker than Python does.
+        if column in _ONLY_WITH and not all(others := part[_ONLY_WITH[column]]):
             held = [None if other is None else value for value, other in zip(held, others, strict=True)]
-        return [value or None for value in held] if column in _ZERO_IS_ABSENT else held
+        return [value or None for value in held] if column in _ZERO_IS_ABSENT and not all(held) else held
 
     def _named(self, column: str) -> dict[Any, float]:
         held: Sequence[NamedColumn | QuantileColumn] = getattr(self._columns, column)
-        if not self.answered or (column in _ONLY_WITH and self._part[_ONLY_WITH[column]][self._place] is None):
+        place = self._place
+        if not self.answered or (column in _ONLY_WITH and self._part[_ONLY_WITH[column]][place] is None):
             return {}
-        return {
-            each.name if isinstance(each, NamedColumn) else each.probability: each.values[self._index] for each in held
-        }
+        return {each.name if isinstance(each, NamedColumn) else each.probability: each.values[place] for each in held}
 
     def _shown(self) -> Sequence[str]:
         names = ("nodes", "workers", "samples_per_second", "steps_per_second", "step_seconds")
@@ -202,6 +211,29 @@ def prediction_rows(columns: Predictions | None) -> Rows[Prediction]:
     """The rows of predictions."""
     found = columns or Predictions()
     return Rows(Prediction, found, 0, found.rows_count)
+
+
+def _bottlenecks(part: Part) -> Sequence[str | None]:
+    """The name of each row's."""
+    columns: Predictions = part.columns
+    if not columns.bottleneck_indexes:
+        return (None,) * len(part)
+    names = [name or None for name in columns.bottleneck_names]
+    if not columns.statuses:
+        return [names[index] for index in columns.bottleneck_indexes]
+    rows = zip(part["answered"], columns.bottleneck_indexes, strict=True)
+    return [names[index] if answered else None for answered, index in rows]
+
+
+def _in_samples(
+    rates: Sequence[float | None], steps: Sequence[float | None], samples: Sequence[float | None]
+) -> Sequence[float | None]:
+    """Rates in steps, as samples."""
+    rows = zip(rates, steps, samples, strict=True)
+    return [
+        None if rate is None or step is None or sample is None else rate * (sample / step)
+        for rate, step, sample in rows
+    ]
 
 
 class SimulatedJob(Row):
@@ -254,12 +286,12 @@ class ScoredRow(JudgedRow):
     @classmethod
     def _column(cls, part: Part, column: str) -> Sequence[Any]:
         found = super()._column(part, column)
-        return found if column in {"rows", "statuses"} else [value or None for value in found]
+        return found if column in {"rows", "statuses", "answered"} else [value or None for value in found]
 
     @property
     def refusal_reason(self) -> str | None:
         """Why it was refused."""
         columns = self._columns
         return (
-            columns.refusal_reasons[columns.refusal_indexes[self._index]] or None if columns.refusal_indexes else None
+            columns.refusal_reasons[columns.refusal_indexes[self._place]] or None if columns.refusal_indexes else None
         )

@@ -22,7 +22,7 @@ from nodewise_client._answers import batch_result
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 from nodewise_protos.v1 import prediction_service_pb2_grpc as stubs
 from nodewise_values import BatchPredictResponse
-from nodewise_values.wire import from_message, to_message
+from nodewise_values.wire import from_own_message, to_message
 
 REQUEST: Final = PredictRequest(profile=ProfileSource(profile_id="a/b"), ranges=(node_range(1, 16),))
 
@@ -62,7 +62,7 @@ def decoded(count: int, read: Callable[[pb.BatchPredictResponse], float]) -> flo
 
 def rows_of(message: pb.BatchPredictResponse) -> float:
     """Read all rows of all jobs."""
-    return sum(total(job.rows) for job in batch_result(from_message(message, BatchPredictResponse)))
+    return sum(total(job.rows) for job in batch_result(from_own_message(message, BatchPredictResponse)))
 
 
 def lists_of(message: pb.BatchPredictResponse) -> float:
@@ -72,7 +72,7 @@ def lists_of(message: pb.BatchPredictResponse) -> float:
 
 def columns_of(message: pb.BatchPredictResponse) -> float:
     """Read the same columns of the value."""
-    found = from_message(message, BatchPredictResponse).predictions
+    found = from_own_message(message, BatchPredictResponse).predictions
     return 0.0 if found is None else float(sum(sum(getattr(found, name)) for name in COLUMNS))
 
 

@@ -1,14 +1,16 @@
-"""What all values of the contract share: how they print, and how their enums keep words that are not known yet."""
+"""What all values of the contract share: how they print, how some are made late, how enums keep words not known yet."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-__all__ = ["Value", "Word", "unknown_number", "unknown_word"]
+__all__ = ["LazyValue", "Value", "Word", "lazy_value", "unknown_number", "unknown_word"]
+
+LazyT = TypeVar("LazyT", bound="LazyValue")
 
 SHOWN_ENTRIES: Final = 6
 """Entries of a column that are printed: the first ones and, of longer columns, the last."""
@@ -28,6 +30,36 @@ class Value:
             if held != _default(each):
                 stated.append(f"{each.name}={_shown(held)}")
         return f"{type(self).__name__}({', '.join(stated)})"
+
+
+class LazyValue(Value):
+    """Base of messages of many numbers in answers; of one by `lazy_value` a field is made when it is first read.
+
+    Whoever reads it cannot tell: comparing, printing, copying and pickling read every field first.
+    """
+
+    # A class that has `__getattr__` is read more slowly, every field of it: only these have one.
+    __slots__ = ("_source",)
+
+    if TYPE_CHECKING:
+        _source: Callable[[str], Any]
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in self.__dataclass_fields__:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            held = self._source(name)
+            object.__setattr__(self, name, held)
+            return held
+
+
+def lazy_value(kind: type[LazyT], source: Callable[[str], Any], **stated: Any) -> LazyT:
+    """A value that asks for each of its fields, by name, when it is first read; but for those that are stated."""
+    value = object.__new__(kind)
+    object.__setattr__(value, "_source", source)
+    for name, held in stated.items():
+        object.__setattr__(value, name, held)
+    return value
 
 
 def _default(each: Field[Any]) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from nodewise_values.v1.problem import Notice
 from nodewise_values.v1.profile import ProfileSource
-from nodewise_values.value import Value, Word
+from nodewise_values.value import LazyValue, Value, Word
 
 __all__ = [
     "Bottleneck",
@@ -144,7 +144,7 @@ class DiagnosisProgress(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class TimelinePiece(Value):
+class TimelinePiece(LazyValue):
     """Events as columns, those of one timeline in several pieces one after the other."""
 
     recorded: bool = False
@@ -172,7 +172,7 @@ class TimelinePiece(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ReplayedCollectives(Value):
+class ReplayedCollectives(LazyValue):
     """Exchanges between ranks as columns, one row per exchange; those of ranks are ragged."""
 
     step_ordinals: tuple[int, ...] = ()
@@ -275,7 +275,7 @@ class ReadTrace(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class DiagnosisBasis(Value):
+class DiagnosisBasis(LazyValue):
     """What an answer rests on, and what it took."""
 
     diagnoser: str = ""
@@ -301,7 +301,7 @@ class DiagnosisBasis(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ReplayResult(Value):
+class ReplayResult(LazyValue):
     """The answer of a replay. Errors are means of |predicted / measured - 1| over the steps tested."""
 
     steps: tuple[ReplayedStep, ...] = ()
