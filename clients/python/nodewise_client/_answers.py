@@ -14,7 +14,7 @@ from nodewise_client._pages import joined
 from nodewise_client._row_kinds import COLUMNS_OF, HeldDevices, Prediction, ScoredRow, SimulatedJob, prediction_rows
 from nodewise_client._rows import Rows, table
 from nodewise_client._timelines import ReplayedCollective, Timeline, gathered
-from nodewise_values.value import LazyValue, Value, lazy_value
+from nodewise_values.value import LazyValue, Value, field_getters, lazy_value
 from nodewise_values.wire import from_own_message
 
 Events: TypeAlias = Sequence[Any]
@@ -26,11 +26,15 @@ Answer = TypeVar("Answer", bound=Value)
 
 def _more(kind: type[Answer], value: Value, **stated: Any) -> Answer:
     """A value that says more: what is stated, and of everything else what another value says."""
+    getters = field_getters(type(value))
     if issubclass(kind, LazyValue):
-        return cast(Answer, lazy_value(kind, partial(getattr, value), **stated))
-    return kind(
-        **{name: getattr(value, name) for name in type(value).__dataclass_fields__ if name not in stated}, **stated
-    )  # type: ignore[attr-defined]  # every value is a dataclass
+        known = {name: partial(_known, held) for name, held in stated.items()}
+        return cast(Answer, lazy_value(kind, value, {**getters, **known}))
+    return kind(**{name: get(value) for name, get in getters.items() if name not in stated}, **stated)
+
+
+def _known(held: Any, _: Value) -> Any:
+    return held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from nodewise_client._rows import Part, Row, Rows
@@ -30,11 +31,6 @@ _NAMED: Final = frozenset({
     "breakdown_seconds", "utilization", "extra", "finish_seconds_quantiles", "cost_quantiles"
 })  # fmt: skip
 _OF_ALL_ROWS: Final = frozenset({"statuses", "refusals", "bottleneck_names", "bottleneck_indexes", "warnings"})
-_ANSWERED: Final = frozenset({None, RowStatus.ANSWERED})
-_IN_SAMPLES: Final = {
-    "lower_samples_per_second": "lower_steps_per_second",
-    "upper_samples_per_second": "upper_steps_per_second",
-}
 COLUMNS_OF: Final[Mapping[PredictionColumn, tuple[str, ...]]] = {
     PredictionColumn.INTERVAL: ("lower_steps_per_second", "upper_steps_per_second"),
     PredictionColumn.BREAKDOWN: ("breakdown_seconds", "bottleneck_names", "bottleneck_indexes"),
@@ -51,38 +47,70 @@ COLUMNS_OF: Final[Mapping[PredictionColumn, tuple[str, ...]]] = {
 """Columns that are asked for, and that the jobs of a batch have, together."""
 
 
+def _statuses(part: Part) -> Sequence[RowStatus]:
+    statuses = part.held("statuses")
+    return [status or RowStatus.ANSWERED for status in statuses] if statuses else (RowStatus.ANSWERED,) * len(part)
+
+
+def _answered(part: Part) -> Sequence[bool]:
+    statuses = part.held("statuses")
+    return [status == RowStatus.ANSWERED for status in part["statuses"]] if statuses else (True,) * len(part)
+
+
 class JudgedRow(Row):
     """A row that was answered or was not."""
 
     __slots__ = ()
 
+    _made = {"statuses": _statuses, "answered": _answered}  # noqa: RUF012  # declared as a constant by its base
+
     @property
     def status(self) -> RowStatus:
         """What became of the row."""
-        found: RowStatus = self._part.entry("status", "statuses", self._place)
+        found: RowStatus = self._part.entries("status", "statuses")[self._place]
         return found
 
     @property
     def answered(self) -> bool:
         """Whether the row was predicted."""
-        found: bool = self._part.entry("answered", "answered", self._place)
+        found: bool = self._part.entries("answered", "answered")[self._place]
         return found
 
-    @classmethod
-    def _column(cls, part: Part, column: str) -> Sequence[Any]:
-        if column == "statuses":
-            statuses = part.held("statuses") or (None,) * len(part)
-            return [status or RowStatus.ANSWERED for status in statuses]
-        if column == "answered":
-            statuses = part.held("statuses")
-            return [status in _ANSWERED for status in statuses] if statuses else (True,) * len(part)
-        return super()._column(part, column)
+
+def _bottlenecks(part: Part) -> Sequence[str | None]:
+    """The name of each row's."""
+    indexes = part.held("bottleneck_indexes")
+    if not indexes:
+        return (None,) * len(part)
+    names = [name or None for name in part.held("bottleneck_names")]
+    if not part.held("statuses"):
+        return list(map(names.__getitem__, indexes))
+    return [names[index] if answered else None for answered, index in zip(part["answered"], indexes, strict=True)]
+
+
+def _in_samples(column: str, part: Part) -> Sequence[float | None]:
+    """Rates in steps, as samples."""
+    columns = (part[column], part["steps_per_second"], part["samples_per_second"])
+    rows = zip(*columns, strict=True)
+    if all(map(all, columns)):
+        return [rate * (samples / steps) for rate, steps, samples in rows]
+    return [
+        None if rate is None or steps is None or samples is None else rate * (samples / steps)
+        for rate, steps, samples in rows
+    ]
 
 
 class Prediction(JudgedRow):
     """One row of an answer, by the names of `Predictions`. None = not asked for, not known, or not predicted."""
 
     __slots__ = ()
+
+    _made = {  # noqa: RUF012  # declared as a constant by its base
+        **JudgedRow._made,  # noqa: SLF001  # its base
+        "bottleneck": _bottlenecks,
+        "lower_samples_per_second": partial(_in_samples, "lower_steps_per_second"),
+        "upper_samples_per_second": partial(_in_samples, "upper_steps_per_second"),
+    }
 
     if TYPE_CHECKING:
         nodes: int
@@ -138,7 +166,7 @@ class Prediction(JudgedRow):
     @property
     def bottleneck(self) -> str | None:
         """What the step waits for most."""
-        found: str | None = self._part.entry("bottleneck", "bottleneck", self._place)
+        found: str | None = self._part.entries("bottleneck", "bottleneck")[self._place]
         return found
 
     @property
@@ -154,13 +182,13 @@ class Prediction(JudgedRow):
     @property
     def lower_samples_per_second(self) -> float | None:
         """Lower bound of `samples_per_second`."""
-        found: float | None = self._part.entry("lower_samples_per_second", "lower_samples_per_second", self._place)
+        found: float | None = self._part.entries("lower_samples_per_second", "lower_samples_per_second")[self._place]
         return found
 
     @property
     def upper_samples_per_second(self) -> float | None:
         """Upper bound of `samples_per_second`."""
-        found: float | None = self._part.entry("upper_samples_per_second", "upper_samples_per_second", self._place)
+        found: float | None = self._part.entries("upper_samples_per_second", "upper_samples_per_second")[self._place]
         return found
 
     def _names(self) -> Sequence[str]:
@@ -176,18 +204,10 @@ class Prediction(JudgedRow):
 
     @classmethod
     def _column(cls, part: Part, column: str) -> Sequence[Any]:
-        if column == "bottleneck":
-            return _bottlenecks(part)
-        if column in _IN_SAMPLES:
-            return _in_samples(
-                *(part[each] for each in (_IN_SAMPLES[column], "steps_per_second", "samples_per_second"))
-            )
-        if column in {"statuses", "answered"}:
-            return super()._column(part, column)
         held = part.held(column)
         if not held:
             return (0 if column in {"nodes", "workers"} else None,) * len(part)
-        if column not in _OF_EVERY_ROW and part.columns.statuses:
+        if part.held("statuses") and column not in _OF_EVERY_ROW:
             held = [value if answered else None for value, answered in zip(held, part["answered"], strict=True)]
         # Most columns say something of every row: `all` looks at them quicker than Python does.
         if column in _ONLY_WITH and not all(others := part[_ONLY_WITH[column]]):
@@ -211,29 +231,6 @@ def prediction_rows(columns: Predictions | None) -> Rows[Prediction]:
     """The rows of predictions."""
     found = columns or Predictions()
     return Rows(Prediction, found, 0, found.rows_count)
-
-
-def _bottlenecks(part: Part) -> Sequence[str | None]:
-    """The name of each row's."""
-    columns: Predictions = part.columns
-    if not columns.bottleneck_indexes:
-        return (None,) * len(part)
-    names = [name or None for name in columns.bottleneck_names]
-    if not columns.statuses:
-        return [names[index] for index in columns.bottleneck_indexes]
-    rows = zip(part["answered"], columns.bottleneck_indexes, strict=True)
-    return [names[index] if answered else None for answered, index in rows]
-
-
-def _in_samples(
-    rates: Sequence[float | None], steps: Sequence[float | None], samples: Sequence[float | None]
-) -> Sequence[float | None]:
-    """Rates in steps, as samples."""
-    rows = zip(rates, steps, samples, strict=True)
-    return [
-        None if rate is None or step is None or sample is None else rate * (sample / step)
-        for rate, step, sample in rows
-    ]
 
 
 class SimulatedJob(Row):
@@ -286,7 +283,7 @@ class ScoredRow(JudgedRow):
     @classmethod
     def _column(cls, part: Part, column: str) -> Sequence[Any]:
         found = super()._column(part, column)
-        return found if column in {"rows", "statuses", "answered"} else [value or None for value in found]
+        return found if column == "rows" else [value or None for value in found]
 
     @property
     def refusal_reason(self) -> str | None:

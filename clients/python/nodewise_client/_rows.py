@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import make_dataclass
 from functools import cache, lru_cache
 from itertools import chain, islice, repeat
 from operator import eq
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, overload
+
+from nodewise_values.value import source_of
 
 SHOWN_ROWS: Final = 10
 """Rows that a table prints: the first ones and the last."""
@@ -32,13 +34,15 @@ class Part:
         What is read of rows, by its names in a row; of each as many entries as there are rows.
     """
 
-    __slots__ = ("_count", "_finished", "columns", "kind", "read")
+    __slots__ = ("_count", "_finished", "_held", "_readers", "_whole", "columns", "kind", "read")
 
     def __init__(self, kind: type[Row], columns: Any, count: int) -> None:
         self.kind = kind
         self.columns = columns
         self.read: dict[str, Sequence[Any]] = {}
         self._count = count
+        self._whole, self._readers = source_of(columns)
+        self._held: dict[str, Sequence[Any]] = {}
         self._finished: dict[str, Sequence[Any]] = {}
         _know(kind, type(columns))
 
@@ -49,23 +53,26 @@ class Part:
         """What a column says of each row; None = nothing."""
         found = self._finished.get(column)
         if found is None:
-            found = self._finished[column] = self.kind._column(self, column)  # noqa: SLF001  # its rows
+            made = self.kind._made.get(column)  # noqa: SLF001  # its rows
+            found = self._finished[column] = self.kind._column(self, column) if made is None else made(self)  # noqa: SLF001
         return found
 
     def held(self, column: str) -> Sequence[Any]:
         """A column as it came."""
-        held: Sequence[Any] = getattr(self.columns, column)
+        held = self._held.get(column)
+        if held is None:
+            held = self._held[column] = self._readers[column](self._whole)
         return held
 
     def __len__(self) -> int:
         return self._count
 
-    def entry(self, name: str, column: str, place: int) -> Any:
-        """What a row says, by the name that it has there."""
+    def entries(self, name: str, column: str) -> Sequence[Any]:
+        """What each row says, by the name that it has there."""
         found = self[column]
         if len(found) == self._count:
             self.read[name] = found
-        return found[place]
+        return found
 
     def rows(self, begin: int, end: int) -> Sequence[Any]:
         """Rows that hold at once what others were asked for."""
@@ -83,6 +90,9 @@ class Row:
     """One row of a value made of columns. Its names are those of the columns, in the singular where they are plural."""
 
     __slots__ = ("_part", "_place")
+
+    _made: ClassVar[Mapping[str, Callable[[Part], Sequence[Any]]]] = {}
+    """What makes that which rows say besides columns, by its name."""
 
     def __init__(self, part: Part, place: int) -> None:
         self._part = part
@@ -116,7 +126,12 @@ class Row:
     @classmethod
     def _reading(cls, name: str, column: str) -> Callable[[Any], Any]:
         """What reads a row's entry of a column."""
-        return lambda row: row._part.entry(name, column, row._place)  # noqa: SLF001  # its own
+
+        def read(row: Row) -> Any:
+            part = row._part
+            return (part.read.get(name) or part.entries(name, column))[row._place]
+
+        return read
 
     @classmethod
     def _column(cls, part: Part, column: str) -> Sequence[Any]:
@@ -192,7 +207,7 @@ class Rows(Sequence[RowT], Generic[RowT]):
 
 @lru_cache(maxsize=128)
 def _filled(kind: type[Row], names: tuple[str, ...]) -> tuple[Any, Callable[..., None]]:
-    """Rows of a kind that hold entries by these names themselves, where they are read in no time; and what fills them."""
+    """Rows of a kind that hold entries by these names themselves, where they are read at once; and what fills them."""
     told = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
     # The quickest assignments that there are without code of our own, as text: those of a dataclass's own `__init__`.
     fill: Any = make_dataclass("_Filled", ("_part", "_place", *names)).__init__

@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
-from functools import partial
 from importlib import import_module
-from itertools import compress, repeat
-from operator import attrgetter, is_not
+from itertools import compress
+from operator import attrgetter, is_not, itemgetter
 from typing import Any, Final, TypeVar, cast
 
 from google.protobuf import json_format
@@ -76,7 +75,7 @@ def from_own_message(message: Message, kind: type[V]) -> V:
 
 def _mapper_for(message: Message, kind: type[Value]) -> Mapper:
     mapper = _mapper(kind)
-    if message.DESCRIPTOR.full_name != mapper.full_name:
+    if type(message) is not mapper.create and message.DESCRIPTOR.full_name != mapper.full_name:
         raise TypeError(f"{message.DESCRIPTOR.full_name} is no {mapper.full_name}")
     return mapper
 
@@ -129,22 +128,22 @@ class Mapper:
         self._put: Final = tuple(each.put for each in handled)
         self._taken: Final = {each.number: (each.name, each.take) for each in handled}
         self._taken_own: Final = {each.number: (each.name, each.take_own) for each in handled}
-        self._by_name: Final = {each.name: each for each in handled}
+        self._readers: Final = {each.name: each.read for each in handled}
         self._parsed: Final = {name: each for each in handled for name in (each.json_name, each.name)}
         self._oneofs: Final = tuple(
             tuple(each.name for each in oneof.fields) for oneof in descriptor.oneofs if len(oneof.fields) > 1
         )
-        self._choices: Final = tuple((_getter(names), names) for names in self._oneofs)
+        places = {each.name: place for place, each in enumerate(handled)}
+        self._choices: Final = tuple((itemgetter(*map(places.get, names)), names) for names in self._oneofs)
 
     def write(self, value: Any, message: Message, path: str, found: list[Violation]) -> None:
         """Fill an empty message. ``path`` ends with a dot unless it is empty."""
         held = self._get(value)
-        for put, entry in compress(zip(self._put, held, strict=True), map(is_not, held, self._defaults)):
+        given = tuple(map(is_not, held, self._defaults))
+        for put, entry in compress(zip(self._put, held, strict=True), given):
             put(entry, message, path, found)
-        for choice, names in self._choices:
-            chosen = tuple(map(is_not, choice(value), repeat(None)))
-            if sum(chosen) > 1:
-                _at_most_one(list(compress(names, chosen)), path, found)
+        for chosen, names in self._choices:
+            _at_most_one(list(compress(names, chosen(given))), path, found)
 
     def read(self, message: Message) -> Value:
         """The value of a message."""
@@ -157,20 +156,12 @@ class Mapper:
     def read_own(self, message: Message) -> Value:
         """The value of a message that nobody else has, now or where it is read."""
         if issubclass(self.kind, LazyValue):
-            return lazy_value(self.kind, partial(self._read_field, message))
+            return lazy_value(self.kind, message, self._readers)
         held = {}
         for descriptor, entry in message.ListFields():
             name, take = self._taken_own[descriptor.number]
             held[name] = entry if take is None else take(entry)
         return self.kind(**held)
-
-    def _read_field(self, message: Message, name: str) -> Any:
-        """What a message says of one field."""
-        field = self._by_name[name]
-        if field.has_presence and not message.HasField(name):
-            return None
-        held = getattr(message, name)
-        return held if field.take_own is None else field.take_own(held)
 
     def parse(self, data: Any, path: str, found: list[Violation]) -> Value:
         """The value of an object in JSON."""

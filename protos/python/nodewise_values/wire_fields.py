@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC
 from functools import partial
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -32,6 +33,8 @@ class WireField:
         (held, message, path, found): write what is not the default.
     take, take_own : callable or None
         What a message holds, to what the value holds; None = the same. The second of a message that nobody else has.
+    read : callable
+        What the value holds of a message that nobody else has.
     parse : callable
         (entry, path, found): from JSON.
     """
@@ -47,11 +50,19 @@ class WireField:
         self.name: Final = descriptor.name
         self.json_name: Final = descriptor.json_name
         self.number: Final = descriptor.number
-        self.has_presence: Final = descriptor.has_presence
         self.put: Final = put
         self.take: Final = take
         self.take_own: Final = take_own or take
+        self.read: Final = _reader(descriptor, self.take_own)
         self.parse: Final = parse
+
+
+def _reader(descriptor: FieldDescriptor, take: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+    name, get = descriptor.name, attrgetter(descriptor.name)
+    if take is _numbers:
+        return lambda message: tuple(get(message)[:])
+    known = get if take is None else lambda message: take(get(message))
+    return (lambda message: known(message) if message.HasField(name) else None) if descriptor.has_presence else known
 
 
 def wire_field(descriptor: FieldDescriptor, mapper_of: Callable[[type[Value]], Mapper]) -> WireField:
@@ -125,12 +136,12 @@ def _column_field(descriptor: FieldDescriptor, codec: Codec, take: Callable[[Any
         getattr(message, name).extend(right)
 
     parse = _each(partial(_entry_from_json, codec, take), codec.name)
+    return WireField(descriptor, put, _numbers if take is None else lambda column: tuple(map(take, column[:])), parse)
 
-    # A slice is a list at once, which is quicker than entry by entry.
-    def taken(column: Any) -> tuple[Any, ...]:
-        return tuple(column[:] if take is None else map(take, column[:]))
 
-    return WireField(descriptor, put, taken, parse)
+def _numbers(column: Any) -> tuple[Any, ...]:
+    """A column that is in Python what it is on the wire. A slice is a list at once, quicker than entry by entry."""
+    return tuple(column[:])
 
 
 def _entries(held: Any, path: str, name: str, found: list[Violation]) -> Sequence[Any]:

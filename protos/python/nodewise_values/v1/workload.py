@@ -109,7 +109,7 @@ class Architectures(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Transformer(Value):
+class Transformer(LazyValue):
     """Dimensions of a transformer."""
 
     layers_count: int = 0

@@ -515,7 +515,7 @@ class PastLessons(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class LearnedPriors(Value):
+class LearnedPriors(LazyValue):
     """What a namespace learned."""
 
     namespace: str = ""

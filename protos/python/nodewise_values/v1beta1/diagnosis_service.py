@@ -470,7 +470,7 @@ class RankShares(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class DiagnosisResult(Value):
+class DiagnosisResult(LazyValue):
     """The answer of a diagnosis, most worthwhile first."""
 
     bottlenecks: tuple[Bottleneck, ...] = ()
