@@ -90,7 +90,7 @@ def _comments(file: FileDescriptorProto) -> Comments:
 
 
 def _lazy(files: Sequence[FileDescriptorProto]) -> frozenset[str]:
-    """Names of messages that answers hold once and that hold columns or much else: values are made where they are read."""
+    """Names of messages of columns or of much else that answers hold once: their values are made when read."""
     messages = {f".{file.package}.{message.name}": message for file in files for message in file.message_type}
     reached: set[str] = set()
     waiting = [name for name in messages if name.endswith("Response")]
