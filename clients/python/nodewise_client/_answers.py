@@ -26,7 +26,8 @@ Answer = TypeVar("Answer", bound=Value)
 
 def _more(kind: type[Answer], value: Value, **stated: Any) -> Answer:
     """A value that says more: what is stated, and of everything else what another value says."""
-    getters = field_getters(type(value))
+    said: Any = type(value)
+    getters = field_getters(said)
     if issubclass(kind, LazyValue):
         known = {name: partial(_known, held) for name, held in stated.items()}
         return cast(Answer, lazy_value(kind, value, {**getters, **known}))

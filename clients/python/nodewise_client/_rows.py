@@ -37,14 +37,14 @@ class Part:
     __slots__ = ("_count", "_finished", "_held", "_readers", "_whole", "columns", "kind", "read")
 
     def __init__(self, kind: type[Row], columns: Any, count: int) -> None:
-        self.kind = kind
+        self.kind: Any = kind
         self.columns = columns
         self.read: dict[str, Sequence[Any]] = {}
         self._count = count
         self._whole, self._readers = source_of(columns)
         self._held: dict[str, Sequence[Any]] = {}
         self._finished: dict[str, Sequence[Any]] = {}
-        _know(kind, type(columns))
+        _know(self.kind, columns.__class__)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Part, (self.kind, self.columns, self._count)
@@ -206,16 +206,16 @@ class Rows(Sequence[RowT], Generic[RowT]):
 
 
 @lru_cache(maxsize=128)
-def _filled(kind: type[Row], names: tuple[str, ...]) -> tuple[Any, Callable[..., None]]:
+def _filled(kind: Any, names: tuple[str, ...]) -> tuple[Any, Callable[..., None]]:
     """Rows of a kind that hold entries by these names themselves, where they are read at once; and what fills them."""
     told = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
     # The quickest assignments that there are without code of our own, as text: those of a dataclass's own `__init__`.
-    fill: Any = make_dataclass("_Filled", ("_part", "_place", *names)).__init__
+    fill: Any = vars(make_dataclass("_Filled", ("_part", "_place", *names)))["__init__"]
     return type(kind.__name__, (kind,), {"__slots__": names, **told}), fill
 
 
 @cache
-def _know(kind: type[Row], columns: Any) -> None:
+def _know(kind: Any, columns: Any) -> None:
     """Give a kind of rows the names that it has over such columns: rows of a class are always of the same columns."""
     for column in columns.__dataclass_fields__:
         for name in (column, column.removesuffix("s"), column.removesuffix("es")):

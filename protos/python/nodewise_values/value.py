@@ -76,10 +76,11 @@ def lazy_value(kind: type[LazyT], whole: Any, readers: Readers) -> LazyT:
 
 def source_of(value: Any) -> tuple[Any, Readers]:
     """What a value's fields are read from, and how: for who reads many columns once, and leaves none behind in it."""
+    kind: Any = type(value)
     try:
         source: tuple[Any, Readers] = value._source  # noqa: SLF001  # ours
     except AttributeError:
-        return value, field_getters(type(value))
+        return value, field_getters(kind)
     return source
 
 

@@ -60,8 +60,11 @@ class WireField:
 def _reader(descriptor: FieldDescriptor, take: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
     name, get = descriptor.name, attrgetter(descriptor.name)
     if take is _numbers:
-        return lambda message: tuple(get(message)[:])
-    known = get if take is None else lambda message: take(get(message))
+        return lambda message: tuple(get(message)[:])  # the same without a call
+
+    def known(message: Any) -> Any:
+        return get(message) if take is None else take(get(message))
+
     return (lambda message: known(message) if message.HasField(name) else None) if descriptor.has_presence else known
 
 
