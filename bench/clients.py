@@ -81,9 +81,9 @@ LANGUAGES: Final[Mapping[str, Measured]] = MappingProxyType(
             {
                 "unary": (500, 3_000),
                 "unary_floor": (500, 3_000),
-                "10240_rows": (50, 650),
-                "10240_rows_floor": (50, 650),
-                "10240_rows_by_columns": (50, 550),
+                "10240_rows": (50, 350),
+                "10240_rows_floor": (50, 350),
+                "10240_rows_by_columns": (50, 350),
             },
             OWN
             | {

@@ -36,15 +36,15 @@ class Part:
 
     __slots__ = ("_count", "_finished", "_held", "_readers", "_whole", "columns", "kind", "read")
 
-    def __init__(self, kind: type[Row], columns: Any, count: int) -> None:
-        self.kind: Any = kind
+    def __init__(self, kind: Any, columns: Any, count: int) -> None:
+        self.kind = kind
         self.columns = columns
         self.read: dict[str, Sequence[Any]] = {}
         self._count = count
         self._whole, self._readers = source_of(columns)
         self._held: dict[str, Sequence[Any]] = {}
         self._finished: dict[str, Sequence[Any]] = {}
-        _know(self.kind, columns.__class__)
+        _know(kind, type(columns))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Part, (self.kind, self.columns, self._count)
@@ -79,10 +79,11 @@ class Part:
         if not self.read:
             return [self.kind(self, place) for place in range(begin, end)]
         held = dict(self.read)
-        kind, fill = _filled(self.kind, tuple(held))
-        rows = list(map(object.__new__, repeat(kind, end - begin)))
+        writable, kind, fill = _filled(self.kind, tuple(held))
+        rows = list(map(object.__new__, repeat(writable, end - begin)))
         columns = (column[begin:end] for column in held.values())
         deque(map(fill, rows, repeat(self), range(begin, end), *columns), maxlen=0)
+        deque(map(_become, rows, repeat(kind)), maxlen=0)
         return rows
 
 
@@ -205,13 +206,30 @@ class Rows(Sequence[RowT], Generic[RowT]):
         return table(self)
 
 
+_become: Final[Callable[[Any, Any], None]] = vars(object)["__class__"].__set__
+
+
 @lru_cache(maxsize=128)
-def _filled(kind: Any, names: tuple[str, ...]) -> tuple[Any, Callable[..., None]]:
-    """Rows of a kind that hold entries by these names themselves, where they are read at once; and what fills them."""
+def _filled(kind: Any, names: tuple[str, ...]) -> tuple[Any, Any, Callable[..., None]]:
+    """Rows of a kind that hold entries by these names themselves, where they are read at once.
+
+    Returns
+    -------
+    tuple
+        Their class while they are filled, the one that they have from then on, and what fills them.
+    """
     told = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
+    writable = type(kind.__name__, (kind,), {"__slots__": names, **told})
+    frozen = type(
+        kind.__name__, (writable,), {"__slots__": (), "__setattr__": _refused, "__delattr__": _refused, **told}
+    )
     # The quickest assignments that there are without code of our own, as text: those of a dataclass's own `__init__`.
     fill: Any = vars(make_dataclass("_Filled", ("_part", "_place", *names)))["__init__"]
-    return type(kind.__name__, (kind,), {"__slots__": names, **told}), fill
+    return writable, frozen, fill
+
+
+def _refused(row: Row, name: str, _: object = None) -> None:
+    raise AttributeError(f"a {type(row).__name__} cannot be changed, nor its {name!r}", name=name, obj=row)
 
 
 @cache

@@ -6,6 +6,7 @@ import copy
 import pickle
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -137,6 +138,11 @@ def test_many_rows_are_made_in_pieces_and_each_says_its_own() -> None:
         if place > 300:
             assert (row.cost, row.answered) == (None, True)
     assert [row.nodes for row in rows[10:700:300]] == [11, 311, 611]
+    for row in (rows[5], next(iter(rows))):
+        with pytest.raises(AttributeError):
+            row.nodes = 7
+        with pytest.raises(AttributeError, match="steps_per_s"):
+            row.steps_per_s  # noqa: B018
 
 
 def test_an_answer_is_a_sequence_of_its_rows() -> None:
