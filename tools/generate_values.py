@@ -19,8 +19,6 @@ PACKAGE = "nodewise_values"
 OPTIONS_FILE = "nodewise/v1/facts.proto"
 OPTIONS = "nodewise.v1.facts"
 WIDTH = 120
-LAZY_FIELDS = 12
-"""As many are more than are read of most answers."""
 TIMESTAMP = ".google.protobuf.Timestamp"
 # Fields of these numbers in the descriptors of a file, a message and an enum: they make the paths of comments.
 MESSAGES, ENUMS, FIELDS, VALUES = 4, 5, 2, 2
@@ -90,7 +88,10 @@ def _comments(file: FileDescriptorProto) -> Comments:
 
 
 def _lazy(files: Sequence[FileDescriptorProto]) -> frozenset[str]:
-    """Names of messages of columns or of much else that answers hold once: their values are made when read."""
+    """Names of messages that answers hold once and that are tables: their values are made where they are read.
+
+    Not of others: whoever keeps such a value keeps the whole answer that it is read from.
+    """
     messages = {f".{file.package}.{message.name}": message for file in files for message in file.message_type}
     reached: set[str] = set()
     waiting = [name for name in messages if name.endswith("Response")]
@@ -99,11 +100,12 @@ def _lazy(files: Sequence[FileDescriptorProto]) -> frozenset[str]:
         if name not in reached and name in messages:
             reached.add(name)
             waiting += [field.type_name for field in messages[name].field if not _is_repeated(field)]
-    return frozenset(
-        name
-        for name in reached
-        if len(messages[name].field) >= LAZY_FIELDS or any(map(_is_column, messages[name].field))
-    )
+    return frozenset(name for name in reached if _is_table(messages[name]))
+
+
+def _is_table(message: DescriptorProto) -> bool:
+    """Whether most of it is columns of numbers."""
+    return 2 * sum(map(_is_column, message.field)) > len(message.field)
 
 
 def _is_repeated(field: FieldDescriptorProto) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, TypeAlias, TypeVar, cast, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 import nodewise_values as values
 from nodewise_client._configurations import configuration_rows
@@ -14,7 +13,7 @@ from nodewise_client._pages import joined
 from nodewise_client._row_kinds import COLUMNS_OF, HeldDevices, Prediction, ScoredRow, SimulatedJob, prediction_rows
 from nodewise_client._rows import Rows, table
 from nodewise_client._timelines import ReplayedCollective, Timeline, gathered
-from nodewise_values.value import LazyValue, Value, field_getters, lazy_value
+from nodewise_values.value import Value, field_getters, lazy_value
 from nodewise_values.wire import from_own_message
 
 Events: TypeAlias = Sequence[Any]
@@ -27,15 +26,8 @@ Answer = TypeVar("Answer", bound=Value)
 def _more(kind: type[Answer], value: Value, **stated: Any) -> Answer:
     """A value that says more: what is stated, and of everything else what another value says."""
     said: Any = type(value)
-    getters = field_getters(said)
-    if issubclass(kind, LazyValue):
-        known = {name: partial(_known, held) for name, held in stated.items()}
-        return cast(Answer, lazy_value(kind, value, {**getters, **known}))
-    return kind(**{name: get(value) for name, get in getters.items() if name not in stated}, **stated)
-
-
-def _known(held: Any, _: Value) -> Any:
-    return held
+    held = {name: get(value) for name, get in field_getters(said).items() if name not in stated}
+    return kind(**held, **stated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -196,8 +188,13 @@ def _own_columns(
     columns: values.Predictions, given: Sequence[Any], interval_basis: values.IntervalBasis | None
 ) -> values.Predictions:
     """The columns as a job has them: without those that only others have, and with where its interval comes from."""
-    others: dict[str, Any] = {name: () for column, names in COLUMNS_OF.items() if column not in given for name in names}
-    return _more(values.Predictions, columns, interval_basis=interval_basis, **others)
+    absent = [name for column, names in COLUMNS_OF.items() if column not in given for name in names]
+    readers = {
+        **field_getters(values.Predictions),
+        **dict.fromkeys(absent, lambda _: ()),
+        "interval_basis": lambda _: interval_basis,
+    }
+    return lazy_value(values.Predictions, columns, readers)
 
 
 def _outcome(

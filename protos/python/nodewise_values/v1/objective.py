@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nodewise_values.value import LazyValue, Value, Word
+from nodewise_values.value import Value, Word
 
 __all__ = [
     "BatchBounds",
@@ -204,7 +204,7 @@ class CurrentConfiguration(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Recommendation(LazyValue):
+class Recommendation(Value):
     """The recommended row and why."""
 
     row: int = 0

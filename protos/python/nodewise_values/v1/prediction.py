@@ -175,7 +175,7 @@ class RowRefusal(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Basis(LazyValue):
+class Basis(Value):
     """What an answer rests on. Same basis and same question: same answer."""
 
     estimator: str = ""

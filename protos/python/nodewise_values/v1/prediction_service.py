@@ -22,7 +22,7 @@ from nodewise_values.v1.prediction import Basis, IntervalBasis, Predictions
 from nodewise_values.v1.problem import Notice, Problem
 from nodewise_values.v1.profile import ProfileSource
 from nodewise_values.v1.workload import Architectures
-from nodewise_values.value import LazyValue, Value
+from nodewise_values.value import Value
 
 __all__ = [
     "ArchitectureRanking",
@@ -186,7 +186,7 @@ class BatchJobOutcome(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class BatchPredictResponse(LazyValue):
+class BatchPredictResponse(Value):
     """The answers about many jobs, in compressed sparse rows."""
 
     outcomes: tuple[BatchJobOutcome, ...] = ()

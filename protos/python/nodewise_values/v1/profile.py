@@ -145,7 +145,7 @@ class ProfileContent(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Profile(LazyValue):
+class Profile(Value):
     """A stored profile. Append-only, with retraction."""
 
     profile_id: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nodewise_values.value import LazyValue, Value
+from nodewise_values.value import Value
 
 __all__ = [
     "Architectures",
@@ -16,7 +16,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Workload(LazyValue):
+class Workload(Value):
     """What a job trains. Every field may be absent; estimators say which ones they miss."""
 
     model_name: str = ""
@@ -109,7 +109,7 @@ class Architectures(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Transformer(LazyValue):
+class Transformer(Value):
     """Dimensions of a transformer."""
 
     layers_count: int = 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from nodewise_values.v1.plugin import Plugin, PluginProblem
-from nodewise_values.value import LazyValue, Value, Word
+from nodewise_values.value import Value, Word
 
 __all__ = [
     "CallerRole",
@@ -214,7 +214,7 @@ class WorkerState(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Tracks(LazyValue):
+class Tracks(Value):
     """Who serves whom."""
 
     stable_generation: int = 0
@@ -369,7 +369,7 @@ class PluginState(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Token(LazyValue):
+class Token(Value):
     """A bearer token, without its text."""
 
     token_id: str = ""
@@ -515,7 +515,7 @@ class PastLessons(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class LearnedPriors(LazyValue):
+class LearnedPriors(Value):
     """What a namespace learned."""
 
     namespace: str = ""

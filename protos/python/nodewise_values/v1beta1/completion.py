@@ -12,7 +12,7 @@ from nodewise_values.v1.objective import ObjectiveRule
 from nodewise_values.v1.prediction import Basis, RowStatus
 from nodewise_values.v1.problem import Notice, Problem
 from nodewise_values.v1beta1.completion_offer import AvailabilityRecord, CompletionGroup
-from nodewise_values.value import LazyValue, Value
+from nodewise_values.value import Value
 
 __all__ = [
     "AvailabilityLaw",
@@ -290,7 +290,7 @@ class HybridRun(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class HybridAnswer(LazyValue):
+class HybridAnswer(Value):
     """Times of switching."""
 
     problem: Problem | None = None

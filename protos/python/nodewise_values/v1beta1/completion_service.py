@@ -20,7 +20,7 @@ from nodewise_values.v1beta1.completion import (
     OnDemandQuestion,
 )
 from nodewise_values.v1beta1.completion_offer import CompletionOffer, LifetimeDataSet
-from nodewise_values.value import LazyValue, Value, Word
+from nodewise_values.value import Value, Word
 
 __all__ = [
     "CompletionMethod",
@@ -82,7 +82,7 @@ class EstimateCompletionRequest(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class EstimateCompletionResponse(LazyValue):
+class EstimateCompletionResponse(Value):
     """Answers, in the order of the offers."""
 
     rows: tuple[CompletionRow, ...] = ()

@@ -275,7 +275,7 @@ class ReadTrace(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class DiagnosisBasis(LazyValue):
+class DiagnosisBasis(Value):
     """What an answer rests on, and what it took."""
 
     diagnoser: str = ""
@@ -301,7 +301,7 @@ class DiagnosisBasis(LazyValue):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ReplayResult(LazyValue):
+class ReplayResult(Value):
     """The answer of a replay. Errors are means of |predicted / measured - 1| over the steps tested."""
 
     steps: tuple[ReplayedStep, ...] = ()
@@ -470,7 +470,7 @@ class RankShares(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class DiagnosisResult(LazyValue):
+class DiagnosisResult(Value):
     """The answer of a diagnosis, most worthwhile first."""
 
     bottlenecks: tuple[Bottleneck, ...] = ()

@@ -12,7 +12,7 @@ from nodewise_values.v1.objective import NamedNumber, Objective, Offer, Recommen
 from nodewise_values.v1.options import ModelOptions
 from nodewise_values.v1.prediction import Basis, Predictions
 from nodewise_values.v1.profile import ProfileSource
-from nodewise_values.value import LazyValue, Value
+from nodewise_values.value import Value
 
 __all__ = [
     "CountSet",
@@ -155,7 +155,7 @@ class PlanProgress(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PlanResult(LazyValue):
+class PlanResult(Value):
     """The answer of a plan."""
 
     space_count: int = 0
