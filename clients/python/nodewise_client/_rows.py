@@ -44,7 +44,8 @@ class Part:
         self._whole, self._readers = source_of(columns)
         self._held: dict[str, Sequence[Any]] = {}
         self._finished: dict[str, Sequence[Any]] = {}
-        _know(kind, type(columns))
+        held: Any = type(columns)
+        _know(kind, held)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Part, (self.kind, self.columns, self._count)
