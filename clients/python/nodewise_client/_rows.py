@@ -84,7 +84,7 @@ class Part:
         rows = list(map(object.__new__, repeat(writable, end - begin)))
         columns = (column[begin:end] for column in held.values())
         deque(map(fill, rows, repeat(self), range(begin, end), *columns), maxlen=0)
-        deque(map(_become, rows, repeat(kind)), maxlen=0)
+        deque(map(_become, rows, repeat(kind)), maxlen=0)  # a class that refuses assignments is filled slowly
         return rows
 
 
@@ -243,7 +243,6 @@ def _know(kind: Any, columns: Any) -> None:
                 setattr(kind, name, property(kind._reading(name, meant)))  # noqa: SLF001  # its rows
 
 
-@cache
 def column_name(kind: Any, name: str) -> str:
     """The column of a value's class that a name of a row stands for."""
     known = kind.__dataclass_fields__
