@@ -143,7 +143,8 @@ class Mapper:
         for put, entry in compress(zip(self._put, held, strict=True), given):
             put(entry, message, path, found)
         for chosen, names in self._choices:
-            _at_most_one(list(compress(names, chosen(given))), path, found)
+            if chosen(given).count(True) > 1:
+                _at_most_one(list(compress(names, chosen(given))), path, found)
 
     def read(self, message: Message) -> Value:
         """The value of a message."""
