@@ -43,7 +43,8 @@ def generated_values(descriptor_set: bytes) -> dict[str, str]:
     files = descriptor_pb2.FileDescriptorSet.FromString(descriptor_set)
     ours = [file for file in files.file if file.package.startswith("nodewise.") and file.name != OPTIONS_FILE]
     homes = {f".{file.package}.{name}": file for file in ours for name in _names(file)}
-    written = {_path(file): _module(file, homes) for file in ours if _names(file)}
+    lazy = _lazy(ours)
+    written = {_path(file): _module(file, homes, lazy) for file in ours if _names(file)}
     for package in sorted({file.package for file in ours}):
         version = package.removeprefix("nodewise.")
         text = f'"""Values of {package}, one module a file of the contract."""\n'
@@ -86,10 +87,45 @@ def _comments(file: FileDescriptorProto) -> Comments:
 # --- modules
 
 
-def _module(file: FileDescriptorProto, homes: dict[str, FileDescriptorProto]) -> str:
+def _lazy(files: Sequence[FileDescriptorProto]) -> frozenset[str]:
+    """Names of messages that answers hold once and that are tables: their values are made where they are read.
+
+    Not of others: whoever keeps such a value keeps the whole answer that it is read from.
+    """
+    messages = {f".{file.package}.{message.name}": message for file in files for message in file.message_type}
+    reached: set[str] = set()
+    waiting = [name for name in messages if name.endswith("Response")]
+    while waiting:
+        name = waiting.pop()
+        if name not in reached and name in messages:
+            reached.add(name)
+            waiting += [field.type_name for field in messages[name].field if not _is_repeated(field)]
+    return frozenset(name for name in reached if _is_table(messages[name]))
+
+
+def _is_table(message: DescriptorProto) -> bool:
+    """Whether most of it is columns of numbers."""
+    return 2 * sum(map(_is_column, message.field)) > len(message.field)
+
+
+def _is_repeated(field: FieldDescriptorProto) -> bool:
+    return field.label == FieldDescriptorProto.LABEL_REPEATED
+
+
+def _is_column(field: FieldDescriptorProto) -> bool:
+    """Whether it holds many numbers."""
+    texts = (FieldDescriptorProto.TYPE_STRING, FieldDescriptorProto.TYPE_BYTES, FieldDescriptorProto.TYPE_MESSAGE)
+    return _is_repeated(field) and field.type not in texts
+
+
+def _module(file: FileDescriptorProto, homes: dict[str, FileDescriptorProto], lazy: frozenset[str]) -> str:
     comments = _comments(file)
     enums = [_enum(enum, comments, (ENUMS, number)) for number, enum in enumerate(file.enum_type)]
-    messages = [_message(message, comments, (MESSAGES, number)) for number, message in enumerate(file.message_type)]
+    bases = ["LazyValue" if f".{file.package}.{message.name}" in lazy else "Value" for message in file.message_type]
+    messages = [
+        _message(message, base, comments, (MESSAGES, number))
+        for number, (message, base) in enumerate(zip(file.message_type, bases, strict=True))
+    ]
     body = "\n\n\n".join((*enums, *messages))
     names = sorted(_names(file))
     head = [_docstring(f"{comments.get((), file.name)}", ""), "", "from __future__ import annotations", ""]
@@ -102,7 +138,7 @@ def _module(file: FileDescriptorProto, homes: dict[str, FileDescriptorProto]) ->
     if any(field.type_name == TIMESTAMP for message in file.message_type for field in message.field):
         standard.append("from datetime import datetime")
     own = _imports(file, homes)
-    base = [name for name, used in (("Value", file.message_type), ("Word", file.enum_type)) if used]
+    base = sorted({*bases, *(["Word"] if file.enum_type else [])})
     own.append(f"from {PACKAGE}.value import {', '.join(base)}")
     head += [*standard, *([""] if standard else []), *sorted(own), "", "__all__ = ["]
     head += [f'    "{name}",' for name in names]
@@ -140,8 +176,8 @@ def _enum(enum: EnumDescriptorProto, comments: Comments, path: tuple[int, ...]) 
     return "\n".join(lines)
 
 
-def _message(message: DescriptorProto, comments: Comments, path: tuple[int, ...]) -> str:
-    lines = ["@dataclass(frozen=True, slots=True, kw_only=True, repr=False)", f"class {message.name}(Value):"]
+def _message(message: DescriptorProto, base: str, comments: Comments, path: tuple[int, ...]) -> str:
+    lines = ["@dataclass(frozen=True, slots=True, kw_only=True, repr=False)", f"class {message.name}({base}):"]
     lines.append(_docstring(comments.get(path, ""), "    "))
     if message.field:
         lines.append("")
@@ -159,7 +195,7 @@ def _annotation(field: FieldDescriptorProto, message: DescriptorProto) -> tuple[
         key, value = (_single(each)[0] for each in entry.field)
         return f"Mapping[{key}, {value}]", "field(default_factory=dict)"
     kind, default = _single(field)
-    if field.label == FieldDescriptorProto.LABEL_REPEATED:
+    if _is_repeated(field):
         optional = " | None" if field.type == FieldDescriptorProto.TYPE_ENUM else ""
         return f"tuple[{kind}{optional}, ...]", "()"
     if default is None or field.HasField("oneof_index"):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeAlias, overload
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, TypeVar, overload
 
 import nodewise_values as values
 from nodewise_client._configurations import configuration_rows
@@ -13,16 +13,21 @@ from nodewise_client._pages import joined
 from nodewise_client._row_kinds import COLUMNS_OF, HeldDevices, Prediction, ScoredRow, SimulatedJob, prediction_rows
 from nodewise_client._rows import Rows, table
 from nodewise_client._timelines import ReplayedCollective, Timeline, gathered
-from nodewise_values.value import Value
-from nodewise_values.wire import from_message
+from nodewise_values.value import Value, field_getters, lazy_value
+from nodewise_values.wire import from_own_message
 
 Events: TypeAlias = Sequence[Any]
 """Replies of one stream, as messages."""
 
 
-def _parts(value: Value) -> dict[str, Any]:
-    """A value's fields, for a value that says more."""
-    return {each.name: getattr(value, each.name) for each in fields(value)}  # type: ignore[arg-type]  # every value is a dataclass
+Answer = TypeVar("Answer", bound=Value)
+
+
+def _more(kind: type[Answer], value: Value, **stated: Any) -> Answer:
+    """A value that says more: what is stated, and of everything else what another value says."""
+    said: Any = type(value)
+    held = {name: get(value) for name, get in field_getters(said).items() if name not in stated}
+    return kind(**held, **stated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -161,37 +166,50 @@ def numbers_by_name(numbers: Iterable[values.NamedNumber]) -> dict[str, float]:
 
 def predict_result(response: values.PredictResponse) -> PredictResult:
     """A reply with its rows."""
-    parts = _parts(response) | {"basis": response.basis or values.Basis()}
-    return PredictResult(**parts, rows=prediction_rows(response.predictions))
+    rows = prediction_rows(response.predictions)
+    return _more(PredictResult, response, basis=response.basis or values.Basis(), rows=rows)
 
 
 def batch_result(response: values.BatchPredictResponse) -> BatchPredictResult:
     """A reply cut into jobs."""
     columns = response.predictions or values.Predictions()
     offsets = response.row_offsets or (0,) * (len(response.outcomes) + 1)
-    return BatchPredictResult(
-        outcomes=tuple(
-            _outcome(outcome, columns, begin, end, response.bases)
-            for outcome, begin, end in zip(response.outcomes, offsets, offsets[1:], strict=False)
-        ),
-        response=response,
-    )
+    rows: dict[Any, Rows[Prediction]] = {}
+    outcomes = []
+    for outcome, begin, end in zip(response.outcomes, offsets, offsets[1:], strict=False):
+        alike = (outcome.columns, outcome.interval_basis)
+        if alike not in rows:
+            rows[alike] = Rows(Prediction, _own_columns(columns, *alike), 0, max(columns.rows_count, offsets[-1]))
+        outcomes.append(_outcome(outcome, rows[alike].between(begin, end), columns.warnings, begin, response.bases))
+    return BatchPredictResult(outcomes=tuple(outcomes), response=response)
+
+
+def _own_columns(
+    columns: values.Predictions, given: Sequence[Any], interval_basis: values.IntervalBasis | None
+) -> values.Predictions:
+    """The columns as a job has them: without those that only others have, and with where its interval comes from."""
+    absent = [name for column, names in COLUMNS_OF.items() if column not in given for name in names]
+    readers = {
+        **field_getters(values.Predictions),
+        **dict.fromkeys(absent, lambda _: ()),
+        "interval_basis": lambda _: interval_basis,
+    }
+    return lazy_value(values.Predictions, columns, readers)
 
 
 def _outcome(
-    outcome: values.BatchJobOutcome, columns: values.Predictions, begin: int, end: int, bases: Sequence[values.Basis]
+    outcome: values.BatchJobOutcome,
+    rows: Rows[Prediction],
+    warnings: Sequence[values.Notice],
+    begin: int,
+    bases: Sequence[values.Basis],
 ) -> JobOutcome:
-    # Of all jobs together on the wire: a column that another job has, and where another job's interval comes from.
-    others: dict[str, Any] = {
-        name: () for column, names in COLUMNS_OF.items() if column not in outcome.columns for name in names
-    }
-    own = replace(columns, interval_basis=outcome.interval_basis, **others)
     problem = outcome.problem
     return JobOutcome(
-        rows=Rows(Prediction, own, begin, end),
+        rows=rows,
         recommendation=outcome.recommendation,
         basis=None if outcome.basis_index is None else bases[outcome.basis_index],
-        warnings=_warnings_between(columns.warnings, begin, end) if problem is None else (),
+        warnings=_warnings_between(warnings, begin, begin + len(rows)) if problem is None else (),
         error=None if problem is None else from_problem(problem),
         unchanged=outcome.unchanged,
     )
@@ -289,14 +307,15 @@ class DiagnosisAnswer(values.DiagnosisResult):
 
 def plan_answer(events: Events) -> PlanAnswer:
     """The answer that a last reply holds."""
-    result = from_message(events[-1].result, values.PlanResult)
+    result = from_own_message(events[-1].result, values.PlanResult)
     configurations = configuration_rows(result.configurations or values.Configurations())
     rows = tuple(
         Planned(configuration=configurations[row] if row < len(configurations) else {}, prediction=prediction)
         for row, prediction in enumerate(prediction_rows(result.predictions))
     )
-    return PlanAnswer(
-        **_parts(result),
+    return _more(
+        PlanAnswer,
+        result,
         best=None if result.recommendation is None else rows[result.recommendation.row],
         frontier=tuple(rows[row] for row in result.frontier_rows),
     )
@@ -308,14 +327,15 @@ def simulation_answer(events: Events) -> SimulationAnswer:
     timelines: dict[int, list[values.SimulationTimelineRows]] = {}
     for event in events:
         if event.HasField("jobs"):
-            jobs.setdefault(event.jobs.seed, []).append(from_message(event.jobs, values.SimulationJobRows))
+            jobs.setdefault(event.jobs.seed, []).append(from_own_message(event.jobs, values.SimulationJobRows))
         elif event.HasField("timeline"):
-            held = from_message(event.timeline, values.SimulationTimelineRows)
+            held = from_own_message(event.timeline, values.SimulationTimelineRows)
             timelines.setdefault(held.seed, []).append(held)
     finished = {seed: joined(parts) for seed, parts in jobs.items()}
     stretches = {seed: joined(parts) for seed, parts in timelines.items()}
-    return SimulationAnswer(
-        **_parts(from_message(events[-1].result, values.SimulationResult)),
+    return _more(
+        SimulationAnswer,
+        from_own_message(events[-1].result, values.SimulationResult),
         jobs={seed: Rows(SimulatedJob, rows, 0, len(rows.job_ids)) for seed, rows in finished.items()},
         timelines={seed: Rows(HeldDevices, rows, 0, len(rows.job_ids)) for seed, rows in stretches.items()},
     )
@@ -323,14 +343,14 @@ def simulation_answer(events: Events) -> SimulationAnswer:
 
 def replay_answer(events: Events) -> ReplayAnswer:
     """The answer that a last reply and the pieces before it hold."""
-    return ReplayAnswer(**_parts(from_message(events[-1].result, values.ReplayResult)), **gathered(events))
+    return _more(ReplayAnswer, from_own_message(events[-1].result, values.ReplayResult), **gathered(events))
 
 
 def diagnosis_answer(events: Events) -> DiagnosisAnswer:
     """The answer that a last reply and the pieces before it hold."""
-    return DiagnosisAnswer(**_parts(from_message(events[-1].result, values.DiagnosisResult)), **gathered(events))
+    return _more(DiagnosisAnswer, from_own_message(events[-1].result, values.DiagnosisResult), **gathered(events))
 
 
 def backtest_answer(events: Events) -> values.BacktestResult:
     """The scores that a last reply holds."""
-    return from_message(events[-1].result, values.BacktestResult)
+    return from_own_message(events[-1].result, values.BacktestResult)

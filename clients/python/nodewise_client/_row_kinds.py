@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from nodewise_client._rows import Part, Row, Rows
@@ -46,34 +47,70 @@ COLUMNS_OF: Final[Mapping[PredictionColumn, tuple[str, ...]]] = {
 """Columns that are asked for, and that the jobs of a batch have, together."""
 
 
+def _statuses(part: Part) -> Sequence[RowStatus]:
+    statuses = part.held("statuses")
+    return [status or RowStatus.ANSWERED for status in statuses] if statuses else (RowStatus.ANSWERED,) * len(part)
+
+
+def _answered(part: Part) -> Sequence[bool]:
+    statuses = part.held("statuses")
+    return [status == RowStatus.ANSWERED for status in part["statuses"]] if statuses else (True,) * len(part)
+
+
 class JudgedRow(Row):
     """A row that was answered or was not."""
 
     __slots__ = ()
 
+    _made = {"statuses": _statuses, "answered": _answered}  # noqa: RUF012  # declared as a constant by its base
+
     @property
     def status(self) -> RowStatus:
         """What became of the row."""
-        found: RowStatus = self._part["statuses"][self._place]
+        found: RowStatus = self._part.entries("status", "statuses")[self._place]
         return found
 
     @property
     def answered(self) -> bool:
         """Whether the row was predicted."""
-        return bool(self._part["statuses"][self._place] == RowStatus.ANSWERED)
+        found: bool = self._part.entries("answered", "answered")[self._place]
+        return found
 
-    @classmethod
-    def _column(cls, part: Part, column: str) -> Sequence[Any]:
-        if column == "statuses":
-            statuses = part.held("statuses") or (None,) * len(part)
-            return [status or RowStatus.ANSWERED for status in statuses]
-        return super()._column(part, column)
+
+def _bottlenecks(part: Part) -> Sequence[str | None]:
+    """The name of each row's."""
+    indexes = part.held("bottleneck_indexes")
+    if not indexes:
+        return (None,) * len(part)
+    names = [name or None for name in part.held("bottleneck_names")]
+    if not part.held("statuses"):
+        return list(map(names.__getitem__, indexes))
+    return [names[index] if answered else None for answered, index in zip(part["answered"], indexes, strict=True)]
+
+
+def _in_samples(column: str, part: Part) -> Sequence[float | None]:
+    """Rates in steps, as samples."""
+    columns = (part[column], part["steps_per_second"], part["samples_per_second"])
+    rows = zip(*columns, strict=True)
+    if all(map(all, columns)):
+        return [rate * (samples / steps) for rate, steps, samples in rows]
+    return [
+        None if rate is None or steps is None or samples is None else rate * (samples / steps)
+        for rate, steps, samples in rows
+    ]
 
 
 class Prediction(JudgedRow):
     """One row of an answer, by the names of `Predictions`. None = not asked for, not known, or not predicted."""
 
     __slots__ = ()
+
+    _made = {  # noqa: RUF012  # declared as a constant by its base
+        **JudgedRow._made,  # noqa: SLF001  # its base
+        "bottleneck": _bottlenecks,
+        "lower_samples_per_second": partial(_in_samples, "lower_steps_per_second"),
+        "upper_samples_per_second": partial(_in_samples, "upper_steps_per_second"),
+    }
 
     if TYPE_CHECKING:
         nodes: int
@@ -124,15 +161,13 @@ class Prediction(JudgedRow):
         """Why it was not predicted."""
         if self.answered:
             return None
-        return next((each for each in self._columns.refusals if self._index in each.rows), None)
+        return next((each for each in self._columns.refusals if self._place in each.rows), None)
 
     @property
     def bottleneck(self) -> str | None:
         """What the step waits for most."""
-        columns: Predictions = self._columns
-        if not self.answered or not columns.bottleneck_indexes:
-            return None
-        return columns.bottleneck_names[columns.bottleneck_indexes[self._index]] or None
+        found: str | None = self._part.entries("bottleneck", "bottleneck")[self._place]
+        return found
 
     @property
     def interval_coverage(self) -> float | None:
@@ -147,16 +182,14 @@ class Prediction(JudgedRow):
     @property
     def lower_samples_per_second(self) -> float | None:
         """Lower bound of `samples_per_second`."""
-        return self._in_samples(self.lower_steps_per_second)
+        found: float | None = self._part.entries("lower_samples_per_second", "lower_samples_per_second")[self._place]
+        return found
 
     @property
     def upper_samples_per_second(self) -> float | None:
         """Upper bound of `samples_per_second`."""
-        return self._in_samples(self.upper_steps_per_second)
-
-    def _in_samples(self, rate: float | None) -> float | None:
-        steps, samples = self.steps_per_second, self.samples_per_second
-        return None if rate is None or steps is None or samples is None else rate * (samples / steps)
+        found: float | None = self._part.entries("upper_samples_per_second", "upper_samples_per_second")[self._place]
+        return found
 
     def _names(self) -> Sequence[str]:
         return [name for name in super()._names() if name not in _OF_ALL_ROWS]
@@ -166,31 +199,27 @@ class Prediction(JudgedRow):
         return super()._said() | {name: getattr(self, name) for name in more}
 
     @classmethod
-    def _reading(cls, column: str) -> Callable[[Any], Any]:
-        return (lambda row: row._named(column)) if column in _NAMED else super()._reading(column)  # noqa: SLF001  # its own
+    def _reading(cls, name: str, column: str) -> Callable[[Any], Any]:
+        return (lambda row: row._named(column)) if column in _NAMED else super()._reading(name, column)  # noqa: SLF001  # its own
 
     @classmethod
     def _column(cls, part: Part, column: str) -> Sequence[Any]:
         held = part.held(column)
-        if column == "statuses":
-            return super()._column(part, column)
         if not held:
             return (0 if column in {"nodes", "workers"} else None,) * len(part)
-        if column not in _OF_EVERY_ROW and part.columns.statuses:
-            answered = RowStatus.ANSWERED
-            held = [value if status == answered else None for value, status in zip(held, part["statuses"], strict=True)]
-        if column in _ONLY_WITH:
-            others = part[_ONLY_WITH[column]]
+        if part.held("statuses") and column not in _OF_EVERY_ROW:
+            held = [value if answered else None for value, answered in zip(held, part["answered"], strict=True)]
+        # Most columns say something of every row: `all` looks at them quicker than Python does.
+        if column in _ONLY_WITH and not all(others := part[_ONLY_WITH[column]]):
             held = [None if other is None else value for value, other in zip(held, others, strict=True)]
-        return [value or None for value in held] if column in _ZERO_IS_ABSENT else held
+        return [value or None for value in held] if column in _ZERO_IS_ABSENT and not all(held) else held
 
     def _named(self, column: str) -> dict[Any, float]:
         held: Sequence[NamedColumn | QuantileColumn] = getattr(self._columns, column)
-        if not self.answered or (column in _ONLY_WITH and self._part[_ONLY_WITH[column]][self._place] is None):
+        place = self._place
+        if not self.answered or (column in _ONLY_WITH and self._part[_ONLY_WITH[column]][place] is None):
             return {}
-        return {
-            each.name if isinstance(each, NamedColumn) else each.probability: each.values[self._index] for each in held
-        }
+        return {each.name if isinstance(each, NamedColumn) else each.probability: each.values[place] for each in held}
 
     def _shown(self) -> Sequence[str]:
         names = ("nodes", "workers", "samples_per_second", "steps_per_second", "step_seconds")
@@ -254,12 +283,12 @@ class ScoredRow(JudgedRow):
     @classmethod
     def _column(cls, part: Part, column: str) -> Sequence[Any]:
         found = super()._column(part, column)
-        return found if column in {"rows", "statuses"} else [value or None for value in found]
+        return found if column == "rows" else [value or None for value in found]
 
     @property
     def refusal_reason(self) -> str | None:
         """Why it was refused."""
         columns = self._columns
         return (
-            columns.refusal_reasons[columns.refusal_indexes[self._index]] or None if columns.refusal_indexes else None
+            columns.refusal_reasons[columns.refusal_indexes[self._place]] or None if columns.refusal_indexes else None
         )

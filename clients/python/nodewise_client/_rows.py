@@ -2,51 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from itertools import islice, repeat
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import make_dataclass
+from functools import cache, lru_cache
+from itertools import chain, islice, repeat
 from operator import eq
-from typing import Any, Final, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, overload
+
+from nodewise_values.value import source_of
 
 SHOWN_ROWS: Final = 10
 """Rows that a table prints: the first ones and the last."""
 _DIGITS: Final = 5
+_CHUNK_ROWS: Final = 256
+"""Rows that are made at once where many are read."""
+_FIRST_CHUNKS_ROWS: Final = (1, 15)
+"""Before it has shown what is read of each."""
 
 
 class Part:
-    """Rows of columns, from one to another. What a column says of them is made out once, when it is first read.
+    """Columns as their rows read them. What a column says of them is made out once, when it is first read.
 
     Attributes
     ----------
+    kind : type of Row
+        Of the rows.
     columns : Value
-        Of all rows.
-    begin, end : int
-        The rows that are meant.
+        As they came.
+    read : mapping of str to sequence
+        What is read of rows, by its names in a row; of each as many entries as there are rows.
     """
 
-    __slots__ = ("_finished", "_kind", "begin", "columns", "end")
+    __slots__ = ("_count", "_finished", "_held", "_readers", "_whole", "columns", "kind", "read")
 
-    def __init__(self, kind: type[Row], columns: Any, begin: int, end: int) -> None:
+    def __init__(self, kind: Any, columns: Any, count: int) -> None:
+        self.kind = kind
         self.columns = columns
-        self.begin = begin
-        self.end = end
-        self._kind = kind
+        self.read: dict[str, Sequence[Any]] = {}
+        self._count = count
+        self._whole, self._readers = source_of(columns)
+        self._held: dict[str, Sequence[Any]] = {}
         self._finished: dict[str, Sequence[Any]] = {}
+        held: Any = type(columns)
+        _know(kind, held)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Part, (self.kind, self.columns, self._count)
 
     def __getitem__(self, column: str) -> Sequence[Any]:
-        """What a column says of each of these rows; None = nothing."""
+        """What a column says of each row; None = nothing."""
         found = self._finished.get(column)
         if found is None:
-            found = self._finished[column] = self._kind._column(self, column)  # noqa: SLF001  # its rows
+            made = self.kind._made.get(column)  # noqa: SLF001  # its rows
+            found = self._finished[column] = self.kind._column(self, column) if made is None else made(self)  # noqa: SLF001
         return found
 
     def held(self, column: str) -> Sequence[Any]:
-        """The entries of these rows; empty where the column is."""
-        held: Sequence[Any] = getattr(self.columns, column)
-        return held[self.begin : self.end]
+        """A column as it came."""
+        held = self._held.get(column)
+        if held is None:
+            held = self._held[column] = self._readers[column](self._whole)
+        return held
 
     def __len__(self) -> int:
-        return self.end - self.begin
+        return self._count
+
+    def entries(self, name: str, column: str) -> Sequence[Any]:
+        """What each row says, by the name that it has there."""
+        found = self[column]
+        if len(found) == self._count:
+            self.read[name] = found
+        return found
+
+    def rows(self, begin: int, end: int) -> Sequence[Any]:
+        """Rows that hold at once what others were asked for."""
+        if not self.read:
+            return [self.kind(self, place) for place in range(begin, end)]
+        held = dict(self.read)
+        writable, kind, fill = _filled(self.kind, tuple(held))
+        rows = list(map(object.__new__, repeat(writable, end - begin)))
+        columns = (column[begin:end] for column in held.values())
+        deque(map(fill, rows, repeat(self), range(begin, end), *columns), maxlen=0)
+        deque(map(_become, rows, repeat(kind)), maxlen=0)  # a class that refuses assignments is filled slowly
+        return rows
 
 
 class Row:
@@ -54,27 +93,25 @@ class Row:
 
     __slots__ = ("_part", "_place")
 
+    _made: ClassVar[Mapping[str, Callable[[Part], Sequence[Any]]]] = {}
+    """What makes that which rows say besides columns, by its name."""
+
     def __init__(self, part: Part, place: int) -> None:
         self._part = part
         self._place = place
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)  # a copy asks before it has columns
-        kind: Any = type(self._columns)
-        column = column_name(kind, name)
-        if column is None:
-            raise AttributeError(f"a row of {kind.__name__} has no {name!r}")
-        # From now on it is found at once: rows of a class are always of the same columns.
-        reading = self._reading(column)
-        setattr(type(self), name, property(reading))
-        return reading(self)
+    if TYPE_CHECKING:
+        # Columns that this release does not know. At run time they are properties: with this every read is slower.
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._part.kind, (self._part, self._place)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *type(self._columns).__dataclass_fields__]
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Row) or type(self) is not type(other):
+        if not isinstance(other, Row) or self._part.kind is not other._part.kind:
             return NotImplemented
         return self._said() == other._said()
 
@@ -88,15 +125,15 @@ class Row:
     def _columns(self) -> Any:
         return self._part.columns
 
-    @property
-    def _index(self) -> int:
-        """Among all rows."""
-        return self._part.begin + self._place
-
     @classmethod
-    def _reading(cls, column: str) -> Callable[[Any], Any]:
+    def _reading(cls, name: str, column: str) -> Callable[[Any], Any]:
         """What reads a row's entry of a column."""
-        return lambda row: row._part[column][row._place]  # noqa: SLF001  # its own
+
+        def read(row: Row) -> Any:
+            part = row._part
+            return (part.read.get(name) or part.entries(name, column))[row._place]
+
+        return read
 
     @classmethod
     def _column(cls, part: Part, column: str) -> Sequence[Any]:
@@ -123,27 +160,41 @@ RowT = TypeVar("RowT", bound=Row)
 class Rows(Sequence[RowT], Generic[RowT]):
     """The rows of a value made of columns."""
 
-    __slots__ = ("_kind", "_part")
+    __slots__ = ("_begin", "_end", "_part")
 
     def __init__(self, kind: type[RowT], columns: Any, begin: int, end: int) -> None:
-        self._kind = kind
-        self._part = Part(kind, columns, begin, end)
+        self._part = Part(kind, columns, end)
+        self._begin = begin
+        self._end = end
+
+    def between(self, begin: int, end: int) -> Rows[RowT]:
+        """Some of these rows, which share what was made out."""
+        found = object.__new__(type(self))
+        found._part, found._begin, found._end = self._part, begin, end
+        return found
 
     def __len__(self) -> int:
-        return len(self._part)
+        return self._end - self._begin
 
     def __iter__(self) -> Iterator[RowT]:
-        return map(self._kind, repeat(self._part), range(len(self._part)))
+        return chain.from_iterable(self._chunks())
+
+    def _chunks(self) -> Iterator[Sequence[RowT]]:
+        sizes = chain(() if self._part.read else _FIRST_CHUNKS_ROWS, repeat(_CHUNK_ROWS))
+        begin = self._begin
+        while begin < self._end:
+            end = min(begin + next(sizes), self._end)
+            yield self._part.rows(begin, end)
+            begin = end
 
     @overload
     def __getitem__(self, index: int) -> RowT: ...
     @overload
     def __getitem__(self, index: slice) -> tuple[RowT, ...]: ...
     def __getitem__(self, index: int | slice) -> RowT | tuple[RowT, ...]:
-        places = range(len(self._part))[index]
-        if isinstance(places, int):
-            return self._kind(self._part, places)
-        return tuple(self._kind(self._part, place) for place in places)
+        places: Any = range(self._begin, self._end)[index]
+        kind: Any = self._part.kind
+        return kind(self._part, places) if isinstance(places, int) else tuple(map(kind, repeat(self._part), places))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Rows):
@@ -156,11 +207,46 @@ class Rows(Sequence[RowT], Generic[RowT]):
         return table(self)
 
 
+_become: Final[Callable[[Any, Any], None]] = vars(object)["__class__"].__set__
+
+
+@lru_cache(maxsize=128)
+def _filled(kind: Any, names: tuple[str, ...]) -> tuple[Any, Any, Callable[..., None]]:
+    """Rows of a kind that hold entries by these names themselves, where they are read at once.
+
+    Returns
+    -------
+    tuple
+        Their class while they are filled, the one that they have from then on, and what fills them.
+    """
+    told = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
+    writable = type(kind.__name__, (kind,), {"__slots__": names, **told})
+    frozen = type(
+        kind.__name__, (writable,), {"__slots__": (), "__setattr__": _refused, "__delattr__": _refused, **told}
+    )
+    # The quickest assignments that there are without code of our own, as text: those of a dataclass's own `__init__`.
+    fill: Any = vars(make_dataclass("_Filled", ("_part", "_place", *names)))["__init__"]
+    return writable, frozen, fill
+
+
+def _refused(row: Row, name: str, _: object = None) -> None:
+    raise AttributeError(f"a {type(row).__name__} cannot be changed, nor its {name!r}", name=name, obj=row)
+
+
 @cache
-def column_name(kind: Any, name: str) -> str | None:
-    """The column of a value's class that a name of a row stands for; None = none."""
+def _know(kind: Any, columns: Any) -> None:
+    """Give a kind of rows the names that it has over such columns: rows of a class are always of the same columns."""
+    for column in columns.__dataclass_fields__:
+        for name in (column, column.removesuffix("s"), column.removesuffix("es")):
+            if not hasattr(kind, name):
+                meant = column_name(columns, name)
+                setattr(kind, name, property(kind._reading(name, meant)))  # noqa: SLF001  # its rows
+
+
+def column_name(kind: Any, name: str) -> str:
+    """The column of a value's class that a name of a row stands for."""
     known = kind.__dataclass_fields__
-    return next((each for each in (name, f"{name}s", f"{name}es") if each in known), None)
+    return next(each for each in (name, f"{name}s", f"{name}es") if each in known)
 
 
 def table(rows: Sequence[Row]) -> str:

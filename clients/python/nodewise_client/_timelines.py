@@ -5,12 +5,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from nodewise_client._rows import Part, Row, Rows
 from nodewise_protos.v1beta1 import diagnosis_service_pb2 as wire
 from nodewise_values import ReplayedCollectives, TimelinePiece
-from nodewise_values.wire import from_message
+from nodewise_values.wire import from_own_message
 
 _WORDS: Final = ("names", "lanes", "kinds")
 """Dictionaries that grow with every piece; all other columns are numbers, of which there may be millions."""
@@ -59,7 +60,7 @@ class ReplayedCollective(Row):
     def _column(cls, part: Part, column: str) -> Sequence[Any]:
         if column in _RAGGED:
             held, offsets = getattr(part.columns, column), getattr(part.columns, _RAGGED[column])
-            return [tuple(held[offsets[row] : offsets[row + 1]]) for row in range(part.begin, part.end)]
+            return [tuple(held[begin:end]) for begin, end in pairwise(offsets)]
         found = super()._column(part, column)
         return [each or None for each in found] if column == "bytes" else found
 
@@ -80,7 +81,7 @@ def gathered(events: Iterable[wire.ReplayResponse] | Iterable[wire.DiagnoseRespo
         if event.HasField("timeline"):
             pieces.setdefault(event.timeline.recorded, []).append(event.timeline)
         elif event.HasField("collectives"):
-            columns = from_message(event.collectives, ReplayedCollectives)
+            columns = from_own_message(event.collectives, ReplayedCollectives)
             collectives.extend(Rows(ReplayedCollective, columns, 0, len(columns.names)))
     return {
         "collectives": tuple(collectives),

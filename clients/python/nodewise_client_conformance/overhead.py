@@ -3,7 +3,8 @@
 ``python -m nodewise_client_conformance.overhead KIND COUNT``. KIND: ``unary_stub`` and ``unary_client`` ask
 ``$NODEWISE_SERVER`` one Predict, by the generated stub alone and by the client, whose rows are read; ``rows_decode``
 and ``rows_read`` decode the BatchPredict reply in the file ``$NODEWISE_REPLY``, and read its rows as well;
-``columns_decode`` and ``columns_read`` do the same with columns instead of rows.
+``columns_decode`` and ``columns_read`` do the same with columns instead of rows. ``unary_loop`` and ``rows_loop`` read
+the same of the stub's message in the quickest loop that Python has: a row view cannot be below that.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from nodewise_client._answers import batch_result
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 from nodewise_protos.v1 import prediction_service_pb2_grpc as stubs
 from nodewise_values import BatchPredictResponse
-from nodewise_values.wire import from_message, to_message
+from nodewise_values.wire import from_own_message, to_message
 
 REQUEST: Final = PredictRequest(profile=ProfileSource(profile_id="a/b"), ranges=(node_range(1, 16),))
-
-
 COLUMNS: Final = ("step_seconds", "samples_per_second", "memory_bytes", "nodes", "workers")
+LOOPED: Final = (
+    "step_seconds", "steps_per_second", "samples_per_second", "lower_steps_per_second", "upper_steps_per_second",
+    "memory_bytes", "nodes", "workers", "bottleneck_indexes",
+)  # fmt: skip
 
 
 def total(rows: Iterable[Any]) -> float:
@@ -40,12 +43,23 @@ def total(rows: Iterable[Any]) -> float:
     return found
 
 
-def by_stub(count: int) -> float:
-    """Ask by the generated stub, and read a column of its message."""
+def looped(predictions: Any) -> float:
+    """The same of a message whose rows are all answered, without a row view."""
+    found, names = 0.0, predictions.bottleneck_names[:]
+    for step, steps, samples, lower, upper, memory, nodes, workers, bottleneck in zip(
+        *(getattr(predictions, name)[:] for name in LOOPED), strict=True
+    ):
+        found += step + samples + lower * (samples / steps)
+        found += upper * (samples / steps) + memory + nodes + workers + len(names[bottleneck])
+    return found
+
+
+def by_stub(count: int, read: Callable[[Any], float] = lambda found: float(sum(found.step_seconds))) -> float:
+    """Ask by the generated stub, and read its message: a column, unless told otherwise."""
     request = to_message(REQUEST)
     with grpc.insecure_channel(os.environ["NODEWISE_SERVER"]) as channel:
         predict = stubs.PredictionServiceStub(channel).Predict
-        return sum(sum(predict(request).predictions.step_seconds) for _ in range(count))
+        return sum(read(predict(request).predictions) for _ in range(count))
 
 
 def by_client(count: int) -> float:
@@ -62,7 +76,7 @@ def decoded(count: int, read: Callable[[pb.BatchPredictResponse], float]) -> flo
 
 def rows_of(message: pb.BatchPredictResponse) -> float:
     """Read all rows of all jobs."""
-    return sum(total(job.rows) for job in batch_result(from_message(message, BatchPredictResponse)))
+    return sum(total(job.rows) for job in batch_result(from_own_message(message, BatchPredictResponse)))
 
 
 def lists_of(message: pb.BatchPredictResponse) -> float:
@@ -72,15 +86,17 @@ def lists_of(message: pb.BatchPredictResponse) -> float:
 
 def columns_of(message: pb.BatchPredictResponse) -> float:
     """Read the same columns of the value."""
-    found = from_message(message, BatchPredictResponse).predictions
+    found = batch_result(from_own_message(message, BatchPredictResponse)).response.predictions
     return 0.0 if found is None else float(sum(sum(getattr(found, name)) for name in COLUMNS))
 
 
 KINDS: Final[Mapping[str, Callable[[int], float]]] = MappingProxyType(
     {
         "unary_stub": by_stub,
+        "unary_loop": lambda count: by_stub(count, looped),
         "unary_client": by_client,
         "rows_decode": lambda count: decoded(count, lambda message: float(len(message.outcomes))),
+        "rows_loop": lambda count: decoded(count, lambda message: looped(message.predictions)),
         "rows_read": lambda count: decoded(count, rows_of),
         "columns_decode": lambda count: decoded(count, lists_of),
         "columns_read": lambda count: decoded(count, columns_of),

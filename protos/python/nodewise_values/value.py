@@ -1,14 +1,19 @@
-"""What all values of the contract share: how they print, and how their enums keep words that are not known yet."""
+"""What all values of the contract share: how they print, how some are made late, how enums keep words not known yet."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
 from enum import StrEnum
-from typing import Any, Final
+from functools import cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-__all__ = ["Value", "Word", "unknown_number", "unknown_word"]
+__all__ = ["LazyValue", "Value", "Word", "field_getters", "lazy_value", "source_of", "unknown_number", "unknown_word"]
+
+LazyT = TypeVar("LazyT", bound="LazyValue")
+Readers: TypeAlias = Mapping[str, Callable[[Any], Any]]
 
 SHOWN_ENTRIES: Final = 6
 """Entries of a column that are printed: the first ones and, of longer columns, the last."""
@@ -28,6 +33,61 @@ class Value:
             if held != _default(each):
                 stated.append(f"{each.name}={_shown(held)}")
         return f"{type(self).__name__}({', '.join(stated)})"
+
+
+class LazyValue(Value):
+    """Base of messages of many numbers in answers; of one by `lazy_value` a field is made when it is first read.
+
+    Whoever reads it cannot tell: comparing, printing, copying and pickling read every field first.
+    """
+
+    # A class that has `__getattr__` is read more slowly, every field of it: only these have one.
+    __slots__ = ("_source",)
+
+    if TYPE_CHECKING:
+        _source: tuple[Any, Readers]
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in self.__dataclass_fields__:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            whole, readers = self._source
+            held = readers[name](whole)
+            object.__setattr__(self, name, held)
+            return held
+
+
+def lazy_value(kind: type[LazyT], whole: Any, readers: Readers) -> LazyT:
+    """A value each of whose fields is read from something when it is first read itself.
+
+    Parameters
+    ----------
+    kind : type of LazyValue
+        Of the value.
+    whole : object
+        Holds all that the fields say, and does not change.
+    readers : mapping of str to callable
+        What reads a field from it, by the field's name.
+    """
+    value = object.__new__(kind)
+    object.__setattr__(value, "_source", (whole, readers))
+    return value
+
+
+def source_of(value: Any) -> tuple[Any, Readers]:
+    """What a value's fields are read from, and how: for who reads many columns once, and leaves none behind in it."""
+    kind: Any = type(value)
+    try:
+        source: tuple[Any, Readers] = value._source  # noqa: SLF001  # ours
+    except AttributeError:
+        return value, field_getters(kind)
+    return source
+
+
+@cache
+def field_getters(kind: Any) -> Readers:
+    """What reads the fields of a class's values, by their names."""
+    return {name: attrgetter(name) for name in kind.__dataclass_fields__}
 
 
 def _default(each: Field[Any]) -> Any:

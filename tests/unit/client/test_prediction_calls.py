@@ -183,7 +183,7 @@ def test_predict_reads_rows(client, server):
     (part,) = result.basis.mixture
     assert (part.estimator, part.weight, part.expected_log_error) == ("queueing", 1.0, 0.1)
     assert to_message(result.predictions) == answer.predictions
-    with pytest.raises(AttributeError, match="no 'samples_per_s'"):
+    with pytest.raises(AttributeError, match="'Prediction' object has no attribute 'samples_per_s'"):
         _ = first.samples_per_s
 
 

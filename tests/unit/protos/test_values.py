@@ -81,7 +81,7 @@ def test_a_field_that_the_mapper_leaves_out_is_missed(name: str, monkeypatch: py
         message, value = next(each for each in fillings(name) if getattr(each[1], field.name) not in (None, (), {}))
         with monkeypatch.context() as planted:
             kept = list(mapper._put)
-            kept[place] = (kept[place][0], lambda *_: None)
+            kept[place] = lambda *_: None
             planted.setattr(mapper, "_put", tuple(kept))
             assert to_message(value) != message
         with monkeypatch.context() as planted:

@@ -15,7 +15,7 @@ from nodewise_client._pages import joined
 from nodewise_client._requests import message_of, method_of
 from nodewise_client._resume import restart_pause_s
 from nodewise_values.value import Value
-from nodewise_values.wire import from_message
+from nodewise_values.wire import from_own_message
 
 Result = TypeVar("Result")
 Reply = TypeVar("Reply", bound=Value)
@@ -56,7 +56,7 @@ class AsyncCalls:
     async def _unary(self, request: Value, kind: type[Reply], timeout_s: float | None) -> Reply:
         method = method_of(request)
         call = self._rpc.methods[method]
-        return from_message(await self._called(method, call, message_of(request), timeout_s), kind)
+        return from_own_message(await self._called(method, call, message_of(request), timeout_s), kind)
 
     async def _called(
         self, method: str, call: UnaryCall[Any, Answered], request: Any, timeout_s: float | None
@@ -74,7 +74,7 @@ class AsyncCalls:
         message = message_of(request)
         while True:
             page = await self._called(method, call, message, timeout_s)
-            yield from_message(page, kind)
+            yield from_own_message(page, kind)
             if not page.next_page_token:
                 return
             message.page_token = page.next_page_token
@@ -107,7 +107,7 @@ class AsyncCalls:
                         events.append(event)
                     elif on_progress is not None:
                         kind = getattr(values, event.progress.DESCRIPTOR.name)
-                        on_progress(from_message(event.progress, kind))
+                        on_progress(from_own_message(event.progress, kind))
             except RpcError as failure:
                 error = self._explained(failure, method)
                 # gRPC itself tries again what was cut before its first message.

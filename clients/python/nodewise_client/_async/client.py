@@ -37,7 +37,7 @@ from nodewise_client._ingest_core import BATCH_ROWS, LINGER_S, MAX_UNACKNOWLEDGE
 from nodewise_client._pages import whole_profile
 from nodewise_client._requests import message_of, new_id, stream_request, with_id
 from nodewise_client._resume import Restarts, ResumePolicy
-from nodewise_values.wire import from_message
+from nodewise_values.wire import from_own_message
 
 
 class AsyncClient(AsyncCalls):
@@ -131,7 +131,7 @@ class AsyncClient(AsyncCalls):
         call = self._rpc.methods["StreamPredict"](messages(), timeout=timeout_s, metadata=self._connection.metadata)
         try:
             async for message in call:
-                yield stream_answer(from_message(message, values.StreamPredictResponse))
+                yield stream_answer(from_own_message(message, values.StreamPredictResponse))
         except RpcError as failure:
             raise self._explained(failure, "StreamPredict") from failure
         finally:
@@ -245,7 +245,7 @@ class AsyncClient(AsyncCalls):
             try:
                 async for event in stream:
                     restarts.heard()
-                    yield from_message(event, values.WatchProfilesResponse)
+                    yield from_own_message(event, values.WatchProfilesResponse)
             except RpcError as failure:
                 error = self._explained(failure, "WatchProfiles")
             finally:

@@ -16,7 +16,7 @@ from nodewise_client._requests import message_of, method_of
 from nodewise_client._resume import restart_pause_s
 from nodewise_client._sync.seam import Failure, RpcError, Services, UnaryCall, collected, sleep
 from nodewise_values.value import Value
-from nodewise_values.wire import from_message
+from nodewise_values.wire import from_own_message
 
 Result = TypeVar("Result")
 Reply = TypeVar("Reply", bound=Value)
@@ -57,7 +57,7 @@ class Calls:
     def _unary(self, request: Value, kind: type[Reply], timeout_s: float | None) -> Reply:
         method = method_of(request)
         call = self._rpc.methods[method]
-        return from_message(self._called(method, call, message_of(request), timeout_s), kind)
+        return from_own_message(self._called(method, call, message_of(request), timeout_s), kind)
 
     def _called(self, method: str, call: UnaryCall[Any, Answered], request: Any, timeout_s: float | None) -> Answered:
         timeout_s = self._connection.timeout_of(method) if timeout_s is None else timeout_s
@@ -73,7 +73,7 @@ class Calls:
         message = message_of(request)
         while True:
             page = self._called(method, call, message, timeout_s)
-            yield from_message(page, kind)
+            yield from_own_message(page, kind)
             if not page.next_page_token:
                 return
             message.page_token = page.next_page_token
@@ -106,7 +106,7 @@ class Calls:
                         events.append(event)
                     elif on_progress is not None:
                         kind = getattr(values, event.progress.DESCRIPTOR.name)
-                        on_progress(from_message(event.progress, kind))
+                        on_progress(from_own_message(event.progress, kind))
             except RpcError as failure:
                 error = self._explained(failure, method)
                 # gRPC itself tries again what was cut before its first message.

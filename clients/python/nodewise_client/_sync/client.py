@@ -38,7 +38,7 @@ from nodewise_client._resume import Restarts, ResumePolicy
 from nodewise_client._sync.calls import Calls
 from nodewise_client._sync.ingest import IngestWriter
 from nodewise_client._sync.seam import Many, RpcError, collected, each, sleep
-from nodewise_values.wire import from_message
+from nodewise_values.wire import from_own_message
 
 
 class Client(Calls):
@@ -132,7 +132,7 @@ class Client(Calls):
         call = self._rpc.methods["StreamPredict"](messages(), timeout=timeout_s, metadata=self._connection.metadata)
         try:
             for message in call:
-                yield stream_answer(from_message(message, values.StreamPredictResponse))
+                yield stream_answer(from_own_message(message, values.StreamPredictResponse))
         except RpcError as failure:
             raise self._explained(failure, "StreamPredict") from failure
         finally:
@@ -240,7 +240,7 @@ class Client(Calls):
             try:
                 for event in stream:
                     restarts.heard()
-                    yield from_message(event, values.WatchProfilesResponse)
+                    yield from_own_message(event, values.WatchProfilesResponse)
             except RpcError as failure:
                 error = self._explained(failure, "WatchProfiles")
             finally:

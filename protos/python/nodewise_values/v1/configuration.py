@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nodewise_values.value import Value, Word
+from nodewise_values.value import LazyValue, Value, Word
 
 __all__ = [
     "ConfigurationRange",
@@ -64,7 +64,7 @@ class Recomputation(Word):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Configurations(Value):
+class Configurations(LazyValue):
     """Candidate configurations as columns.
 
     The longest column sets the number of rows. Every other column is empty (its default holds for all rows), has one

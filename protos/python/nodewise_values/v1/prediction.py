@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from nodewise_values.v1.problem import Notice, Problem
-from nodewise_values.value import Value, Word
+from nodewise_values.value import LazyValue, Value, Word
 
 __all__ = [
     "Basis",
@@ -46,7 +46,7 @@ class IntervalBasis(Word):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Predictions(Value):
+class Predictions(LazyValue):
     """Predictions as columns, one entry per row.
 
     Rows that are not ANSWERED hold 0 in every column. There is never a NaN.

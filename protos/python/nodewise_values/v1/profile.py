@@ -9,7 +9,7 @@ from datetime import datetime
 from nodewise_values.v1.configuration import Configurations
 from nodewise_values.v1.sharing import SharedDeviceRun
 from nodewise_values.v1.workload import Network, Workload
-from nodewise_values.value import Value
+from nodewise_values.value import LazyValue, Value
 
 __all__ = [
     "Observations",
@@ -23,7 +23,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PhaseTimings(Value):
+class PhaseTimings(LazyValue):
     """Phases of one worker's step, as columns: one row per run that was timed. Usually one row with one worker."""
 
     configurations: Configurations | None = None
@@ -56,7 +56,7 @@ class PhaseTimings(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Observations(Value):
+class Observations(LazyValue):
     """Runs that were measured, as columns. A column is empty, has one entry for all rows, or one per row."""
 
     configurations: Configurations | None = None

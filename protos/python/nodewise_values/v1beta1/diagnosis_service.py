@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from nodewise_values.v1.problem import Notice
 from nodewise_values.v1.profile import ProfileSource
-from nodewise_values.value import Value, Word
+from nodewise_values.value import LazyValue, Value, Word
 
 __all__ = [
     "Bottleneck",
@@ -144,7 +144,7 @@ class DiagnosisProgress(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class TimelinePiece(Value):
+class TimelinePiece(LazyValue):
     """Events as columns, those of one timeline in several pieces one after the other."""
 
     recorded: bool = False
@@ -172,7 +172,7 @@ class TimelinePiece(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ReplayedCollectives(Value):
+class ReplayedCollectives(LazyValue):
     """Exchanges between ranks as columns, one row per exchange; those of ranks are ragged."""
 
     step_ordinals: tuple[int, ...] = ()

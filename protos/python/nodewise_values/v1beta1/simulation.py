@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from nodewise_values.v1.configuration import ConfigurationSettings
 from nodewise_values.v1.prediction import Basis
 from nodewise_values.v1.profile import ProfileSource
-from nodewise_values.value import Value, Word
+from nodewise_values.value import LazyValue, Value, Word
 
 __all__ = [
     "SimulationCheckpoints",
@@ -318,7 +318,7 @@ class SimulationProgress(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class SimulationJobRows(Value):
+class SimulationJobRows(LazyValue):
     """What became of some of the finished jobs, in columns, by arrival."""
 
     seed: int = 0
@@ -342,7 +342,7 @@ class SimulationJobRows(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class SimulationTimelineRows(Value):
+class SimulationTimelineRows(LazyValue):
     """Who held what when: some of the stretches, in columns, by their end.
 
     Of two jobs that share a device, both hold it.
