@@ -22,6 +22,7 @@ from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.predictions import Fidelity, Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.hosting.processes.kinds import ENUMS, FIELDS, VALUES
+from nodewise.hosting.processes.laid import DTYPES, MOST_ALIKE, MOST_SHARED, is_column, laid, shared_column
 from nodewise.hosting.processes.plans import Planned, Plans
 from nodewise.hosting.processes.rows import (
     read_configurations,
@@ -37,16 +38,11 @@ HEADER: Final = struct.Struct("<IIQ")
 """Bytes of the tree and of the arrays, and the number of the exchange that both belong to, in front of them."""
 ALIGNED: Final = 8
 """Bytes to which arrays are aligned: the widest number's."""
-DTYPES: Final = frozenset("?bBhHiIlLqQefd")
-"""Of arrays that cross: truth values and numbers."""
 _SECONDS: Final = struct.Struct("<d")
+_NUMBER: Final = struct.Struct("<q")
 _PADDING: Final = bytes(ALIGNED)
 _WHOLE: Final = 1 << 63
 _MOST_DIMENSIONS: Final = 4
-MOST_ALIKE: Final = 1 << 16
-"""Entries of an array that is sent as one number: the rows of a call. A longer one is sent in full, so that memory is
-taken only by what has sent as many bytes."""
-
 
 INTERNED: Final = (Profile, Catalogue, Configurations, Prior)
 """Large values that calls bring again and again."""
@@ -76,23 +72,31 @@ class Encoder:
         Writes a value of INTERNED, so that it is sent once: gets this encoder, the value, and what writes it in full.
     """
 
-    __slots__ = ("_arrays", "_other", "_seen", "_size", "intern")
+    __slots__ = ("_arrays", "_other", "_seen", "_shared", "_size", "intern")
 
     def __init__(self, other: Callable[[Encoder, Any], Any], intern: Callable[..., Any] | None = None) -> None:
         self._other = other
         self.intern = intern
         self._arrays: list[Any] = []
         self._seen: dict[int, tuple[Any, list[Any]]] = {}
+        self._shared = 0
         self._size = 0
 
     def message(self, exchange: int, *values: Any) -> bytes:
         """The values as one message of an exchange."""
+        return self.framed(exchange, self.tree(*values))
+
+    def tree(self, *values: Any) -> bytes:
+        """The values' tree, of a length that leaves what is behind it aligned."""
         one = self.one
         try:
             tree = orjson.dumps([one(value) for value in values])
         except (TypeError, ValueError, RecursionError) as error:
             raise UndecodableError(f"a value that cannot be sent ({type(error).__name__})") from None
-        tree += b" " * (-len(tree) % ALIGNED)
+        return tree + b" " * (-len(tree) % ALIGNED)
+
+    def framed(self, exchange: int, tree: bytes) -> bytes:
+        """A tree, and what was put behind it, as one message."""
         return b"".join((HEADER.pack(len(tree), self._size, exchange), tree, *self._arrays))
 
     def one(self, value: Any) -> Any:
@@ -116,6 +120,14 @@ class Encoder:
         self._size = begin + size + rest
         return begin
 
+    def number(self, value: int) -> int:
+        """Put a number behind the tree, so that calls that differ in it alone have one tree; where it is."""
+        return self.bytes(_NUMBER.pack(value))
+
+    def seconds(self, value: float) -> int:
+        """As :meth:`number`."""
+        return self.bytes(_SECONDS.pack(value))
+
     def array(self, value: np.ndarray[Any, Any]) -> Any:
         """An array; one that comes again is sent once."""
         known = self._seen.get(id(value))
@@ -123,29 +135,26 @@ class Encoder:
             return known[1]
         if value.dtype.char not in DTYPES or value.ndim > _MOST_DIMENSIONS:
             return self._other(self, value)
-        size = value.size
-        if 1 < size <= MOST_ALIKE and value.ndim == 1 and value.strides == (0,):
-            entry = ["c", value.dtype.char, size, self.bytes(value[:1].tobytes())]
-        elif value.ndim == 1:
-            entry = ["a", value.dtype.char, size, self.bytes(value.tobytes())]
+        if value.ndim == 1:
+            tag, char, size, content = laid(value, shares=False)
+            entry = [tag, char, size, self.bytes(content)]
         else:
             entry = ["A", value.dtype.char, list(value.shape), self.bytes(value.tobytes())]
         self._seen[id(value)] = (value, entry)  # held, so that no other array gets its identity meanwhile
         return entry
 
-    def columns(self, columns: list[Any]) -> tuple[tuple[str, str, int, int], ...] | None:
+    def columns(self, columns: list[Any]) -> tuple[tuple[str, str, int, Any], ...] | None:
         """Put one-dimensional arrays behind the tree, and say where; None = one of them is no such array."""
+        if not all(map(is_column, columns)):
+            return None
+        found: list[tuple[str, str, int, Any]] = []
         for each in columns:
-            if type(each) is not np.ndarray or each.ndim != 1 or each.dtype.char not in DTYPES:
-                return None
-        put = self.bytes
-        found = []
-        for each in columns:
-            size = each.size
-            if 1 < size <= MOST_ALIKE and each.strides == (0,):
-                found.append(("c", each.dtype.char, size, put(each[:1].tobytes())))
+            tag, char, size, content = laid(each, shares=self._shared < MOST_SHARED)
+            if tag == "k":
+                self._shared += 1
+                found.append((tag, char, size, content))
             else:
-                found.append(("a", each.dtype.char, size, put(each.tobytes())))
+                found.append((tag, char, size, self.bytes(content)))
         return tuple(found)
 
     def _slowly(self, value: Any, kind: type) -> Any:
@@ -204,8 +213,7 @@ def _bytes(encoder: Encoder, value: Any) -> Any:
 
 
 def _budget(encoder: Encoder, value: Budget) -> Any:
-    # Behind the tree: calls that differ in it alone have one tree.
-    return ["B", encoder.bytes(_SECONDS.pack(value.remaining_s()))]
+    return ["B", encoder.seconds(value.remaining_s())]
 
 
 def _error(_: Encoder, value: NodewiseError) -> Any:
@@ -287,7 +295,7 @@ class Decoder:
         Of messages that came before, from the same other side.
     """
 
-    __slots__ = ("_others", "_plans", "_tree", "arrays")
+    __slots__ = ("_others", "_plans", "_shared", "_tree", "arrays")
 
     def __init__(
         self,
@@ -300,6 +308,7 @@ class Decoder:
         self.arrays = arrays
         self._others = others
         self._plans = plans
+        self._shared = 0
 
     def values(self) -> list[Any]:
         """The values of the message.
@@ -349,6 +358,11 @@ class Decoder:
             raise UndecodableError("bytes that are not there")
         return bytes(memoryview(self.arrays)[begin : begin + size])
 
+    def number(self, begin: int) -> int:
+        """A number behind the tree."""
+        found: int = _NUMBER.unpack(self.content(_NUMBER.size, begin))[0]
+        return found
+
     def array(self, entry: list[Any]) -> Any:
         """A read-only array."""
         tag, char, shape, begin = entry
@@ -365,6 +379,14 @@ class Decoder:
         if not count:
             return np.zeros(shape, char)
         return np.frombuffer(self.arrays, char, count, begin).reshape(shape)
+
+    def shared(self, entry: list[Any]) -> Any:
+        """A column of one number, the same object as all that are alike here."""
+        _, char, size, value = entry
+        self._shared += 1
+        if self._shared > MOST_SHARED:
+            raise UndecodableError("too many columns of one number")
+        return shared_column(char, size, value)
 
 
 def _empty(char: str) -> Any:
@@ -407,6 +429,7 @@ _READERS: Final[dict[str, Callable[[Decoder, list[Any]], Any]]] = {
     "a": Decoder.array,
     "c": Decoder.array,
     "A": Decoder.array,
+    "k": Decoder.shared,
     "o": _read_value,
     "C": read_configurations,
     "P": read_predictions,
@@ -421,5 +444,6 @@ _READERS: Final[dict[str, Callable[[Decoder, list[Any]], Any]]] = {
     "f": lambda _, entry: float(entry[1]),
     "b": lambda decoder, entry: decoder.content(entry[1], entry[2]),
     "B": _read_budget,
+    "#": lambda decoder, entry: decoder.number(entry[1]),
     "E": _read_error,
 }
