@@ -17,7 +17,8 @@ from nodewise.domain.columns import constant_floats, constant_ints
 from nodewise.domain.configurations import Configurations, Placement, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal, Violation
 from nodewise.domain.predictions import Notice, Options, Predictions, RowRefusal
-from nodewise.hosting.processes.codec import HEADER, Decoder, Encoder, UndecodableError
+from nodewise.hosting.processes.codec import HEADER, Encoder, UndecodableError
+from nodewise.hosting.processes.decoder import Decoder
 from nodewise.hosting.processes.laid import MOST_SHARED
 from nodewise.hosting.processes.plans import Plans
 from nodewise.plugin import Assessment

@@ -28,7 +28,8 @@ from typing import Any, Final
 import numpy as np
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.hosting.processes.codec import Decoder, Encoder, Opaque, UndecodableError
+from nodewise.hosting.processes.codec import Encoder, Opaque, UndecodableError
+from nodewise.hosting.processes.decoder import Decoder
 from nodewise.hosting.processes.frames import LostError, Pipe
 from nodewise.hosting.processes.given import GivenContext, GivenCorpus, GivenModel, GivenRun, GivenStream
 from nodewise.hosting.processes.models import SHARE, Models

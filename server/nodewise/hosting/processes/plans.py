@@ -17,7 +17,7 @@ from nodewise.hosting.processes.kinds import FIELDS, VALUES
 from nodewise.hosting.processes.rows import GROUPS, OPTIONAL, OTHERS, PLAIN
 
 if TYPE_CHECKING:
-    from nodewise.hosting.processes.codec import Decoder
+    from nodewise.hosting.processes.decoder import Decoder
 
 __all__ = ["Planned", "Plans"]
 
