@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 import socket
@@ -38,9 +39,11 @@ ENTRY_POINT = EntryPoint("amdahl", "nodewise_example_amdahl", ENTRY_POINT_GROUP)
 NOBODY = "(unknown)"
 """The distribution of an entry point that was not installed."""
 ROWS = 16
-ROUNDS = 16
-QUESTIONS = 250
+ROUNDS = 10
+QUESTIONS = 200
 """Of a round: short ones, so that what else the machine does falls on all kinds of rounds alike."""
+JOBS = 40
+"""Of which a server predicts in turn."""
 QUESTION_BYTES = 1_024
 """About as many as sixteen rows have, or their answer."""
 
@@ -56,20 +59,20 @@ def registry(*, hosted: bool) -> Registry:
     return load_registry(entry_points=lambda: [ENTRY_POINT], hosting=hosting)
 
 
-def job() -> Profile:
+def job(number: int) -> Profile:
     """Observations of a made-up job by Amdahl's law."""
     counts = as_ints([1, 2, 4, 8])
     rows = Configurations.of(4, nodes=counts, workers=counts, sync_mode=3, batch_per_worker=32)
-    observations = Observations.of(rows, as_floats(1.0 / (32 * counts * (0.002 + 0.1 / counts))))
+    observations = Observations.of(rows, as_floats(1.0 / (32 * counts * (0.002 + (0.1 + number / 1e3) / counts))))
     found = Profile(observations=observations)
     return Profile(observations=observations, digest=content_digest(found))
 
 
-def question(asked: Profile, number: int) -> Question:
-    """Sixteen rows that nobody asked about before."""
+def question(jobs: list[Profile], number: int) -> Question:
+    """Sixteen rows that nobody asked about before, of one of the jobs in turn."""
     counts = as_ints(np.arange(1, ROWS + 1) + number % 64)
     rows = Configurations.of(ROWS, nodes=counts, workers=counts, sync_mode=3, batch_per_worker=32)
-    return Question(profile=asked, configurations=rows, terms=Terms(estimator="amdahl"))
+    return Question(profile=jobs[number % len(jobs)], configurations=rows, terms=Terms(estimator="amdahl"))
 
 
 class Turns:
@@ -79,12 +82,12 @@ class Turns:
     question has, and sends as many back; this one takes what was computed once for the answer.
     """
 
-    def __init__(self, answers: Answers, asked: Profile) -> None:
+    def __init__(self, answers: Answers, jobs: list[Profile]) -> None:
         self._methods = {AmdahlEstimator: AmdahlEstimator.assess, AmdahlModel: AmdahlModel.predict}
         self._found: dict[type, Any] = {}
         self._given: dict[type, tuple[Any, ...]] = {}
         with self._replaced(self._kept):
-            answers.answer(question(asked, QUESTIONS))
+            answers.answer(question(jobs, QUESTIONS))
         self._ours, theirs = socket.socketpair()
         self.pid = os.fork()
         if not self.pid:
@@ -132,19 +135,19 @@ class Turns:
         os.waitpid(self.pid, 0)
 
 
-def us_per_answer(inline: Registry, hosted: Registry) -> dict[str, list[float]]:
+def us_per_answer(inline: Registry, hosted: Registry, jobs: list[Profile]) -> dict[str, list[float]]:
     """CPU of both processes of an answer by a fitted model: rounds inline, in turns and hosted, one after the other."""
-    answers, asked = {"inline": Answers(inline), "hosted": Answers(hosted)}, job()
-    for each in answers.values():
-        each.answer(question(asked, 0))
+    answers = {"inline": Answers(inline), "hosted": Answers(hosted)}
+    for number, each in itertools.product(range(2 * len(jobs)), answers.values()):
+        each.answer(question(jobs, number))
     settle_garbage()
-    turns = Turns(answers["inline"], asked)
+    turns = Turns(answers["inline"], jobs)
     answers["turns"] = answers["inline"]
     others = {"inline": None, "turns": turns.pid, "hosted": hosted.hosts[0].pid}
     found: dict[str, list[float]] = {kind: [] for kind in others}
     for _ in range(ROUNDS):
         for kind, pid in others.items():
-            questions = [question(asked, number) for number in range(QUESTIONS)]
+            questions = [question(jobs, number) for number in range(QUESTIONS)]
             with turns.taken() if kind == "turns" else nullcontext():
                 before = time.process_time() + (cpu_s(pid) if pid else 0.0)
                 for each in questions:
@@ -159,12 +162,13 @@ def run() -> Iterator[Result]:
     """CPU of both processes, hosted beside inline and beside turns alone, and the resident memory of a host."""
     loaded = registry(hosted=True)
     try:
-        found = us_per_answer(registry(hosted=False), loaded)
-        inline, hosted = median(found["inline"]), median(found["hosted"])
-        yield Result(f"hosted_predict_of_{ROWS}_rows_cpu", hosted, "us", inline)
-        adds = median(map(sub, found["hosted"], found["inline"]))
-        turns = median(map(sub, found["turns"], found["inline"]))
-        yield Result("host_adds_cpu_beside_turns_alone", adds, "us", turns)
+        here = registry(hosted=False)
+        for jobs in (1, JOBS):
+            found = us_per_answer(here, loaded, [job(number) for number in range(jobs)])
+            name, inline = f"of_{ROWS}_rows_{jobs}_jobs_cpu", found["inline"]
+            yield Result(f"hosted_predict_{name}", median(found["hosted"]), "us", median(inline))
+            adds, turns = (median(map(sub, found[kind], inline)) for kind in ("hosted", "turns"))
+            yield Result(f"host_adds_to_predict_{name}_beside_turns_alone", adds, "us", turns)
         status = Path(f"/proc/{loaded.hosts[0].pid}/statm").read_text(encoding="ascii")
         mib = int(status.split()[1]) * resource.getpagesize() / 2**20
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
