@@ -82,19 +82,12 @@ class Encoder:
 
     def message(self, exchange: int, *values: Any) -> bytes:
         """The values as one message of an exchange."""
-        return self.framed(exchange, self.tree(*values))
-
-    def tree(self, *values: Any) -> bytes:
-        """The values' tree, of a length that leaves what is behind it aligned."""
         one = self.one
         try:
             tree = orjson.dumps([one(value) for value in values])
         except (TypeError, ValueError, RecursionError) as error:
             raise UndecodableError(f"a value that cannot be sent ({type(error).__name__})") from None
-        return tree + b" " * (-len(tree) % ALIGNED)
-
-    def framed(self, exchange: int, tree: bytes) -> bytes:
-        """A tree, and what was put behind it, as one message."""
+        tree += b" " * (-len(tree) % ALIGNED)
         return b"".join((HEADER.pack(len(tree), self._size, exchange), tree, *self._arrays))
 
     def one(self, value: Any) -> Any:

@@ -26,7 +26,6 @@ __all__ = [
     "PLAIN",
     "read_configurations",
     "read_predictions",
-    "tree_of_configurations",
     "write_configurations",
     "write_predictions",
 ]
@@ -75,27 +74,22 @@ def _places(columns: Sequence[Any]) -> tuple[list[Any], tuple[int, ...]]:
 
 def write_configurations(encoder: Encoder, value: Configurations) -> Any:
     """Configurations as part of the tree."""
-    tree = tree_of_configurations(encoder, value)
-    if tree is not None:
-        return _written(tree)
     one = encoder.one
-    distinct, places = _places(_columns(value))
+    columns = _columns(value)
+    names = value.devices, value.precisions
+    if value.placement is None and value.worker_groups is None and all(map(_are_texts, names)):
+        distinct, places = _places(columns)
+        put = encoder.columns(distinct)
+        if put is not None:
+            tree = ("C", put, places, *[("t", *each) for each in names], None, None)
+            return _written(tree)
+    distinct, places = _places(columns)
     return [
         "C",
         [one(column) for column in distinct],
         places,
         *map(one, (value.devices, value.precisions, value.placement, value.worker_groups)),
     ]
-
-
-def tree_of_configurations(encoder: Encoder, value: Configurations) -> tuple[Any, ...] | None:
-    """What is written of them, of tuples, texts and numbers alone, the columns put behind it; None = they hold more."""
-    names = value.devices, value.precisions
-    if value.placement is not None or value.worker_groups is not None or not all(map(_are_texts, names)):
-        return None
-    distinct, places = _places(_columns(value))
-    put = encoder.columns(distinct)
-    return None if put is None else ("C", put, places, *[("t", *each) for each in names], None, None)
 
 
 def read_configurations(decoder: Decoder, entry: list[Any]) -> Configurations:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,14 +12,10 @@ import structlog
 
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.domain.predictions import Options
-from nodewise.hosting.processes.codec import INTERNED, Encoder, UndecodableError
+from nodewise.hosting.processes.codec import Encoder, UndecodableError
 from nodewise.hosting.processes.given import PROFILES_AT_ONCE
-from nodewise.hosting.processes.kinds import FIELDS
 from nodewise.hosting.processes.remote import Following, Remote
-from nodewise.hosting.processes.rows import tree_of_configurations
 from nodewise.hosting.processes.words import ATTRIBUTES, GIVEN, GIVEN_METHODS, METHODS, Op
-from nodewise.plugin import Query
 
 if TYPE_CHECKING:
     from nodewise.hosting.processes.host import Host
@@ -38,9 +34,6 @@ MOST_READ_BYTES: Final = 1 << 20
 PLACES: Final = 8
 """Rows that a host keeps: one question is asked of all estimators that it brings."""
 _NOTHING: Final = (None, 0)
-MOST_TREES: Final = 512
-"""Trees of calls that are remembered, each some 400 bytes."""
-_QUERY: Final = FIELDS[Query]
 MOST_GIVEN: Final = 1_024
 """Models of others that a host may ask, those it was given first dropped first."""
 
@@ -57,8 +50,7 @@ class Sending:
         self._interned: OrderedDict[int, tuple[Any, int]] = OrderedDict()
         self._given: OrderedDict[int, tuple[str, Any]] = OrderedDict()
         self._numbers = itertools.count(PLACES + 1)
-        self._turn = 0
-        self._trees: dict[Hashable, bytes] = {}
+        self._turns = itertools.count()
         self._places: dict[int, int] = {}
         self._most_rows = MOST_ROWS
 
@@ -66,7 +58,6 @@ class Sending:
         """The host is a new process, which knows nothing."""
         self._interned.clear()
         self._given.clear()
-        self._trees.clear()
 
     @contextmanager
     def call(self) -> Iterator[None]:
@@ -95,15 +86,6 @@ class Sending:
         """A call, with the numbers of objects that nobody holds any more, and the call that follows."""
         given = GIVEN.get(name, {})
         self._most_rows = max(self._most_rows, rows_of(arguments))
-        form = None
-        if not given and not forgotten:
-            encoder, new = Encoder(self._other), list[Configurations]()
-            form = self._form(encoder, op, target, name, arguments, following, new)
-            tree = None if form is None else self._trees.get(form)
-            if tree is not None:
-                for rows in new:
-                    self._interned[id(rows)] = rows, self._place_of_rows(rows)
-                return encoder.framed(exchange, tree)
         encoder = Encoder(self._other, self._intern)
         try:
             sent = [
@@ -118,72 +100,10 @@ class Sending:
             while len(self._interned) > MOST_INTERNED:
                 forgotten.append(self._interned.popitem(last=False)[1][1])
             where = _Written(_target(encoder, target))
-            tree = encoder.tree(op, where, name, _Written(["l", *sent]), forgotten, *more)
-            if form is not None and not forgotten:
-                if len(self._trees) >= MOST_TREES:
-                    self._trees.clear()
-                self._trees[form] = tree
-            return encoder.framed(exchange, tree)
+            return encoder.message(exchange, op, where, name, _Written(["l", *sent]), forgotten, *more)
         except BaseException:
             self._interned.clear()  # some of it may never have been sent
             raise
-
-    def _form(
-        self,
-        encoder: Encoder,
-        op: int,
-        target: str | int,
-        name: str,
-        arguments: tuple[Any, ...],
-        following: Following | None,
-        new: list[Configurations],
-    ) -> Hashable:
-        """All that the tree of a call follows from; None = a call of another kind than is remembered.
-
-        What stands behind the tree is put there, in the order of the call that is written in full; ``new`` is what
-        the host is sent with it.
-        """
-        try:
-            asked = tuple([self._form_of(encoder, each, new) for each in arguments])
-            more: Hashable = None
-            if following is not None:
-                model, method, values = following
-                follows = _target(encoder, model.target)
-                more = (
-                    isinstance(follows, str) and follows,
-                    method,
-                    *[self._form_of(encoder, each, new) for each in values],
-                )
-        except _UnlikeError:
-            return None
-        where = _target(encoder, target)
-        return op, isinstance(where, str) and where, name, asked, more
-
-    def _form_of(self, encoder: Encoder, value: Any, new: list[Configurations]) -> Hashable:
-        """Of an argument: what was sent before, rows, options, and what holds nothing else."""
-        kind = type(value)
-        if kind is Options:
-            budget = None if value.budget is None else encoder.seconds(value.budget.remaining_s())
-            return value.fidelity, value.seed, value.simulated_steps, budget
-        if kind is Query:
-            return tuple([self._form_of(encoder, getattr(value, field), new) for field in _QUERY])
-        known = self._interned.get(id(value)) if kind in INTERNED else None
-        if known is not None:
-            self._interned.move_to_end(id(value))
-            encoder.number(known[1])
-            return "N"
-        if kind is not Configurations:
-            raise _UnlikeError
-        encoder.number(self._next_place)
-        if new:
-            if new[0] is not value:
-                raise _UnlikeError
-            return "N"
-        new.append(value)
-        tree = tree_of_configurations(encoder, value)
-        if tree is None:
-            raise _UnlikeError
-        return tree
 
     def told(self, exchange: int, *values: Any) -> bytes:
         """Any values."""
@@ -223,14 +143,9 @@ class Sending:
         self._interned[id(value)] = value, number
         return ["n", encoder.number(number), write(encoder, value)]
 
-    @property
-    def _next_place(self) -> int:
-        return -(1 + self._turn % PLACES)
-
     def _place_of_rows(self, value: Configurations) -> int:
         """Rows take the places of earlier ones in turn."""
-        number = self._next_place
-        self._turn += 1
+        number = -(1 + next(self._turns) % PLACES)
         before = self._places.get(number)
         if before is not None and self._interned.get(before, _NOTHING)[1] == number:
             del self._interned[before]
@@ -265,10 +180,6 @@ class Sending:
             more = [["l", *sorted(filter(has, METHODS | ATTRIBUTES))]]
         self._given[number] = kind, value
         return ["g", number, kind, *more]
-
-
-class _UnlikeError(Exception):
-    """A call that is written in full each time."""
 
 
 def _target(encoder: Encoder, target: str | int) -> Any:

@@ -1,4 +1,4 @@
-"""Calls that come again: what is written from a remembered tree is what would be written in full, whoever reads it."""
+"""Hosted answers are those of the plugin inline, whatever its host still knows; calls of one kind have one tree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from nodewise.domain.predictions import Options
 from nodewise.domain.profile import Observations, Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Question, Terms
+from nodewise.hosting.processes.codec import HEADER
 from nodewise.hosting.processes.host import Host
 from nodewise.hosting.processes.sending import MOST_INTERNED, Sending
 from nodewise.hosting.processes.words import Op
@@ -35,71 +36,23 @@ PROFILES = [Profile(digest=f"job {number}") for number in range(3)]
 CATALOGUE = Catalogue()
 
 
-class InFull(Sending):
-    """Remembers nothing."""
-
-    def _form(self, *_: Any) -> None:
-        return None
-
-
-def sendings() -> tuple[Sending, Sending]:
-    host = cast("Host", SimpleNamespace(distribution="any 1.0", generation=1))
-    return Sending(host), InFull(host)
+def tree_of(sending: Sending, profile: Profile, counts: list[int], model: int, batch: int = 32) -> bytes:
+    rows = Configurations.of(len(counts), nodes=1, workers=as_ints(counts), batch_per_worker=batch)
+    query = Query(configurations=rows, options=Options(), catalogue=CATALOGUE)
+    following = (SimpleNamespace(target=model), "predict", (rows, Options()))
+    message = sending.asking(1, Op.CALL, "estimator/any", "assess", (profile, query), [], following)
+    size, _, _ = HEADER.unpack_from(message)
+    return message[HEADER.size : HEADER.size + size]
 
 
-ROWS = st.builds(
-    lambda counts, mode, batch, device, nodes: Configurations.of(
-        len(counts), nodes=as_ints(counts) if nodes else 1, workers=as_ints(counts), sync_mode=mode,
-        batch_per_worker=batch, device=device,
-    ),
-    st.lists(st.integers(1, 9), min_size=1, max_size=3),
-    st.sampled_from([SyncMode.ASYNC, SyncMode.ALLREDUCE]),
-    st.sampled_from([32, 64]),
-    st.sampled_from(["", "A100"]),
-    st.booleans(),
-)  # fmt: skip
-CALLS = st.tuples(
-    st.sampled_from(PROFILES),
-    ROWS,
-    st.sampled_from([Options(), Options(seed=7)]),
-    st.sampled_from([None, 3, 4]),
-    st.booleans(),
-    st.sampled_from([(), (), (), (), (5,)]),
-)
-
-
-@given(st.lists(CALLS, max_size=30))
-def test_what_is_remembered_is_written_as_in_full(calls: list[Any]) -> None:
-    remembering, in_full = sendings()
-    for number, (profile, rows, options, model, alone, released) in enumerate(calls):
-        query = Query(configurations=rows, options=options, catalogue=CATALOGUE)
-        following = None if model is None else (SimpleNamespace(target=model), "predict", (rows, options))
-        written = [
-            each.asking(number, Op.CALL, model or 1, "predict", (rows, options), [*released])
-            if alone
-            else each.asking(number, Op.CALL, "estimator/any", "assess", (profile, query), [*released], following)
-            for each in (remembering, in_full)
-        ]
-        assert written[0] == written[1]
-
-
-def test_what_comes_again_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    sending, _ = sendings()
-    rows = [Configurations.of(2, nodes=as_ints([1, number]), workers=as_ints([1, number])) for number in range(1, 6)]
-
-    def ask(profile: Profile, each: Configurations) -> None:
-        query = Query(configurations=each, options=Options(), catalogue=CATALOGUE)
-        following = (SimpleNamespace(target=len(profile.digest)), "predict", (each, Options()))
-        sending.asking(1, Op.CALL, "estimator/any", "assess", (profile, query), [], following)
-
-    for profile, each in zip(PROFILES, rows, strict=False):
-        ask(profile, each)  # what is new to the host is told in full
-    ask(PROFILES[0], rows[3])
-    monkeypatch.setattr(Sending, "_intern", None)
-    ask(PROFILES[1], rows[4])
-
-
-# --- through the public door, beside the same plugin inline
+@given(st.lists(st.tuples(st.sampled_from(PROFILES), st.permutations([1, 2, 3]), st.integers(1, 9)), min_size=2))
+def test_calls_about_other_jobs_rows_and_models_have_one_tree(calls: list[tuple[Profile, list[int], int]]) -> None:
+    sending = Sending(cast("Host", SimpleNamespace(distribution="any 1.0", generation=1)))
+    for profile in PROFILES:
+        tree_of(sending, profile, [1, 2, 3], 1)  # what is new to the host is told in full
+    assert len({tree_of(sending, *each) for each in calls}) == 1
+    assert tree_of(sending, PROFILES[0], [1, 2], 1) != tree_of(sending, PROFILES[0], [1, 2, 3], 1)
+    assert tree_of(sending, PROFILES[0], [1, 2], 1) != tree_of(sending, PROFILES[0], [1, 2], 1, batch=64)
 
 
 def load(*, inline: bool) -> Registry:
