@@ -122,6 +122,13 @@ def test_columns_of_one_number_are_shared_on_the_other_side() -> None:
     np.testing.assert_array_equal(arrived.extra["odd"], predicted.extra["odd"])
 
 
+@pytest.mark.parametrize("columns", [MOST_SHARED - 4, MOST_SHARED, 3 * MOST_SHARED])
+def test_as_many_columns_of_one_number_as_there_are_arrive(columns: int) -> None:
+    extra = {str(number): constant_floats(3, number // 2 / 7.0) for number in range(columns)}
+    found = crossed(Predictions.of(np.ones(3), extra=extra))
+    assert [found.extra[name].tolist() for name in extra] == [column.tolist() for column in extra.values()]
+
+
 PREDICTED = Predictions.of(
     np.array([1.0, 2.0, 3.0]),
     log_spread=0.1,
@@ -203,7 +210,8 @@ def test_nothing_else_crosses(value: Any) -> None:
         ["k", "d", 4, 1],
         ["k", "d", 4, None],
         ["k", "O", 4, 1],
-        ["l", *[["k", "l", 4, 1]] * (MOST_SHARED + 1)],
+        ["l", *[["k", "l", 4, number] for number in range(MOST_SHARED + 1)]],
+        ["k", "l", 4],
         ["#", 0],
         ["b", 8, 0],
         ["b", -1, 0],

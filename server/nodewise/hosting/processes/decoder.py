@@ -48,7 +48,7 @@ class Decoder:
         self.arrays = arrays
         self._others = others
         self._plans = plans
-        self._shared = 0
+        self._shared: dict[tuple[str, int, Any], Any] = {}
 
     def values(self) -> list[Any]:
         """The values of the message.
@@ -122,11 +122,13 @@ class Decoder:
 
     def shared(self, entry: list[Any]) -> Any:
         """A column of one number, the same object as all that are alike here."""
-        _, char, size, value = entry
-        self._shared += 1
-        if self._shared > MOST_SHARED:
-            raise UndecodableError("too many columns of one number")
-        return shared_column(char, size, value)
+        told = tuple(entry[1:])
+        found = self._shared.get(told)
+        if found is None:
+            if len(self._shared) >= MOST_SHARED:
+                raise UndecodableError("too many columns of one number")
+            found = self._shared[told] = shared_column(*told)
+        return found
 
 
 def _empty(char: str) -> Any:
