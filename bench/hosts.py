@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import resource
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from statistics import median
+from typing import Any
+from unittest import mock
 
 import numpy as np
 from results import Result
@@ -22,40 +28,29 @@ from nodewise.estimation.question import Question, Terms
 from nodewise.hosting.registry import Hosting, Registry, load_registry
 from nodewise.plugin import ENTRY_POINT_GROUP
 from nodewise.profiles.digest import content_digest
+from nodewise.runtime.event_loop import settle_garbage
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "plugins" / "nodewise_example_amdahl"
+sys.path.insert(0, str(EXAMPLE))
+from nodewise_example_amdahl import AmdahlEstimator, AmdahlModel  # noqa: E402  # it lies beside, not installed
+
 ENTRY_POINT = EntryPoint("amdahl", "nodewise_example_amdahl", ENTRY_POINT_GROUP)
 NOBODY = "(unknown)"
 """The distribution of an entry point that was not installed."""
 ROWS = 16
-QUESTIONS = 2_000
-QUESTION_BYTES = 4_096
-"""About as many as sixteen rows and their answer have."""
-ECHO = """
-import socket, sys
-end = socket.socket(fileno=int(sys.argv[1]))
-while data := end.recv(1 << 16):
-    end.sendall(data)
-"""
-BUSY = """
-import socket, sys
-end = socket.socket(fileno=int(sys.argv[1]))
-kept = [{number: str(number)} for number in range(3000)]
-while data := end.recv(1):
-    for each in kept:
-        for text in each.values():
-            len(text)
-    end.sendall(data)
-"""
-"""Computes some hundred microseconds in its turn, over three thousand small dictionaries."""
+ROUNDS = 40
+QUESTIONS = 50
+"""Of a round: short ones, so that what else the machine does falls on all kinds of rounds alike."""
+JOBS = 40
+"""Of which a server predicts in turn."""
+QUESTION_BYTES = 1_024
+"""About as many as sixteen rows have, or their answer."""
 
 
-def cpu_s(pid: int | None) -> float:
-    """User and system time so far of this process and of another one, to the nanosecond."""
-    used = time.process_time()
-    if pid is not None:
-        used += int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9
-    return used
+def cpu_ns(pid: int | None) -> int:
+    """User and system time so far of this process and of another one."""
+    # The number that Linux gives to the clock of another process (clock_getcpuclockid).
+    return time.process_time_ns() + (0 if pid is None else time.clock_gettime_ns((~pid << 3) | 2))
 
 
 def registry(*, hosted: bool) -> Registry:
@@ -64,93 +59,115 @@ def registry(*, hosted: bool) -> Registry:
     return load_registry(entry_points=lambda: [ENTRY_POINT], hosting=hosting)
 
 
-def job() -> Profile:
+def job(number: int) -> Profile:
     """Observations of a made-up job by Amdahl's law."""
     counts = as_ints([1, 2, 4, 8])
     rows = Configurations.of(4, nodes=counts, workers=counts, sync_mode=3, batch_per_worker=32)
-    observations = Observations.of(rows, as_floats(1.0 / (32 * counts * (0.002 + 0.1 / counts))))
+    observations = Observations.of(rows, as_floats(1.0 / (32 * counts * (0.002 + (0.1 + number / 1e3) / counts))))
     found = Profile(observations=observations)
     return Profile(observations=observations, digest=content_digest(found))
 
 
-def question(asked: Profile, number: int) -> Question:
-    """Sixteen rows that nobody asked about before."""
+def question(jobs: list[Profile], number: int) -> Question:
+    """Sixteen rows that nobody asked about before, of one of the jobs in turn."""
     counts = as_ints(np.arange(1, ROWS + 1) + number % 64)
     rows = Configurations.of(ROWS, nodes=counts, workers=counts, sync_mode=3, batch_per_worker=32)
-    return Question(profile=asked, configurations=rows, terms=Terms(estimator="amdahl"))
+    return Question(profile=jobs[number % len(jobs)], configurations=rows, terms=Terms(estimator="amdahl"))
 
 
-def us_per_answer(loaded: Registry) -> float:
-    """CPU of an answer by a fitted model, the best of some runs."""
-    answers, asked = Answers(loaded), job()
-    pid = loaded.hosts[0].pid if loaded.hosts else None
-    best = float("inf")
-    for _ in range(4):
-        questions = [question(asked, number) for number in range(QUESTIONS)]
-        answers.answer(questions[0])
-        before = cpu_s(pid)
-        for each in questions:
-            answers.answer(each)
-        best = min(best, (cpu_s(pid) - before) / QUESTIONS * 1e6)
-    return best
+class Turns:
+    """The inline plugin's work in the turn of another process: what is left of a host that reads and writes nothing.
 
-
-def us_alone_and_in_turns(loaded: Registry) -> tuple[float, float]:
-    """CPU of this process alone for an inline answer: one after the other, and with a turn of another process between.
-
-    The second is what the same work takes where somebody else has used the caches: an upper bound of what turns alone
-    cost, since a process that touches less memory leaves more of them.
+    The other process, a fork of this one, computes an assessment and a prediction when it gets as many bytes as a
+    question has, and sends as many back; this one takes what was computed once for the answer.
     """
-    asked = job()
-    ours, theirs = socket.socketpair()
-    found = {False: float("inf"), True: float("inf")}
-    with ours, subprocess.Popen([sys.executable, "-c", BUSY, str(theirs.fileno())], pass_fds=[theirs.fileno()]):
+
+    def __init__(self, answers: Answers, jobs: list[Profile]) -> None:
+        self._methods = {AmdahlEstimator: AmdahlEstimator.assess, AmdahlModel: AmdahlModel.predict}
+        self._found: dict[type, Any] = {}
+        self._given: dict[type, tuple[Any, ...]] = {}
+        with self._replaced(self._kept):
+            answers.answer(question(jobs, QUESTIONS))
+        self._ours, theirs = socket.socketpair()
+        self.pid = os.fork()
+        if not self.pid:
+            self._ours.close()
+            self._serve(theirs)
         theirs.close()
-        for in_turns in (False, True) * 4:
-            questions = [question(asked, number) for number in range(QUESTIONS // 2)]
-            answers, used_ns = Answers(loaded), 0
-            answers.answer(questions[0])
-            for each in questions:
-                before_ns = time.thread_time_ns()
-                answers.answer(each)
-                used_ns += time.thread_time_ns() - before_ns
-                if in_turns:
-                    ours.sendall(b"x")
-                    ours.recv(1)
-            found[in_turns] = min(found[in_turns], used_ns / len(questions) / 1e3)
-        ours.shutdown(socket.SHUT_RDWR)
-    return found[False], found[True]
+
+    def _kept(self, kind: type, *given: Any) -> Any:
+        self._given[kind] = given
+        found = self._found[kind] = self._methods[kind](*given)
+        return found
+
+    def _serve(self, end: socket.socket) -> None:
+        _, profile, query = self._given[AmdahlEstimator]
+        while end.recv(1 << 16):
+            rows = replace(query.configurations)
+            assess, predict = self._methods.values()
+            assess(self._given[AmdahlEstimator][0], profile, replace(query, configurations=rows))
+            predict(self._given[AmdahlModel][0], rows, query.options)
+            end.sendall(bytes(QUESTION_BYTES))
+        os._exit(0)
+
+    def _exchanged(self, kind: type, *_: Any) -> Any:
+        if kind is AmdahlModel:
+            self._ours.sendall(bytes(QUESTION_BYTES))
+            self._ours.recv(1 << 16)
+        return self._found[kind]
+
+    @contextmanager
+    def _replaced(self, by: Callable[..., Any]) -> Iterator[None]:
+        estimator, model = self._methods
+        with (
+            mock.patch.object(estimator, "assess", lambda *given: by(estimator, *given)),
+            mock.patch.object(model, "predict", lambda *given: by(model, *given)),
+        ):
+            yield
+
+    def taken(self) -> AbstractContextManager[None]:
+        """Within, what is asked of the inline plugin is done by the other process."""
+        return self._replaced(self._exchanged)
+
+    def close(self) -> None:
+        """End the other process."""
+        self._ours.close()
+        os.waitpid(self.pid, 0)
 
 
-def us_per_exchange() -> float:
-    """CPU of both processes of a question and an answer without content: what no host can be below."""
-    ours, theirs = socket.socketpair()
-    with ours, subprocess.Popen([sys.executable, "-c", ECHO, str(theirs.fileno())], pass_fds=[theirs.fileno()]) as echo:
-        theirs.close()
-        question, best = bytes(QUESTION_BYTES), float("inf")
-        for _ in range(4):
-            before = cpu_s(echo.pid)
-            for _ in range(QUESTIONS):
-                ours.sendall(question)
-                ours.recv(1 << 16)
-            best = min(best, (cpu_s(echo.pid) - before) / QUESTIONS * 1e6)
-        ours.shutdown(socket.SHUT_RDWR)
-    return best
+def us_per_answer(inline: Registry, hosted: Registry, jobs: list[Profile]) -> dict[str, float]:
+    """CPU of both processes of an answer by a fitted model, inline, in turns and hosted: medians of all questions."""
+    answers = {"inline": Answers(inline), "hosted": Answers(hosted)}
+    for number, each in itertools.product(range(2 * len(jobs)), answers.values()):
+        each.answer(question(jobs, number))
+    settle_garbage()
+    turns = Turns(answers["inline"], jobs)
+    answers["turns"] = answers["inline"]
+    others = {"inline": None, "turns": turns.pid, "hosted": hosted.hosts[0].pid}
+    found: dict[str, list[float]] = {kind: [] for kind in others}
+    for _ in range(ROUNDS):
+        for kind, pid in others.items():
+            questions = [question(jobs, number) for number in range(QUESTIONS)]
+            with turns.taken() if kind == "turns" else nullcontext():
+                for each in questions:
+                    before_ns = cpu_ns(pid)
+                    answers[kind].answer(each)
+                    found[kind].append((cpu_ns(pid) - before_ns) / 1e3)
+    turns.close()
+    return {kind: median(each) for kind, each in found.items()}
 
 
 def run() -> Iterator[Result]:
-    """CPU of both processes, hosted beside inline and beside a bare exchange, and the resident memory of a host."""
-    sys.path.insert(0, str(EXAMPLE))
-    exchange = us_per_exchange()
-    here = registry(hosted=False)
-    inline = us_per_answer(here)
-    alone, in_turns = us_alone_and_in_turns(here)
-    yield Result("inline_answer_in_turns_with_a_process_cpu", in_turns, "us", alone)
+    """CPU of both processes, hosted beside inline and beside turns alone, and the resident memory of a host."""
     loaded = registry(hosted=True)
     try:
-        hosted = us_per_answer(loaded)
-        yield Result(f"hosted_predict_of_{ROWS}_rows_cpu", hosted, "us", inline)
-        yield Result("host_adds_cpu_beside_bare_exchange", hosted - inline, "us", exchange)
+        here = registry(hosted=False)
+        for jobs in (1, JOBS):
+            found = us_per_answer(here, loaded, [job(number) for number in range(jobs)])
+            name, inline = f"of_{ROWS}_rows_{jobs}_jobs_cpu", found["inline"]
+            yield Result(f"hosted_predict_{name}", found["hosted"], "us", inline)
+            adds, turns = found["hosted"] - inline, found["turns"] - inline
+            yield Result(f"host_adds_to_predict_{name}_beside_turns_alone", adds, "us", turns)
         status = Path(f"/proc/{loaded.hosts[0].pid}/statm").read_text(encoding="ascii")
         mib = int(status.split()[1]) * resource.getpagesize() / 2**20
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10

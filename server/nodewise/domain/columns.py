@@ -22,6 +22,7 @@ __all__ = [
     "holds",
     "largest",
     "only_value",
+    "shared_value",
     "taken",
 ]
 
@@ -66,6 +67,16 @@ def constant(rows: int, value: float) -> NDArray[Any]:
     return constant_ints(rows, value) if isinstance(value, int) else constant_floats(rows, value)
 
 
+class _Alike(bytes):
+    """What a shared column of one number holds: by this it is known as one."""
+
+
+def shared_value(column: NDArray[Any]) -> Any:
+    """The number of a column that ``constant`` and its like share; None = it is no such column."""
+    base: Any = column.base
+    return column.item(0) if type(base) is _Alike else None
+
+
 def _repeated(one: ArrayT, rows: int) -> ArrayT:
     """One number as a long column; ``np.broadcast_to`` does the same twenty times slower."""
     column: Any = np.ndarray((rows,), one.dtype, one, strides=(0,))
@@ -103,12 +114,20 @@ def largest(column: Ints) -> int:
 
 @lru_cache(maxsize=4096)
 def _shared_ints(rows: int, value: int) -> Ints:
-    return freeze(np.full(rows, value, dtype=np.int64))
+    return _shared(np.full(rows, value, dtype=np.int64))
 
 
 @lru_cache(maxsize=4096)
 def _shared_floats(rows: int, value: float) -> Floats:
-    return freeze(np.full(rows, value, dtype=np.float64))
+    return _shared(np.full(rows, value, dtype=np.float64))
+
+
+def _shared(column: ArrayT) -> ArrayT:
+    if not len(column):
+        return freeze(column)
+    found: Any = np.frombuffer(_Alike(column.tobytes()), column.dtype)
+    kept: ArrayT = found
+    return kept
 
 
 def as_ints(values: Sequence[int] | NDArray[Any]) -> Ints:

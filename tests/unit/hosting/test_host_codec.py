@@ -13,10 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodewise.domain.columns import constant_floats, constant_ints
 from nodewise.domain.configurations import Configurations, Placement, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal, Violation
 from nodewise.domain.predictions import Notice, Options, Predictions, RowRefusal
-from nodewise.hosting.processes.codec import HEADER, Decoder, Encoder, UndecodableError
+from nodewise.hosting.processes.codec import HEADER, Encoder, UndecodableError
+from nodewise.hosting.processes.decoder import Decoder
+from nodewise.hosting.processes.laid import MOST_SHARED
 from nodewise.hosting.processes.plans import Plans
 from nodewise.plugin import Assessment
 
@@ -107,6 +110,25 @@ def test_rows_cross_with_all_that_they_hold() -> None:
     assert found.placement_of(299) == (1, 2)
 
 
+def test_columns_of_one_number_are_shared_on_the_other_side() -> None:
+    rows = Configurations.of(16, nodes=np.arange(1, 17), workers=1, sync_mode=SyncMode.ASYNC, batch_per_worker=32)
+    found = crossed(rows)
+    assert found.sync_mode is rows.sync_mode
+    assert found.batch_per_worker is constant_ints(16, 32)
+    np.testing.assert_array_equal(found.nodes, rows.nodes)
+    predicted = Predictions.of(np.arange(1.0, 17.0), log_spread=0.1, extra={"odd": constant_floats(16, math.inf)})
+    arrived = crossed(predicted)
+    assert arrived.log_spread is constant_floats(16, 0.1)
+    np.testing.assert_array_equal(arrived.extra["odd"], predicted.extra["odd"])
+
+
+@pytest.mark.parametrize("columns", [MOST_SHARED - 4, MOST_SHARED, 3 * MOST_SHARED])
+def test_as_many_columns_of_one_number_as_there_are_arrive(columns: int) -> None:
+    extra = {str(number): constant_floats(3, number // 2 / 7.0) for number in range(columns)}
+    found = crossed(Predictions.of(np.ones(3), extra=extra))
+    assert [found.extra[name].tolist() for name in extra] == [column.tolist() for column in extra.values()]
+
+
 PREDICTED = Predictions.of(
     np.array([1.0, 2.0, 3.0]),
     log_spread=0.1,
@@ -179,6 +201,18 @@ def test_nothing_else_crosses(value: Any) -> None:
         ["a", "d", 1, -8],
         ["a", "d", "x", 0],
         ["A", "d", [1 << 40, 1 << 40], 0],
+        ["k", "l", 257, 1],
+        ["k", "l", -1, 1],
+        ["k", "l", 4, True],
+        ["k", "l", 4, 1 << 63],
+        ["k", "l", 4, [1]],
+        ["k", "l", True, 1],
+        ["k", "d", 4, 1],
+        ["k", "d", 4, None],
+        ["k", "O", 4, 1],
+        ["l", *[["k", "l", 4, number] for number in range(MOST_SHARED + 1)]],
+        ["k", "l", 4],
+        ["#", 0],
         ["b", 8, 0],
         ["b", -1, 0],
         ["E", "NO_REASON", "", {}, [], None],

@@ -1,4 +1,4 @@
-"""Values as bytes, both ways, without pickling: a host is not trusted, so a worker builds nothing that is not listed.
+"""Values as bytes without pickling: a host is not trusted, so a worker builds nothing that is not listed (decoder.py).
 
 A message is a tree in JSON and the arrays' bytes behind it. Plain texts, numbers, truth values and None stand for
 themselves, an object of JSON for a dictionary of texts, and a list for everything else: its first entry says what.
@@ -18,35 +18,29 @@ import orjson
 
 from nodewise.domain.budget import Budget
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.errors import NodewiseError, Reason, Violation
-from nodewise.domain.predictions import Fidelity, Options, Predictions
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.predictions import Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.hosting.processes.kinds import ENUMS, FIELDS, VALUES
-from nodewise.hosting.processes.plans import Planned, Plans
+from nodewise.hosting.processes.laid import DTYPES, MOST_SHARED, is_column, laid
 from nodewise.hosting.processes.rows import (
-    read_configurations,
-    read_predictions,
     write_configurations,
     write_predictions,
 )
 from nodewise.plugin import Catalogue, Prior
 
-__all__ = ["HEADER", "INTERNED", "Decoder", "Encoder", "Opaque", "UndecodableError"]
+__all__ = ["HEADER", "INTERNED", "NUMBER", "SECONDS", "Encoder", "Opaque", "UndecodableError"]
 
 HEADER: Final = struct.Struct("<IIQ")
 """Bytes of the tree and of the arrays, and the number of the exchange that both belong to, in front of them."""
 ALIGNED: Final = 8
 """Bytes to which arrays are aligned: the widest number's."""
-DTYPES: Final = frozenset("?bBhHiIlLqQefd")
-"""Of arrays that cross: truth values and numbers."""
-_SECONDS: Final = struct.Struct("<d")
+SECONDS: Final = struct.Struct("<d")
+NUMBER: Final = struct.Struct("<q")
+"""Numbers behind the tree, so that calls that differ in them alone have one tree."""
 _PADDING: Final = bytes(ALIGNED)
 _WHOLE: Final = 1 << 63
 _MOST_DIMENSIONS: Final = 4
-MOST_ALIKE: Final = 1 << 16
-"""Entries of an array that is sent as one number: the rows of a call. A longer one is sent in full, so that memory is
-taken only by what has sent as many bytes."""
-
 
 INTERNED: Final = (Profile, Catalogue, Configurations, Prior)
 """Large values that calls bring again and again."""
@@ -76,13 +70,14 @@ class Encoder:
         Writes a value of INTERNED, so that it is sent once: gets this encoder, the value, and what writes it in full.
     """
 
-    __slots__ = ("_arrays", "_other", "_seen", "_size", "intern")
+    __slots__ = ("_arrays", "_other", "_seen", "_shared", "_size", "intern")
 
     def __init__(self, other: Callable[[Encoder, Any], Any], intern: Callable[..., Any] | None = None) -> None:
         self._other = other
         self.intern = intern
         self._arrays: list[Any] = []
         self._seen: dict[int, tuple[Any, list[Any]]] = {}
+        self._shared = 0
         self._size = 0
 
     def message(self, exchange: int, *values: Any) -> bytes:
@@ -116,6 +111,14 @@ class Encoder:
         self._size = begin + size + rest
         return begin
 
+    def number(self, value: int) -> int:
+        """Put a number behind the tree, so that calls that differ in it alone have one tree; where it is."""
+        return self.bytes(NUMBER.pack(value))
+
+    def seconds(self, value: float) -> int:
+        """As :meth:`number`."""
+        return self.bytes(SECONDS.pack(value))
+
     def array(self, value: np.ndarray[Any, Any]) -> Any:
         """An array; one that comes again is sent once."""
         known = self._seen.get(id(value))
@@ -123,29 +126,26 @@ class Encoder:
             return known[1]
         if value.dtype.char not in DTYPES or value.ndim > _MOST_DIMENSIONS:
             return self._other(self, value)
-        size = value.size
-        if 1 < size <= MOST_ALIKE and value.ndim == 1 and value.strides == (0,):
-            entry = ["c", value.dtype.char, size, self.bytes(value[:1].tobytes())]
-        elif value.ndim == 1:
-            entry = ["a", value.dtype.char, size, self.bytes(value.tobytes())]
+        if value.ndim == 1:
+            tag, char, size, content = laid(value, shares=False)
+            entry = [tag, char, size, self.bytes(content)]
         else:
             entry = ["A", value.dtype.char, list(value.shape), self.bytes(value.tobytes())]
         self._seen[id(value)] = (value, entry)  # held, so that no other array gets its identity meanwhile
         return entry
 
-    def columns(self, columns: list[Any]) -> tuple[tuple[str, str, int, int], ...] | None:
+    def columns(self, columns: list[Any]) -> tuple[tuple[str, str, int, Any], ...] | None:
         """Put one-dimensional arrays behind the tree, and say where; None = one of them is no such array."""
+        if not all(map(is_column, columns)):
+            return None
+        found: list[tuple[str, str, int, Any]] = []
         for each in columns:
-            if type(each) is not np.ndarray or each.ndim != 1 or each.dtype.char not in DTYPES:
-                return None
-        put = self.bytes
-        found = []
-        for each in columns:
-            size = each.size
-            if 1 < size <= MOST_ALIKE and each.strides == (0,):
-                found.append(("c", each.dtype.char, size, put(each[:1].tobytes())))
+            tag, char, size, content = laid(each, shares=self._shared < MOST_SHARED)
+            if tag == "k":
+                self._shared += 1
+                found.append((tag, char, size, content))
             else:
-                found.append(("a", each.dtype.char, size, put(each.tobytes())))
+                found.append((tag, char, size, self.bytes(content)))
         return tuple(found)
 
     def _slowly(self, value: Any, kind: type) -> Any:
@@ -204,8 +204,7 @@ def _bytes(encoder: Encoder, value: Any) -> Any:
 
 
 def _budget(encoder: Encoder, value: Budget) -> Any:
-    # Behind the tree: calls that differ in it alone have one tree.
-    return ["B", encoder.bytes(_SECONDS.pack(value.remaining_s()))]
+    return ["B", encoder.seconds(value.remaining_s())]
 
 
 def _error(_: Encoder, value: NodewiseError) -> Any:
@@ -271,155 +270,4 @@ _WRITERS: Final[dict[type, Callable[[Encoder, Any], Any]]] = {
     **{kind: _interned_writer(kind) for kind in INTERNED},
     Options: _options,
     Predictions: _predictions,
-}
-
-
-class Decoder:
-    """Reads one message.
-
-    Parameters
-    ----------
-    tree, arrays : bytes
-        As the header measures them.
-    others : mapping of tag to callable
-        Reads what is no value: gets this decoder and the entry.
-    plans : Plans or None
-        Of messages that came before, from the same other side.
-    """
-
-    __slots__ = ("_others", "_plans", "_tree", "arrays")
-
-    def __init__(
-        self,
-        tree: Any,
-        arrays: Any,
-        others: Mapping[str, Callable[[Decoder, list[Any]], Any]],
-        plans: Plans | None = None,
-    ) -> None:
-        self._tree = tree
-        self.arrays = arrays
-        self._others = others
-        self._plans = plans
-
-    def values(self) -> list[Any]:
-        """The values of the message.
-
-        Raises
-        ------
-        UndecodableError
-            For whatever is not in order.
-        """
-        try:
-            plans = self._plans
-            if plans is None:
-                return self._read(self._tree)[1]
-            text = bytes(self._tree)
-            plan = plans.get(text)
-            if plan is not None:
-                return [build(self) for build in plan]
-            entries, found = self._read(text)
-            plans.saw(text, entries, self)
-            return found
-        except UndecodableError:
-            raise
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError) as error:
-            raise UndecodableError(f"a message that makes no sense ({type(error).__name__})") from None
-
-    def _read(self, tree: Any) -> tuple[list[Any], list[Any]]:
-        """The entries of a tree, and their values."""
-        one = self.one
-        entries = orjson.loads(tree)
-        return entries, [one(entry) for entry in entries]
-
-    def one(self, entry: Any) -> Any:
-        """A part of the tree as a value."""
-        kind = type(entry)
-        if kind is list:
-            tag = entry[0]
-            read = _READERS.get(tag)
-            return read(self, entry) if read is not None else self._others[tag](self, entry)
-        if kind is dict:
-            one = self.one
-            return {key: one(each) for key, each in entry.items()}
-        return entry.build(self) if kind is Planned else entry
-
-    def content(self, size: int, begin: int) -> bytes:
-        """Bytes behind the tree."""
-        if size < 0 or begin < 0 or begin + size > len(self.arrays):
-            raise UndecodableError("bytes that are not there")
-        return bytes(memoryview(self.arrays)[begin : begin + size])
-
-    def array(self, entry: list[Any]) -> Any:
-        """A read-only array."""
-        tag, char, shape, begin = entry
-        if char not in DTYPES:
-            raise UndecodableError("an array of another kind")
-        if tag == "a":
-            # frombuffer refuses what lies outside, and -1 alone would mean as many as there are
-            return np.frombuffer(self.arrays, char, shape, begin) if shape > 0 else _empty(char)
-        if tag == "c":
-            if shape > MOST_ALIKE:
-                raise UndecodableError("an array that is too long")
-            return np.broadcast_to(np.frombuffer(self.arrays, char, 1, begin), (int(shape),))
-        count = math.prod(shape)
-        if not count:
-            return np.zeros(shape, char)
-        return np.frombuffer(self.arrays, char, count, begin).reshape(shape)
-
-
-def _empty(char: str) -> Any:
-    array = np.zeros(0, char)
-    array.flags.writeable = False
-    return array
-
-
-def _read_value(decoder: Decoder, entry: list[Any]) -> Any:
-    kind = VALUES[entry[1]]
-    one = decoder.one
-    return kind(**dict(zip(FIELDS[kind], [one(each) for each in entry[2:]], strict=True)))
-
-
-def _read_options(decoder: Decoder, entry: list[Any]) -> Options:
-    _, fidelity, *others = entry
-    seed, simulated_steps, budget = map(decoder.one, others)
-    return Options(fidelity=Fidelity(fidelity), seed=seed, simulated_steps=simulated_steps, budget=budget)
-
-
-def _read_error(_: Decoder, entry: list[Any]) -> NodewiseError:
-    _, reason, message, metadata, violations, retry_after_s = entry
-    found = tuple(Violation(str(field), str(text)) for field, text in violations)
-    return NodewiseError(Reason(reason), message, metadata, found, retry_after_s)
-
-
-def _read_budget(decoder: Decoder, entry: list[Any]) -> Budget:
-    (remaining_s,) = _SECONDS.unpack(decoder.content(_SECONDS.size, entry[1]))
-    if math.isnan(remaining_s):
-        raise UndecodableError("a budget that is no number")
-    return Budget(remaining_s)
-
-
-def _read_mapping(decoder: Decoder, entry: list[Any]) -> dict[Any, Any]:
-    parts = [decoder.one(each) for each in entry[1:]]
-    return dict(zip(parts[::2], parts[1::2], strict=True))
-
-
-_READERS: Final[dict[str, Callable[[Decoder, list[Any]], Any]]] = {
-    "a": Decoder.array,
-    "c": Decoder.array,
-    "A": Decoder.array,
-    "o": _read_value,
-    "C": read_configurations,
-    "P": read_predictions,
-    "O": _read_options,
-    "t": lambda decoder, entry: tuple([decoder.one(each) for each in entry[1:]]),
-    "l": lambda decoder, entry: [decoder.one(each) for each in entry[1:]],
-    "s": lambda decoder, entry: frozenset(decoder.one(each) for each in entry[1:]),
-    "m": _read_mapping,
-    "M": lambda decoder, entry: MappingProxyType(decoder.one(entry[1])),
-    "e": lambda _, entry: ENUMS[entry[1]](entry[2]),
-    "i": lambda _, entry: int(entry[1]),
-    "f": lambda _, entry: float(entry[1]),
-    "b": lambda decoder, entry: decoder.content(entry[1], entry[2]),
-    "B": _read_budget,
-    "E": _read_error,
 }

@@ -16,7 +16,8 @@ from typing import Any, Final
 import structlog
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.hosting.processes.codec import Decoder, Opaque, UndecodableError
+from nodewise.hosting.processes.codec import Opaque, UndecodableError
+from nodewise.hosting.processes.decoder import Decoder
 from nodewise.hosting.processes.faults import HostBusyError, HostFaultError
 from nodewise.hosting.processes.frames import LostError
 from nodewise.hosting.processes.limits import HostLimits

@@ -28,7 +28,8 @@ from typing import Any, Final
 import numpy as np
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.hosting.processes.codec import Decoder, Encoder, Opaque, UndecodableError
+from nodewise.hosting.processes.codec import Encoder, Opaque, UndecodableError
+from nodewise.hosting.processes.decoder import Decoder
 from nodewise.hosting.processes.frames import LostError, Pipe
 from nodewise.hosting.processes.given import GivenContext, GivenCorpus, GivenModel, GivenRun, GivenStream
 from nodewise.hosting.processes.models import SHARE, Models
@@ -64,7 +65,7 @@ class Hosted:
         self._others: dict[str, Callable[[Decoder, list[Any]], Any]] = {
             "p": lambda decoder, entry: pickle.loads(decoder.content(entry[1], entry[2])),  # noqa: S301  # our own
             "n": self._read_new,
-            "N": lambda _, entry: self._interned[entry[1]],
+            "N": lambda decoder, entry: self._interned[decoder.number(entry[1])],
             "r": lambda _, entry: self._models.built_on(entry[1]),
             "g": self._read_given,
         }
@@ -170,7 +171,7 @@ class Hosted:
 
     def _read_new(self, decoder: Decoder, entry: list[Any]) -> Any:
         _, number, value = entry
-        self._interned[number] = found = decoder.one(value)
+        self._interned[decoder.number(number)] = found = decoder.one(value)
         return found
 
     def _read_given(self, decoder: Decoder, entry: list[Any]) -> Any:

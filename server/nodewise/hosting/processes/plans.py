@@ -17,7 +17,7 @@ from nodewise.hosting.processes.kinds import FIELDS, VALUES
 from nodewise.hosting.processes.rows import GROUPS, OPTIONAL, OTHERS, PLAIN
 
 if TYPE_CHECKING:
-    from nodewise.hosting.processes.codec import Decoder
+    from nodewise.hosting.processes.decoder import Decoder
 
 __all__ = ["Planned", "Plans"]
 
@@ -26,7 +26,7 @@ MOST_BYTES: Final = 4_096
 """Of a tree that is remembered: with its plan it takes some twenty times as much."""
 
 Build = Callable[["Decoder"], Any]
-_FIXED: Final = frozenset("eif")
+_FIXED: Final = frozenset("eifk")
 """Tags of what is the same each time."""
 
 

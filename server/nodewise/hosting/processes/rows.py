@@ -16,7 +16,8 @@ from nodewise.domain.configurations import COLUMNS, Configurations
 from nodewise.domain.predictions import Predictions
 
 if TYPE_CHECKING:
-    from nodewise.hosting.processes.codec import Decoder, Encoder
+    from nodewise.hosting.processes.codec import Encoder
+    from nodewise.hosting.processes.decoder import Decoder
 
 __all__ = [
     "GROUPS",

@@ -95,10 +95,12 @@ class Sending:
             more: list[Any] = []
             if following is not None:
                 model, method, asked = following
-                more = [_Written(["l", model.target, method, ["l", *map(encoder.one, asked)]])]
+                follows = _target(encoder, model.target)
+                more = [_Written(["l", follows, method, ["l", *map(encoder.one, asked)]])]
             while len(self._interned) > MOST_INTERNED:
                 forgotten.append(self._interned.popitem(last=False)[1][1])
-            return encoder.message(exchange, op, target, name, _Written(["l", *sent]), forgotten, *more)
+            where = _Written(_target(encoder, target))
+            return encoder.message(exchange, op, where, name, _Written(["l", *sent]), forgotten, *more)
         except BaseException:
             self._interned.clear()  # some of it may never have been sent
             raise
@@ -135,14 +137,14 @@ class Sending:
         known = self._interned.get(id(value))
         if known is not None:
             self._interned.move_to_end(id(value))
-            return ["N", known[1]]
+            return ["N", encoder.number(known[1])]
         # Below 0: the host counts its objects above.
         number = self._place_of_rows(value) if type(value) is Configurations else -next(self._numbers)
         self._interned[id(value)] = value, number
-        return ["n", number, write(encoder, value)]
+        return ["n", encoder.number(number), write(encoder, value)]
 
     def _place_of_rows(self, value: Configurations) -> int:
-        """Rows take the places of earlier ones in turn, so that messages about other rows have few trees."""
+        """Rows take the places of earlier ones in turn."""
         number = -(1 + next(self._turns) % PLACES)
         before = self._places.get(number)
         if before is not None and self._interned.get(before, _NOTHING)[1] == number:
@@ -178,6 +180,11 @@ class Sending:
             more = [["l", *sorted(filter(has, METHODS | ATTRIBUTES))]]
         self._given[number] = kind, value
         return ["g", number, kind, *more]
+
+
+def _target(encoder: Encoder, target: str | int) -> Any:
+    """A record's object by its name; one of many by its number, behind the tree."""
+    return target if isinstance(target, str) else ["#", encoder.number(target)]
 
 
 class _Written:
