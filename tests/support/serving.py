@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -175,8 +176,17 @@ class ServerProcess:
         raise AssertionError(f"the log ended without {event}")
 
     def kill(self) -> None:
-        """As a power switch would, for the supervisor; its workers follow."""
+        """The supervisor alone; its workers drain, and follow."""
         self._process.kill()
+        self._process.communicate()
+
+    def power_off(self) -> None:
+        """As a power switch would, for all of its processes: none drains."""
+        below = children_of(self.pid)
+        self._process.kill()
+        for pid in below:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self._process.communicate()
 
     def terminate(self) -> tuple[int, str]:
