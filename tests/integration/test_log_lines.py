@@ -50,7 +50,7 @@ def test_a_storm_of_cancellations_leaves_no_line_that_is_not_json(tmp_path: Path
                 last = stubs.prediction.BatchPredict.future(large(), timeout=PATIENCE_S)
                 if chance.random() < 0.5:
                     failure = last.exception()
-                    # On a slow machine calls outlive the deadlines of the storm, and the server may say that it is too much.
+                    # A slow machine is still at the storm, and may say that this is too much.
                     assert failure is None or failure.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         with Stubs(server.target) as stubs:
             reply = stubs.prediction.Predict(predict_request("queueing", 1), timeout=PATIENCE_S)

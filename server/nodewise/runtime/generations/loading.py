@@ -60,7 +60,10 @@ def served_first(settings: Settings, *, wait_s: float = math.inf) -> Plugged:
 
 
 def preload_shipped(settings: Settings) -> None:
-    """Import the shipped plugins and facts, and let the plugins warm up, unless those that serve first lie in a generation's folder."""
+    """Import the shipped plugins and facts, and let the plugins warm up.
+
+    Not those of a generation's folder, where such serve first.
+    """
     folder = plugins_folder_of(settings)
     try:
         serving = folder.generation(folder.state().stable).distributions if folder is not None else ()
