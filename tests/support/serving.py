@@ -75,6 +75,12 @@ def children_of(pid: int) -> list[int]:
     return [int(each) for each in found.read_text().split()]
 
 
+def _below(pid: int) -> list[int]:
+    """Its children and theirs."""
+    children = children_of(pid)
+    return [*children, *(below for child in children for below in _below(child))]
+
+
 def ended(pid: int) -> bool:
     """Whether a process is no more; who adopts it may not care to learn how it ended."""
     try:
@@ -182,9 +188,7 @@ class ServerProcess:
 
     def power_off(self) -> None:
         """As a power switch would, for all of its processes: none drains."""
-        below = children_of(self.pid)
-        self._process.kill()
-        for pid in below:
+        for pid in (self.pid, *_below(self.pid)):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._process.communicate()
