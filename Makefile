@@ -58,7 +58,8 @@ wheel-ahead:
 test-source test-wheel test-torch: export PYTHONDONTWRITEBYTECODE :=
 
 # Tests marked `wheel` run on the wheels alone. Files stay together: what a file starts, such as a server, is started once.
-PYTEST_OPTIONS := -n $(WORKERS) --dist loadfile
+# In their order: by numbers of tests the longest would come last, and leave the other worker idle.
+PYTEST_OPTIONS := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 test-source:
 	@$(PYTHON) tools/environment.py test openapi
 	$(VENV)/pytest $(PYTEST_OPTIONS) -m "not wheel and not ray and not skypilot"
