@@ -59,6 +59,12 @@ class Callers:
     ----------
     now_s : float
         By the monotonic clock.
+
+    Attributes
+    ----------
+    waiting_calls : int
+    waiting_cost_s : float
+        CPU that these are expected to cost.
     """
 
     def __init__(self, now_s: float) -> None:
@@ -66,6 +72,8 @@ class Callers:
         self._given_s = 0.0
         self._most_lately = 0.0
         self._weighed_from_s = now_s
+        self.waiting_calls = 0
+        self.waiting_cost_s = 0.0
 
     def __len__(self) -> int:
         """How many are known."""
@@ -85,9 +93,38 @@ class Callers:
             found.given_s = max(found.given_s, most_s - _OWED_TURNS * turn_s)
         return found
 
-    def keep(self, key: CallerKey, who: Caller) -> None:
-        """It waits."""
+    def enter(self, key: CallerKey, who: Caller, waiting: Waiting) -> None:
+        """A call waits."""
         self._known[key] = who
+        who.waiting.append(waiting)
+        who.cost_s += waiting.cost_s
+        self.waiting_calls += 1
+        self.waiting_cost_s += waiting.cost_s
+
+    def next(self, who: Caller) -> Waiting:
+        """The oldest call of one that waits, which waits no more."""
+        oldest = who.waiting.popleft()
+        self._left(who, oldest)
+        return oldest
+
+    def newest(self, who: Caller) -> Waiting:
+        """The newest one, which waits no more."""
+        newest = who.waiting.pop()
+        self._left(who, newest)
+        return newest
+
+    def gone(self, who: Caller, waiting: Waiting) -> bool:
+        """A call goes while it waits; False = it does not any more."""
+        if waiting not in who.waiting:
+            return False
+        who.waiting.remove(waiting)
+        self._left(who, waiting)
+        return True
+
+    def _left(self, who: Caller, waiting: Waiting) -> None:
+        who.cost_s -= waiting.cost_s
+        self.waiting_calls -= 1
+        self.waiting_cost_s = self.waiting_cost_s - waiting.cost_s if self.waiting_calls else 0.0
 
     def clear(self) -> None:
         """Nobody waits, and nobody is owed anything."""

@@ -13,21 +13,11 @@ from google.protobuf.message import DecodeError
 
 from nodewise.domain.principal import ANYONE, Principal
 from nodewise.rpc.access import Guard
-from nodewise.rpc.calls import (
-    UNDECODABLE,
-    Context,
-    Method,
-    caller_of,
-    metadata_of,
-    remaining_s,
-    request_id,
-    stream_handler,
-    unary_handler,
-    waited_turn,
-)
+from nodewise.rpc.calls import Context, Method, caller_of, metadata_of, remaining_s, request_id
 from nodewise.rpc.costs import Expected
 from nodewise.rpc.gate import Gate, Told
 from nodewise.rpc.guarding import KnownReply, admitted, guarded, guarded_stream, guarded_unary
+from nodewise.rpc.handlers import UNDECODABLE, stream_handler, unary_handler, waited_turn
 from nodewise.rpc.intake import Large
 from nodewise.rpc.lanes import Lane, Turn
 

@@ -20,8 +20,9 @@ import structlog
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.errors import status_of
-from nodewise.rpc.lanes import LONGEST_DELAY_S, Lane, OverloadedError
+from nodewise.rpc.lanes import Lane
 from nodewise.rpc.loop_lag import LoopLag
+from nodewise.rpc.overload import LONGEST_DELAY_S, OverloadedError
 
 __all__ = ["LANES", "Gate", "Refusals", "overloaded", "pushback"]
 

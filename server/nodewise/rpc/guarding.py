@@ -13,7 +13,8 @@ from typing import Any
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.principal import ANYONE, Principal
 from nodewise.rpc.access import Guard
-from nodewise.rpc.calls import REQUEST_ID, Call, Context, Method, abort, metadata_of, named_in, request_id
+from nodewise.rpc.calls import REQUEST_ID, Call, Context, Method, metadata_of, named_in, request_id
+from nodewise.rpc.handlers import abort
 from nodewise.rpc.lanes import Turn
 
 __all__ = ["KnownReply", "admitted", "guarded", "guarded_stream", "guarded_unary"]

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from nodewise.rpc.lanes import LONGEST_DELAY_S, Lane, OverloadedError, Turn
+from nodewise.rpc.lanes import Lane, Turn
+from nodewise.rpc.overload import LONGEST_DELAY_S, OverloadedError
 
 
 async def breath() -> None:
@@ -311,6 +312,7 @@ class Clock:
         self.wall_s = self.cpu_s = 1_000.0
         monkeypatch.setattr("nodewise.rpc.lanes.time", SimpleNamespace(monotonic=lambda: self.wall_s))
         monkeypatch.setattr("nodewise.rpc.lanes.thread_time", lambda: self.cpu_s)
+        monkeypatch.setattr("nodewise.rpc.breath.thread_time", lambda: self.cpu_s)
 
     def passes(self, wall_s: float, cpu_s: float) -> None:
         self.wall_s += wall_s

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from nodewise.rpc.lanes import REFUSAL_S, Lane, OverloadedError, Turn
+from nodewise.rpc.lanes import REFUSAL_S, Lane, Turn
+from nodewise.rpc.overload import OverloadedError
 
 COST_S = 0.014
 CAPACITY_PER_S = 1.0 / COST_S
@@ -54,6 +55,7 @@ class Server:
         self.cost_s = cost_s
         monkeypatch.setattr("nodewise.rpc.lanes.time", SimpleNamespace(monotonic=lambda: self.now_s))
         monkeypatch.setattr("nodewise.rpc.lanes.thread_time", lambda: self.now_s)
+        monkeypatch.setattr("nodewise.rpc.breath.thread_time", lambda: self.now_s)
         self.lane = Lane("questions", 4, 0.5, lambda: asyncio.sleep(0))
         self.working: list[Work] = []
         self.found = Served()

@@ -11,9 +11,10 @@ import structlog
 from aiohttp.web import StreamResponse
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.rpc.calls import Context, abort
+from nodewise.rpc.calls import Context
 from nodewise.rpc.doors import Doorway
 from nodewise.rpc.errors import internal_error
+from nodewise.rpc.handlers import abort
 from nodewise.rpc.http.context import EndedError, HttpContext
 
 __all__ = ["reply", "stream"]

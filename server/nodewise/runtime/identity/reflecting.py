@@ -10,7 +10,8 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.rpc.access import Identity
-from nodewise.rpc.calls import abort, request_id
+from nodewise.rpc.calls import request_id
+from nodewise.rpc.handlers import abort
 
 __all__ = ["offer_reflection"]
 
