@@ -16,7 +16,7 @@ TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_j
 DEMO := $(wildcard examples/demo examples/provision.py clients/python/examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help check chaos conformance coverage demo fuzz soak cluster-day test test-clients test-integrations test-source test-wheel test-torch lint format bench accuracy stubs lock contract-image release-image clean
+.PHONY: help check chaos conformance coverage demo fuzz soak cluster-day test test-clients test-integrations test-source test-wheel test-torch lint format bench accuracy stubs lock contract-image release-image clean wheel-ahead
 
 help:
 	@echo "make check          while working: lint and tests of what a change touches, in under a minute"
@@ -45,13 +45,21 @@ demo:
 	@$(PYTHON) tools/environment.py demo
 	@$(VENV)/python examples/demo/run_demo.py
 
-test: test-source test-wheel test-torch test-clients
+test: wheel-ahead test-source test-wheel test-torch test-clients
+
+# The environment of test-wheel is set up beside the first tests, as much of that is waiting for the index; test-wheel
+# waits for it, and says what failed.
+wheel-ahead:
+	@$(PYTHON) tools/environment.py test
+	@mkdir -p build
+	@nice $(PYTHON) tools/environment.py wheel >build/wheel-ahead.log 2>&1 &
 
 # Tests start hundreds of processes. Without bytecode on disk each of them would compile all sources, which takes a second.
 test-source test-wheel test-torch: export PYTHONDONTWRITEBYTECODE :=
 
 # Tests marked `wheel` run on the wheels alone. Files stay together: what a file starts, such as a server, is started once.
-PYTEST_OPTIONS := -n $(WORKERS) --dist loadfile
+# In their order: by numbers of tests the longest would come last, and leave the other worker idle.
+PYTEST_OPTIONS := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 test-source:
 	@$(PYTHON) tools/environment.py test openapi
 	$(VENV)/pytest $(PYTEST_OPTIONS) -m "not wheel and not ray and not skypilot"

@@ -16,12 +16,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from nodewise_conformance.languages import STEPS, Language, TableError, missing_programs, read_languages
 from nodewise_conformance.servers import NODEWISE, RealServer
 
 RESTARTS = 2
 """Under load: one of workers one by one, one of all at once. `make conformance RESTARTS=100` is the long form."""
+LANES = 2
+"""Languages at work beside each other: much of a build keeps one core."""
 SERVED = frozenset({"test", "example"})
 """Steps beside which a real server runs."""
 
@@ -36,8 +39,9 @@ def run_step(language: Language, step: str, server: RealServer | None) -> bool:
             command, cwd=language.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
         )
         if finished.returncode:
-            print(finished.stdout.decode(errors="replace"))
-            print(f"{language.title}: {step} failed: {' '.join(command)} ended with {finished.returncode}")
+            said = finished.stdout.decode(errors="replace")
+            why = f"{language.title}: {step} failed: {' '.join(command)} ended with {finished.returncode}"
+            print(f"{said}\n{why}", flush=True)
             return False
     return True
 
@@ -71,18 +75,26 @@ def main() -> int:
         raise SystemExit(str(error)) from None
     wanted = [each for each in languages if not chosen.only or each.name in chosen.only]
     failed: list[str] = []
+    able: list[Language] = []
     for language in wanted:
         missing = missing_programs(language.needs)
         if missing:
-            print(f"make test-clients: {language.title} is left out: no {', no '.join(missing)} on PATH")
+            print(f"make test-clients: {language.title} is left out: no {', no '.join(missing)} on PATH", flush=True)
         elif language.steps:
-            failed += run_language(language, ("build",) if chosen.only_build else STEPS)
+            able.append(language)
+    steps = ("build",) if chosen.only_build else STEPS
+    with ThreadPoolExecutor(LANES) as lanes:
+        # The last first: those with compilers that take long come late in the alphabet, and would else end alone.
+        for told in lanes.map(lambda language: run_language(language, steps), able[::-1]):
+            failed += told
     if not (chosen.no_conformance or chosen.only_build):
         only = [word for each in chosen.only or () for word in ("--only", each)]
         for part in (["--planted", "--brief", "--built"], ["--restarts", str(RESTARTS)]):
             command = [sys.executable, "-m", "nodewise_conformance", *only, *part]
+            begun = time.monotonic()
             if subprocess.run(command, check=False).returncode:
                 failed.append(f"conformance {' '.join(part)}")
+            print(f"{'conformance':12} {part[0].lstrip('-'):8} {time.monotonic() - begun:6.1f} s", flush=True)
     for each in failed:
         print(f"make test-clients: failed: {each}")
     return 1 if failed else 0

@@ -129,13 +129,14 @@ class _Spans:
         calls = table.call[rows]
         own[calls[calls >= 0]] = True
         own = self._spread(np.where(own, 1, -1)) >= 0
-        foreign = np.where((trace.kind == EventKind.OPERATOR) & ~own, trace.duration_ns, 0).astype(np.float64)
-        for event in self._order[::-1]:  # children after their parents: sums go up
-            outer = self._parent[event]
-            if outer >= 0:
-                foreign[outer] = max(foreign[outer], 0.0)
-                if trace.kind[outer] != EventKind.OPERATOR:
-                    foreign[outer] += foreign[event]
+        operators = trace.kind == EventKind.OPERATOR
+        sums = np.where(operators & ~own, trace.duration_ns, 0).astype(np.float64).tolist()
+        parents, whole = self._parent.tolist(), operators.tolist()
+        for event in self._order[::-1].tolist():  # children after their parents: sums go up
+            outer = parents[event]
+            if outer >= 0 and not whole[outer]:
+                sums[outer] += sums[event]
+        foreign = np.array(sums)
         span = (trace.kind == EventKind.ANNOTATION) & ~self._steps & (foreign <= _FOREIGN_SHARE * trace.duration_ns)
         for row in rows:
             event = int(table.event[row])

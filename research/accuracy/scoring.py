@@ -104,6 +104,7 @@ def scored(case: Case, found: Predicted) -> list[Scored]:
 
 def _score(outcomes: Outcomes, memory: MemoryOutcomes | None, found: Predicted, rows: NDArray[np.int64]) -> Score:
     of_part, jobs = _taken(outcomes, rows), [found.jobs[row] for row in rows]
+    jobs_count = len(set(jobs))
     one = as_ints(np.zeros(len(rows), dtype=np.int64))
     metrics = metrics_by(of_part, one, 1)
     if memory is None:
@@ -114,7 +115,7 @@ def _score(outcomes: Outcomes, memory: MemoryOutcomes | None, found: Predicted, 
     with np.errstate(divide="ignore"):
         error = np.abs(np.log(of_part.predicted_steps_per_s[usable]) - np.log(of_part.measured_steps_per_s[usable]))
     kept = np.flatnonzero(usable)
-    units = [_unit(jobs[row], int(found.nodes[rows[row]]), len(set(jobs))) for row in kept]
+    units = [_unit(jobs[row], int(found.nodes[rows[row]]), jobs_count) for row in kept]
     within = (of_part.lower_steps_per_s <= of_part.measured_steps_per_s) & (
         of_part.measured_steps_per_s <= of_part.upper_steps_per_s
     )

@@ -14,7 +14,7 @@ from nodewise_protos.v1 import profile_service_pb2 as profiles
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 
-KILLS = 25
+KILLS = 12
 SEED = 2026
 
 

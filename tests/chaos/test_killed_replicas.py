@@ -17,7 +17,7 @@ from nodewise_protos.v1 import profile_service_pb2 as profiles
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 
-KILLS = 12
+KILLS = 8
 SEED = 2026
 CRASH_EVERY = 4
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from nodewise_conformance.languages import Column, read_languages
-from nodewise_conformance.planting import NOTICING
+from nodewise_conformance.planting import NOTICING, planted_runs
 from nodewise_conformance.report import page, table
-from nodewise_conformance.running import Results, run_all
+from nodewise_conformance.running import Results, Run, run_each
 from nodewise_conformance.scenarios import Scenario, read_scenarios
 from nodewise_conformance.stage import Stage
 from nodewise_conformance.statuses import PLANTS
@@ -46,32 +46,29 @@ def scenarios() -> Sequence[Scenario]:
 
 
 @pytest.fixture(scope="module")
-def results(scenarios: Sequence[Scenario]) -> Mapping[str, Results]:
-    """By plant; "" = none. One server for all of them."""
+def results(scenarios: Sequence[Scenario]) -> Mapping[str | None, Results]:
+    """By plant; None = none. One server for all of them."""
 
-    async def run() -> Mapping[str, Results]:
+    async def run() -> Mapping[str | None, Results]:
         async with Stage() as stage:
-            found = {"": await run_all(_columns(), scenarios, stage)}
-            noticing = [each for each in scenarios if each.name in NOTICING]
-            for plant in PLANTS:
-                found[plant] = await run_all(_columns(), noticing, stage, plant=plant)
-            return found
+            runs: list[Run] = [(scenario, None) for scenario in scenarios]
+            return await run_each(_columns(), [*runs, *planted_runs(scenarios)], stage)
 
     return asyncio.run(run())
 
 
-def test_clients_do_what_they_must(results: Mapping[str, Results]) -> None:
-    assert results[""].red == {}
-    assert {name for _, name in results[""].complaints} == {column.name for column in _columns()}
+def test_clients_do_what_they_must(results: Mapping[str | None, Results]) -> None:
+    assert results[None].red == {}
+    assert {name for _, name in results[None].complaints} == {column.name for column in _columns()}
 
 
 @pytest.mark.parametrize("plant", PLANTS)
-def test_every_planted_regression_turns_every_client_red(results: Mapping[str, Results], plant: str) -> None:
+def test_every_planted_regression_turns_every_client_red(results: Mapping[str | None, Results], plant: str) -> None:
     assert {column for _, column in results[plant].red} == {column.name for column in _columns()}
 
 
-def test_the_page_tells_all(results: Mapping[str, Results], scenarios: Sequence[Scenario]) -> None:
+def test_the_page_tells_all(results: Mapping[str | None, Results], scenarios: Sequence[Scenario]) -> None:
     told = page(results["wrong-code"], scenarios, {"Go": "no go on PATH"})
     assert "Go (no go on PATH)" in told
     assert "✗" in told
-    assert all(scenario.name in told and scenario.name in table(results[""], scenarios) for scenario in scenarios)
+    assert all(scenario.name in told and scenario.name in table(results[None], scenarios) for scenario in scenarios)

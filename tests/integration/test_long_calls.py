@@ -173,7 +173,7 @@ def test_a_caller_whose_time_is_over_ends_the_work(stubs: Stubs, marks: Path) ->
 
 def test_work_that_looks_up_ends_without_its_process(stubs: Stubs) -> None:
     assert answers(stubs)
-    call = stubs.simulation.Simulate(simulation(100_000, "fifo", 100))
+    call = stubs.simulation.Simulate(simulation(20_000, "fifo", 500))
     assert next(call).HasField("progress")
     call.cancel()
     assert answers(stubs)
@@ -202,7 +202,7 @@ def test_a_budget_brings_the_best_plan_so_far(stubs: Stubs) -> None:
 
 def test_when_the_time_is_over_the_simulation_so_far_is_the_answer(stubs: Stubs) -> None:
     assert answers(stubs)
-    asked = simulation(100_000, "fifo", 100)
+    asked = simulation(20_000, "fifo", 500)
     messages = before_its_deadline(lambda timeout_s: list(stubs.simulation.Simulate(asked, timeout=timeout_s)), 3.0)
     assert messages[0].HasField("progress")
     assert not messages[-1].result.complete

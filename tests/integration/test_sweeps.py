@@ -15,50 +15,13 @@ from typing import Any
 
 import pytest
 from patience import PATIENCE_S
+from sweeps import SPEC, WALL, ran, still, written
 from typer.testing import CliRunner
 
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_cli.app import app
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-WALL = {"wall_s", "decision_s", "longest_decision_s"}
-SPEC: dict[str, Any] = {
-    "jobs": {
-        "generate": {
-            "jobs": 12,
-            "arrivals": {"law": "poisson", "mean_gap_s": 30},
-            "sizes": {"law": "exponential", "mean": 200},
-            "requested": [1, 2],
-        }
-    },
-    "curves": {"c": {"samples_per_s": {"t4": {"1": 10, "2": 19, "4": 35, "8": 55}}}},
-    "cluster": {"t4": "2x4"},
-    "policy": ["equal-share", "efficiency-srpt-fill"],
-    "restart_cost_s": 5,
-    "early_stops": {"probability": 0.3},
-    "loads": [0.5, 1.1],
-    "seeds": 2,
-}
-
-
-def ran(spec: Path, *arguments: str | Path) -> Any:
-    engine = [] if "--processes" in arguments else ["--processes", "1"]
-    result = CliRunner().invoke(app, ["sweep", str(spec), *engine, *(str(argument) for argument in arguments)])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
-
-
-def written(folder: Path, **changes: Any) -> Path:
-    path = folder / "sweep.json"
-    path.write_text(json.dumps({**SPEC, **changes}))
-    return path
-
-
-def still(document: dict[str, Any]) -> Any:
-    """All but times of the wall."""
-    rows = [{key: value for key, value in row.items() if key not in WALL} for row in document["simulations"]]
-    return rows, document["table"], document["failed"]
 
 
 def test_the_numbers_depend_on_neither_order_nor_processes(tmp_path: Path) -> None:
@@ -204,19 +167,3 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
-
-
-def test_ray_finds_the_same_numbers(tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed")
-    spec = written(tmp_path, policy=["fifo", "equal-share", "nobody"])
-    local = json.loads(ran(spec, "--processes", "2", "--json").stdout)
-    # A process of its own: Ray starts a cluster beside it, which must be gone when the command ends.
-    command = [sys.executable, "-W", "error", "-m", "nodewise", "sweep", str(spec), "--engine", "ray"]
-    result = subprocess.run(
-        [*command, "--processes", "2", "--json"], check=False, capture_output=True, text=True, timeout=PATIENCE_S
-    )
-    assert result.returncode == 1, result.stderr
-    found = json.loads(result.stdout)
-    assert found["engine"] == "ray"
-    assert still(found) == still(local)
-    assert len(found["failed"]) == 4

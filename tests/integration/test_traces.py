@@ -79,7 +79,7 @@ def test_a_trace_of_many_pieces_outlives_a_killed_server(tmp_path):
     ):
         writer.trace(io.BytesIO(content), trace_id="first", rank=0, world_size=1)
         writer.flush()
-        process.kill()
+        process.power_off()
         with ServerProcess(*store(tmp_path), listen=process.target):
             writer.trace(io.BytesIO(content[1:]), trace_id="second", rank=0, world_size=1)
             assert writer.commit().revision == 1
@@ -144,7 +144,7 @@ def test_traces_in_a_bucket_outlive_a_killed_server_and_the_disk_of_its_machine(
     ):
         writer.trace(io.BytesIO(content), trace_id="noise", rank=1, world_size=4)
         writer.flush()
-        process.kill()
+        process.power_off()
         shutil.rmtree(tmp_path / "store.db-traces")
         with ServerProcess(*database, listen=process.target):
             with prepared_trace(FIXTURES / "ddp_4_ranks_straggler" / "rank0.json.gz") as trace:

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
 ciw = pytest.importorskip("ciw", reason="Ciw is not installed")
 
-CYCLES = 25_000
+CYCLES = 12_000
 WARM_UP = 0.1
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -72,6 +73,12 @@ def children_of(pid: int) -> list[int]:
     if not found.exists():
         pytest.skip("the kernel does not tell a process's children")
     return [int(each) for each in found.read_text().split()]
+
+
+def _below(pid: int) -> list[int]:
+    """Its children and theirs."""
+    children = children_of(pid)
+    return [*children, *(below for child in children for below in _below(child))]
 
 
 def ended(pid: int) -> bool:
@@ -175,8 +182,15 @@ class ServerProcess:
         raise AssertionError(f"the log ended without {event}")
 
     def kill(self) -> None:
-        """As a power switch would, for the supervisor; its workers follow."""
+        """The supervisor alone; its workers drain, and follow."""
         self._process.kill()
+        self._process.communicate()
+
+    def power_off(self) -> None:
+        """As a power switch would, for all of its processes: none drains."""
+        for pid in (self.pid, *_below(self.pid)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self._process.communicate()
 
     def terminate(self) -> tuple[int, str]:

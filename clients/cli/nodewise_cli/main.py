@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -27,8 +28,11 @@ def main() -> None:
         from nodewise.runtime.ahead import begin_zygote
 
         begin_zygote()
+    gc.disable()  # what is imported stays
     from nodewise_cli.app import app
 
+    gc.freeze()
+    gc.enable()
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         app()

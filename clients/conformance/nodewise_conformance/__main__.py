@@ -10,10 +10,10 @@ from pathlib import Path
 
 from nodewise_conformance.coverage import gaps
 from nodewise_conformance.languages import NOT_BUILT, Column, TableError, read_languages
-from nodewise_conformance.planting import unnoticed
+from nodewise_conformance.planting import planted_runs, unnoticed
 from nodewise_conformance.report import page, sums, table
 from nodewise_conformance.restarts import restart_under_load
-from nodewise_conformance.running import run_all
+from nodewise_conformance.running import Results, Run, run_each
 from nodewise_conformance.scenarios import Scenario, ScenarioError, read_scenarios
 from nodewise_conformance.stage import Stage
 from nodewise_conformance.statuses import PLANTS
@@ -46,10 +46,13 @@ async def _run(
     """Run scenarios and tell their results; returns what is wrong."""
     patterns = chosen.scenario or ["*"]
     wanted = [each for each in scenarios if any(fnmatch.fnmatch(each.name, pattern) for pattern in patterns)]
+    runs: list[Run] = [(scenario, chosen.plant) for scenario in wanted]
+    runs += planted_runs(scenarios) if chosen.planted else []
     async with Stage() as stage:
-        results = await run_all(columns, wanted, stage, lanes=chosen.lanes, plant=chosen.plant, told=_say)
-        wrong = [f"{len(results.red)} of {len(results.complaints)} are red"] if results.red else []
-        wrong += await unnoticed(columns, scenarios, stage) if chosen.planted else []
+        found = await run_each(columns, runs, stage, lanes=chosen.lanes, told=_say)
+    results = found.get(chosen.plant) or Results([column.name for column in columns])
+    wrong = [f"{len(results.red)} of {len(results.complaints)} are red"] if results.red else []
+    wrong += unnoticed(found) if chosen.planted else []
     print(sums(results) if chosen.brief else table(results, wanted))
     for (scenario, column), seconds in sorted(results.seconds.items(), key=lambda each: -each[1])[: chosen.slowest]:
         print(f"{seconds:6.2f} s  {column}: {scenario}")

@@ -23,7 +23,7 @@ from nodewise_conformance.scenarios import Scenario, filled_in
 from nodewise_conformance.servers import free_port
 from nodewise_conformance.stage import Stage
 
-__all__ = ["Results", "run_all"]
+__all__ = ["Results", "Run", "run_each"]
 
 SETTLE_S: Final = 5.0
 """How long a call that its caller ended may take to end at the server."""
@@ -31,6 +31,9 @@ SETTLE_S: Final = 5.0
 
 _RUNS: Final = itertools.count(1)
 """Numbers that make the names of each run its own."""
+
+Run = tuple[Scenario, str | None]
+"""A scenario, and the regression that is planted while it runs; None = none is."""
 
 
 @dataclass
@@ -52,19 +55,18 @@ class Results:
 class _Lane:
     """One executable of a column and the scenarios that it is given."""
 
-    def __init__(self, column: Column, number: int, stage: Stage, plant: str | None, logs: Path) -> None:
+    def __init__(self, column: Column, number: int, stage: Stage, logs: Path) -> None:
         self.column: Final = column
         self._slug: Final = f"{column.slug}-{number}"
         self._stage: Final = stage
-        self._plant: Final = plant
         self._executable: Final = Executable(column, logs / f"{self._slug}.log")
 
-    async def run(self, scenario: Scenario) -> list[str]:
+    async def run(self, scenario: Scenario, plant: str | None) -> list[str]:
         """Run a scenario; returns what is wrong."""
         async with self._stage.turn(scenario.method):
-            return await self._run(scenario)
+            return await self._run(scenario, plant)
 
-    async def _run(self, scenario: Scenario) -> list[str]:
+    async def _run(self, scenario: Scenario, plant: str | None) -> list[str]:
         number = next(_RUNS)
         places = {**self._stage.places, "run": f"{self._slug}-{number}", "digits": f"{number:06}"}
         upstream = await self._stage.upstream("plain" if scenario.server == "nobody" else scenario.server)
@@ -74,7 +76,7 @@ class _Lane:
             if found:
                 return found
             kind = Between if self.column.over == "grpc" else HttpBetween
-            async with kind(scenario, places, upstream, self._plant) as between:
+            async with kind(scenario, places, upstream, plant) as between:
                 target = upstream.server.target if scenario.direct else between.target
                 if scenario.server == "nobody":
                     target = f"127.0.0.1:{free_port()}"
@@ -121,44 +123,55 @@ def _sent(scenario: Scenario, call: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**call, "requests": [json_format.MessageToDict(each) for each in messages]}
 
 
-async def run_all(
+async def run_each(
     columns: Sequence[Column],
-    scenarios: Sequence[Scenario],
+    runs: Sequence[Run],
     stage: Stage,
     *,
     lanes: int = 2,
-    plant: str | None = None,
     told: Callable[[str], None] = lambda _: None,
-) -> Results:
-    """Run every scenario in every column that it is for."""
-    results = Results([column.name for column in columns])
+) -> Mapping[str | None, Results]:
+    """Results by what was planted, of the same executables: starting these takes longer than most scenarios.
+
+    Parameters
+    ----------
+    told : callable
+        Told what is wrong in the runs of the first kind.
+    """
+    results = {plant: _nothing(columns) for _, plant in runs}
     with tempfile.TemporaryDirectory(prefix="nodewise-conformance-") as logs:
         async with asyncio.TaskGroup() as group:
             for column in columns:
-                waiting: asyncio.Queue[Scenario] = asyncio.Queue()
-                for scenario in scenarios:
-                    if column.over in scenario.faces:
-                        waiting.put_nowait(scenario)
+                waiting: asyncio.Queue[Run] = asyncio.Queue()
+                for run in runs:
+                    if column.over in run[0].faces:
+                        waiting.put_nowait(run)
                 for number in range(min(lanes, waiting.qsize())):
-                    lane = _Lane(column, number, stage, plant, Path(logs))
+                    lane = _Lane(column, number, stage, Path(logs))
                     group.create_task(_work(lane, waiting, results, told))
     return results
 
 
-async def _work(lane: _Lane, waiting: asyncio.Queue[Scenario], results: Results, told: Callable[[str], None]) -> None:
-    name = lane.column.name
+def _nothing(columns: Sequence[Column]) -> Results:
+    return Results([column.name for column in columns])
+
+
+async def _work(
+    lane: _Lane, waiting: asyncio.Queue[Run], results: Mapping[str | None, Results], told: Callable[[str], None]
+) -> None:
+    name, first = lane.column.name, next(iter(results))
     ended: list[str] = []
     try:
         while not waiting.empty():
-            scenario = waiting.get_nowait()
+            scenario, plant = waiting.get_nowait()
             begun = time.monotonic()
-            found = await lane.run(scenario)
-            results.complaints[scenario.name, name] = found
-            results.seconds[scenario.name, name] = time.monotonic() - begun
-            for each in found:
+            found = await lane.run(scenario, plant)
+            results[plant].complaints[scenario.name, name] = found
+            results[plant].seconds[scenario.name, name] = time.monotonic() - begun
+            for each in found if plant == first else ():
                 told(f"{name}: {scenario.name}: {each}")
     finally:
         ended = await lane.close()
     for each in ended:
-        results.complaints["the executable ends with its input", name] = [each]
+        results[first].complaints["the executable ends with its input", name] = [each]
         told(f"{name}: {each}")

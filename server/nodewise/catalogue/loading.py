@@ -6,6 +6,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
@@ -59,17 +60,32 @@ def load_catalogue(path: Path | None = None) -> Catalogue:
     CatalogueError
         Naming the file, the entry and the field.
     """
-    shipped = resources.files("nodewise.catalogue").joinpath("facts.toml").read_text(encoding="utf-8")
-    name, sections = "facts.toml", _sections(shipped, "facts.toml")
-    if path is not None:
-        name = str(path)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
-            raise CatalogueError(f"{name}: cannot be read ({reason})") from None
-        own = _sections(text, name)
-        sections = {section: _joined(sections[section], own[section]) for section in sections}
+    if path is None:
+        return _shipped()
+    name = str(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        raise CatalogueError(f"{name}: cannot be read ({reason})") from None
+    shipped, own = _shipped_sections(), _sections(text, name)
+    return _catalogue({section: _joined(shipped[section], own[section]) for section in shipped}, name)
+
+
+@cache
+def _shipped() -> Catalogue:
+    """Made once: nobody can change it, and every server of a process begins with it."""
+    return _catalogue(_shipped_sections(), "facts.toml")
+
+
+@cache
+def _shipped_sections() -> Mapping[str, _Entries]:
+    text = resources.files("nodewise.catalogue").joinpath("facts.toml").read_text(encoding="utf-8")
+    return _sections(text, "facts.toml")
+
+
+def _catalogue(sections: Mapping[str, _Entries], name: str) -> Catalogue:
+    """Of entries that have been checked one by one; the file's name is for messages."""
     fail = _failing(name)
     links = _named(sections["links"], "links", fail)
     devices = _named(_linked(sections["devices"], links, fail), "devices", fail)
@@ -79,7 +95,7 @@ def load_catalogue(path: Path | None = None) -> Catalogue:
         if LINK in fields
         for alias in (device, *fields.get("aliases", ()))
     }
-    content = json.dumps(sections, sort_keys=True).encode()
+    content = json.dumps(dict(sections), sort_keys=True).encode()
     return Catalogue(
         digest=hashlib.sha256(content).hexdigest(),
         devices=devices,

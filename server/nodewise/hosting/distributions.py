@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -66,10 +67,15 @@ def folder_of(entry_point: metadata.EntryPoint) -> str:
 
 def name_of(entry_point: metadata.EntryPoint) -> str:
     """The name of its distribution."""
-    return entry_point.dist.name if entry_point.dist is not None else "(unknown)"
+    return _described(entry_point.dist)[0] if entry_point.dist is not None else "(unknown)"
 
 
 def distribution_of(entry_point: metadata.EntryPoint) -> str:
     """Name and version of its distribution."""
-    dist = entry_point.dist
-    return f"{dist.name} {dist.version}" if dist is not None else "(unknown)"
+    return " ".join(_described(entry_point.dist)) if entry_point.dist is not None else "(unknown)"
+
+
+@lru_cache(maxsize=256)
+def _described(dist: metadata.Distribution) -> tuple[str, str]:
+    """Name and version. Each look at them parses all metadata, the long description too."""
+    return dist.name, dist.version

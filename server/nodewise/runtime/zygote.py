@@ -37,6 +37,7 @@ def main(descriptor: int, supervisor: int) -> None:
     end_with_parent(signal.SIGKILL, supervisor)
     named("nodewise-zygote")
     channel = Channel(socket.socket(fileno=descriptor))
+    gc.disable()  # what is imported stays
     from nodewise.runtime import life  # noqa: F401, PLC0415  # most of a start's time goes here; it needs no settings
 
     order = channel.wait(worker.ORDER_S)
@@ -45,6 +46,7 @@ def main(descriptor: int, supervisor: int) -> None:
     _preload(Settings(**order[0]["settings"]), channel)
     gc.collect()
     gc.freeze()  # a collection in a worker would write to pages that it shares
+    gc.enable()
     channel.send(Say.WARM)
     while (theirs := channel.wait_for_descriptor()) is not None:
         if _threads() > 1:

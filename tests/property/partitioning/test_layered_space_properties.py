@@ -136,7 +136,7 @@ def test_every_row_of_a_space_is_answered_as_it_is_evaluated(model: Any, within:
     assert len(distinct) == len(rows) == space.total
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     model=networks(), within=constraints(), rule=st.sampled_from(RULES), chunk_rows=st.sampled_from([16, 256, 100_000])
 )

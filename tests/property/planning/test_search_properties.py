@@ -100,7 +100,7 @@ def numbers(result: Found) -> list[int]:
     return (result.winners.batch_per_worker - 1).tolist()
 
 
-@settings(max_examples=480, deadline=None)
+@settings(max_examples=240, deadline=None)
 @given(
     table=tables,
     rule=st.sampled_from(RULES),
@@ -125,7 +125,7 @@ def test_the_best_is_what_comparing_everything_finds(
     assert exhaustive.feasible + sum(exhaustive.over.values()) == exhaustive.space
 
 
-@settings(max_examples=320, deadline=None)
+@settings(max_examples=160, deadline=None)
 @given(table=tables, chunk_rows=st.sampled_from([1, 5, 64, 10_000]), prune=st.booleans())
 def test_the_frontier_is_every_row_that_no_other_dominates(table: Table, chunk_rows: int, prune: bool) -> None:
     result, _ = found(table, FewestDevices(deadline_s=25.0), chunk_rows=chunk_rows, prune=prune)

@@ -74,7 +74,7 @@ def _valid(descriptor: Descriptor, field: FieldDescriptor) -> Any:
 
 
 @given(spoilt())
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_a_bad_entry_is_refused_under_its_own_path(case: tuple[Any, str]) -> None:
     value, path = case
     with pytest.raises(InvalidValueError) as caught:
@@ -100,7 +100,7 @@ junk = st.recursive(
 
 
 @given(st.sampled_from(FIELDS), junk)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_json_is_read_or_refused_and_never_more(case: tuple[Descriptor, FieldDescriptor], entry: Any) -> None:
     descriptor, field = case
     kind = home_of(descriptor, "nodewise_values")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ HEALTHY = [
 ]
 
 
-@lru_cache(maxsize=1)
+@cache
 def _bed(name: str) -> Bed:
     return Bed(measured_traces(f"{name}/*.json.gz") if name.startswith("dlrm") else gloo_job(name))
 

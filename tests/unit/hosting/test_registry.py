@@ -16,12 +16,19 @@ class Policy:
     def decide(self, state: object, curves: object, budget: object) -> None: ...
 
 
+class Distribution:
+    """What an entry point needs to know of its own."""
+
+    def __init__(self, name: str, version: str) -> None:
+        self.name, self.version = name, version
+
+
 class Point:
     """An entry point of a distribution that need not be installed."""
 
     def __init__(self, name: str, plugin: Any, dist: str = "third-party", version: str = "2.0") -> None:
         self.name, self.value = name, f"{name}:plugin"
-        self.dist = SimpleNamespace(name=dist, version=version)
+        self.dist = Distribution(dist, version)
         self._plugin = plugin
 
     def load(self) -> Any:

@@ -82,10 +82,10 @@ def test_the_cap_counts_stations_too() -> None:
 def test_neither_choice_takes_long() -> None:
     classes = 8
     demands = np.random.default_rng(3).uniform(0.001, 0.1, (classes, 4))
-    begin = time.perf_counter()
+    begin_s = time.process_time()  # of a processor, whatever else is at work
     assert multiclass(demands, np.ones(classes), np.full(classes, 64)).method == "linearizer"
     assert multiclass(demands[:2, :2], np.ones(2), [97, 97]).method == "exact"
-    assert time.perf_counter() - begin < 2.0
+    assert time.process_time() - begin_s < 4.0
 
 
 @pytest.mark.parametrize("solve", [linearizer, bard_schweitzer, multiclass])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from nodewise.hosting.distributions import origin_of
+from nodewise.hosting.distributions import distribution_of, name_of, origin_of
 from nodewise.plugin import ENTRY_POINT_GROUP
 
 __all__ = ["entry_points_of", "fingerprint", "registering"]
@@ -17,11 +17,11 @@ __all__ = ["entry_points_of", "fingerprint", "registering"]
 def entry_points_of(folders: Sequence[Path]) -> list[metadata.EntryPoint]:
     """Entry points of plugins; a distribution in a folder stands in the place of the installed one of its name."""
     found = [point for folder in folders for each in registering(folder) for point in _points(each)]
-    own = {canonicalize_name(point.dist.name) for point in found if point.dist is not None}
+    own = {canonicalize_name(name_of(point)) for point in found if point.dist is not None}
     return found + [
         point
         for point in metadata.entry_points(group=ENTRY_POINT_GROUP)
-        if point.dist is None or canonicalize_name(point.dist.name) not in own
+        if point.dist is None or canonicalize_name(name_of(point)) not in own
     ]
 
 
@@ -36,7 +36,7 @@ def fingerprint(points: Iterable[metadata.EntryPoint]) -> dict[str, str]:
     A process that has imported a distribution goes on with what it imported, whatever is installed meanwhile.
     """
     return {
-        str(canonicalize_name(point.dist.name)): f"{point.dist.version} {origin_of(point)}"
+        str(canonicalize_name(name_of(point))): f"{distribution_of(point)} {origin_of(point)}"
         for point in points
         if point.dist is not None
     }

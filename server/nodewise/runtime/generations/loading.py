@@ -12,8 +12,9 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
+from nodewise.catalogue.loading import load_catalogue
 from nodewise.estimation.estimators.warm_up import warm_up
-from nodewise.hosting.distributions import SHIPPED_DISTRIBUTION
+from nodewise.hosting.distributions import SHIPPED_DISTRIBUTION, name_of
 from nodewise.hosting.processes.host import Listing
 from nodewise.hosting.registry import Registry, load_registry
 from nodewise.runtime.generations.discovery import entry_points_of, fingerprint
@@ -59,7 +60,10 @@ def served_first(settings: Settings, *, wait_s: float = math.inf) -> Plugged:
 
 
 def preload_shipped(settings: Settings) -> None:
-    """Import the shipped plugins and let them warm up, unless those that serve first lie in a generation's folder."""
+    """Import the shipped plugins and facts, and let the plugins warm up.
+
+    Not those of a generation's folder, where such serve first.
+    """
     folder = plugins_folder_of(settings)
     try:
         serving = folder.generation(folder.state().stable).distributions if folder is not None else ()
@@ -68,11 +72,10 @@ def preload_shipped(settings: Settings) -> None:
     if any(each.name == SHIPPED_DISTRIBUTION for each in serving):
         return
     shipped = load_registry(
-        entry_points=lambda: [
-            point for point in entry_points_of(()) if point.dist is not None and point.dist.name == SHIPPED_DISTRIBUTION
-        ]
+        entry_points=lambda: [point for point in entry_points_of(()) if name_of(point) == SHIPPED_DISTRIBUTION]
     )
     warm_up(shipped.estimators)
+    load_catalogue()
 
 
 def loaded(
