@@ -115,20 +115,12 @@ def _scaling(
     rows: tuple[int | None, ...],
     *,
     parts: tuple[Part, ...] = ALL_ROWS,
-    slow: tuple[int | None, ...] = (),
 ) -> list[Case]:
-    """What is left out; for the first also other numbers of rows than the train rows, of which tests leave out some."""
+    """What is left out; for the first also other numbers of rows than the train rows."""
     found = []
     for place, (words, source) in enumerate(held.items()):
         found += [
-            Case(
-                tables=(table,),
-                held=words,
-                source=source,
-                rows=shown,
-                parts=parts,
-                slow=place > 0 or shown in slow,
-            )
+            Case(tables=(table,), held=words, source=source, rows=shown, parts=parts, slow=place > 0)
             for shown in ((None, *rows) if place == 0 else (None,))
         ]
     return found
@@ -159,15 +151,7 @@ def _transformers() -> list[Case]:
         ]
         if name != "bridge_dense":
             found += [
-                Case(
-                    tables=(table,),
-                    held=OWN,
-                    source=None,
-                    rows=rows,
-                    group=group,
-                    slow=rows == 2 or name == "bigscience",  # the others calibrate in the same way
-                )
-                for rows in (1, 2)
+                Case(tables=(table,), held=OWN, source=None, rows=rows, group=group, slow=rows == 2) for rows in (1, 2)
             ]
     return found
 
@@ -180,7 +164,6 @@ CASES: Final = (
         {"organisation": SECOND, "device": THIRD, "model": FIRST},
         (1, 0),
         parts=MLPERF,
-        slow=(None,),
     ),
     *_scaling("internevo_dev", {"the campaign": WHOLE}, (1, 0)),
     *_scaling("elasticflow_a100_8_to_64", {"model": FIRST}, (2, 1)),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from nodewise_client._rows import Part, Row, Rows
+from nodewise_client._rows import Makers, Part, Row, Rows
 from nodewise_values import NamedColumn, PredictionColumn, Predictions, QuantileColumn, RowRefusal, RowStatus
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class JudgedRow(Row):
 
     __slots__ = ()
 
-    _made = {"statuses": _statuses, "answered": _answered}  # noqa: RUF012  # declared as a constant by its base
+    _made: ClassVar[Makers] = {"statuses": _statuses, "answered": _answered}
 
     @property
     def status(self) -> RowStatus:
@@ -105,7 +105,7 @@ class Prediction(JudgedRow):
 
     __slots__ = ()
 
-    _made = {  # noqa: RUF012  # declared as a constant by its base
+    _made: ClassVar[Makers] = {
         **JudgedRow._made,  # noqa: SLF001  # its base
         "bottleneck": _bottlenecks,
         "lower_samples_per_second": partial(_in_samples, "lower_steps_per_second"),

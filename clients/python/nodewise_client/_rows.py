@@ -8,7 +8,7 @@ from dataclasses import make_dataclass
 from functools import cache, lru_cache
 from itertools import chain, islice, repeat
 from operator import eq
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeAlias, TypeVar, overload
 
 from nodewise_values.value import source_of
 
@@ -88,13 +88,16 @@ class Part:
         return rows
 
 
+Makers: TypeAlias = Mapping[str, Callable[[Part], Sequence[Any]]]
+"""What makes that which rows say besides columns, by its name."""
+
+
 class Row:
     """One row of a value made of columns. Its names are those of the columns, in the singular where they are plural."""
 
     __slots__ = ("_part", "_place")
 
-    _made: ClassVar[Mapping[str, Callable[[Part], Sequence[Any]]]] = {}
-    """What makes that which rows say besides columns, by its name."""
+    _made: ClassVar[Makers] = {}
 
     def __init__(self, part: Part, place: int) -> None:
         self._part = part
