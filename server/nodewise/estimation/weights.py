@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.predictions import Predictions
 from nodewise.domain.profile import Profile
 from nodewise.ports.cache import Part
 from nodewise.profiles.reader import profile_bytes
@@ -16,9 +15,9 @@ __all__ = [
     "ENTRY_BYTES",
     "HOSTED_MODEL_BYTES",
     "answer_bytes",
-    "part_of_predictions",
     "part_of_profile",
     "part_of_rows",
+    "ready_bytes",
 ]
 
 CACHE_BYTES: Final = 256 << 20
@@ -41,13 +40,13 @@ def part_of_rows(configurations: Configurations) -> Part:
     return configurations, _COLUMNS_BYTES + _ROW_BYTES * len(configurations.workers)
 
 
-def part_of_predictions(predictions: Predictions) -> Part:
-    """Predictions, which answers to several objectives share."""
-    return predictions, _COLUMNS_BYTES + 2 * _ROW_BYTES * len(predictions)
+def ready_bytes(rows: int) -> int:
+    """Of what is made of rows without a work of their own: predictions, what they come to, and both as told."""
+    return 3 * _COLUMNS_BYTES + 5 * _ROW_BYTES * rows
 
 
 def answer_bytes(rows: int) -> int:
-    """Of an answer, without its predictions."""
+    """Of an answer, without the rows that answers to several objectives share."""
     return _COLUMNS_BYTES + _ROW_BYTES * rows
 
 

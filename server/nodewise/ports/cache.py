@@ -65,6 +65,15 @@ class CacheSpace:
             self._held[id(part)] = holders + 1
             if not holders:
                 self._weight += weight
+        return self._made_room()
+
+    def reweighed(self, entry: _Entry, weight: int) -> list[_Entry]:
+        """Count an entry as so much from now on, its parts as before; returns what goes for it, as :meth:`added`."""
+        self._weight += weight - entry.weight
+        entry.weight = weight
+        return self._made_room()
+
+    def _made_room(self) -> list[_Entry]:
         gone = []
         while self._weight > self.capacity:
             oldest = next(iter(self.order))
@@ -136,6 +145,16 @@ class LruCache(Generic[KeyT, ValueT]):
         # What is let go of may end processes or ask this cache: not while the lock is held.
         gone.clear()
 
+    def weigh(self, key: KeyT, weight: int) -> None:
+        """Count what is kept under a key as so much from now on; nothing where it has gone meanwhile."""
+        space = self._space
+        gone: list[_Entry] = []
+        with space.lock:
+            entry = self._entries.get(key)
+            if entry is not None:
+                gone = space.reweighed(entry, weight)
+        gone.clear()
+
     def kept(
         self,
         key: KeyT,
@@ -150,14 +169,11 @@ class LruCache(Generic[KeyT, ValueT]):
             self.put(key, found, 1 if weight is None else weight(found) or 1, parts)
         return found
 
-    def newest(self, most: int, beside: LruCache[KeyT, Any] | None = None) -> list[KeyT]:
-        """Keys of what was used last, the last first, each once; of another cache of the same space too."""
-        mine = [self._entries, *(() if beside is None else (beside._entries,))]  # noqa: SLF001  # of the same class
+    def newest(self, most: int) -> list[KeyT]:
+        """Keys of what was used last, the last first."""
         with self._space.lock:
-            keys: Iterator[Any] = (
-                entry.key for entry in reversed(self._space.order) if any(entry.entries is each for each in mine)
-            )
-            return list(islice(dict.fromkeys(keys), most))
+            keys: Iterator[Any] = (entry.key for entry in reversed(self._space.order) if entry.entries is self._entries)
+            return list(islice(keys, most))
 
     def drop(self, unwanted: Callable[[KeyT], bool]) -> None:
         """Forget some entries."""

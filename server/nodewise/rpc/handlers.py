@@ -19,6 +19,7 @@ from google.rpc import status_pb2
 
 from nodewise.domain.errors import Kind, NodewiseError, Reason
 from nodewise.domain.principal import ANYONE, Principal
+from nodewise.rpc.begun import Begun
 from nodewise.rpc.calls import REQUEST_ID, Call, Context, Method, caller_of, remaining_s, request_id
 from nodewise.rpc.caps import too_large
 from nodewise.rpc.errors import grpc_code, internal_error, retry_after_s, status_of
@@ -84,16 +85,22 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
             principal=principal,
             guard=method.guard,
         )
-        watched = asyncio.timeout(default_s if ours else None)
+        watched: asyncio.Timeout | None = None
         try:
             if request is UNDECODABLE:
                 raise _malformed(path)
-            async with watched:
-                if request.__class__ is Large:
-                    reply = await _large(request, path, method, call)
-                else:
-                    call.was_read(request, method.expected)
-                    reply = _serialised(await behaviour(request, call))
+            if request.__class__ is Large:
+                answering = _large(request, path, method, call)
+            else:
+                call.was_read(request, method.expected)
+                answering = behaviour(request, call)
+            begun = Begun(answering)
+            answer: Any = begun.answer
+            if not begun.ended:  # most have: what watches the time costs more than the rest of this wrapper
+                watched = asyncio.timeout(default_s if ours else None)
+                async with watched:
+                    answer = await begun
+            reply = _serialised(answer)
             if len(reply) > limit:
                 raise too_large(len(reply), limit)
         except NodewiseError as error:
@@ -101,7 +108,8 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
         except OverloadedError as error:
             await method.gate.refuse(context, path, call.request_id, error)
         except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
-            await abort(context, path, call.request_id, _fault(path, call, error, late=watched.expired()), method.gate)
+            late = watched is not None and watched.expired()
+            await abort(context, path, call.request_id, _fault(path, call, error, late=late), method.gate)
         finally:
             call.step_aside()
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
@@ -110,7 +118,7 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
     return handle
 
 
-async def _large(request: Large, path: str, method: Method, call: Call) -> bytes:
+async def _large(request: Large, path: str, method: Method, call: Call) -> Message | bytes:
     """Answer a message that is looked at before it is decoded."""
     with method.intake.holding(request):
         read = await method.intake.read(request)
@@ -118,7 +126,8 @@ async def _large(request: Large, path: str, method: Method, call: Call) -> bytes
         if read is None:
             raise _malformed(path)
         call.was_read(read, method.expected)
-        return _serialised(await method.behaviour(read, call))
+        answer: Message | bytes = await method.behaviour(read, call)
+        return answer
 
 
 def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[bytes, None]]:

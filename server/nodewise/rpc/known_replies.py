@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.weights import ENTRY_BYTES
+from nodewise.estimation.weights import ENTRY_BYTES, part_of_rows
 from nodewise.ports.cache import LruCache
+from nodewise.rpc.options import ReadOptions
+from nodewise.rpc.questions import Job
 
-__all__ = ["KnownReplies", "State"]
+__all__ = ["KnownReplies", "Remembered", "State"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +34,37 @@ class State:
     epoch: int
 
 
+@dataclass(slots=True, eq=False)
+class Remembered:
+    """A request as it was read, and what was answered.
+
+    Attributes
+    ----------
+    options, job : ReadOptions, Job
+        How to answer, and the question.
+    reply : bytes
+        b"" = none yet, or none that lasts.
+    state, generation : State, hashable
+        In which the reply stands; the generation is the store's, None where the profile stands in the request.
+    rows : int
+        Number of the ready rows that the reply tells: as long as these stand, so does it. 0 = it tells none.
+    """
+
+    options: ReadOptions
+    job: Job
+    reply: bytes = b""
+    state: State | None = None
+    generation: Hashable = None
+    rows: int = 0
+
+
 class KnownReplies:
-    """Replies that one generation's rooms gave.
+    """Requests that one generation's rooms were asked, and the replies that they gave.
 
     Parameters
     ----------
     answers : Answers
-        Whose answers the replies tell; the replies are in the same room of bytes.
+        Whose answers the replies tell; what is kept is in the same room of bytes.
     generation : callable
         The store's generation now.
     """
@@ -46,42 +72,60 @@ class KnownReplies:
     def __init__(self, answers: Answers, generation: Callable[[], Hashable]) -> None:
         self._answers = answers
         self._generation = generation
-        self._kept: LruCache[bytes, tuple[bytes, State, Hashable]] = LruCache(answers.space)
+        self._state = State(-1, -1)
+        self._kept: LruCache[bytes, Remembered] = LruCache(answers.space)
 
     @property
     def state(self) -> State:
         """As it is now. Read it before what a reply is made from: what changes meanwhile makes the reply unknown."""
-        return State(self._answers.adoptions, self._answers.estimators.epoch)
-
-    @property
-    def requests(self) -> LruCache[bytes, tuple[bytes, State, Hashable]]:
-        """What is kept, by the bytes of requests."""
-        return self._kept
+        adoptions, epoch = self._answers.adoptions, self._answers.estimators.epoch
+        if adoptions != self._state.adoptions or epoch != self._state.epoch:
+            self._state = State(adoptions, epoch)
+        return self._state
 
     def get(self, request: bytes) -> bytes | None:
         """The reply to a request of these bytes, if the same would be answered now."""
         kept = self._kept.get(request)
-        if kept is None:
-            return None
-        reply, state, generation = kept
-        answers = self._answers
-        if state.adoptions != answers.adoptions or state.epoch != answers.estimators.epoch:
+        return None if kept is None else self.reply_of(kept)
+
+    def reply_of(self, kept: Remembered) -> bytes | None:
+        """The same, of a request that was looked up."""
+        if not kept.reply or kept.state is not self.state:
             return None
         try:
-            return reply if generation is None or generation == self._generation() else None
+            return kept.reply if kept.generation is None or kept.generation == self._generation() else None
         except NodewiseError:  # the store cannot be asked, which is told to who asks for the profile
             return None
 
-    def keep(self, request: bytes, reply: bytes, state: State, generation: Hashable) -> None:
-        """Keep a reply that depends on nothing else than this.
+    def of(self, request: bytes) -> Remembered | None:
+        """A request of these bytes, if it was asked before."""
+        return self._kept.get(request)
+
+    def remember(self, request: bytes, read: Remembered) -> None:
+        """Keep a request as it was read."""
+        self._kept.put(request, read, _weight(request, read), (part_of_rows(read.job.configurations),))
+
+    def keep(self, request: bytes, kept: Remembered, reply: bytes, state: State, generation: Hashable) -> None:
+        """Keep the reply to a request that is remembered, which depends on nothing else than this.
 
         Parameters
         ----------
         generation : hashable or None
             Of the store, in which the profile was read; None = the profile stands in the request.
         """
-        self._kept.put(request, (reply, state, generation), len(request) + len(reply) + ENTRY_BYTES)
+        longer = len(reply) != len(kept.reply)
+        kept.reply, kept.state, kept.generation = reply, state, generation
+        if longer:
+            self._kept.weigh(request, _weight(request, kept))
+
+    def newest(self, most: int) -> list[bytes]:
+        """Requests that were asked last, each once, the last first."""
+        return self._kept.newest(most)
 
     def forget(self) -> None:
         """Let go of everything."""
         self._kept.clear()
+
+
+def _weight(request: bytes, kept: Remembered) -> int:
+    return len(request) + len(kept.reply) + ENTRY_BYTES

@@ -8,20 +8,19 @@ from functools import lru_cache
 
 from nodewise.domain.objective import HIGHEST_THROUGHPUT
 from nodewise.domain.predictions import Fidelity
-from nodewise.domain.profile import Profile
+from nodewise.estimation.answer.assembly import Rated
 from nodewise.estimation.answer.prepared import Prepared
-from nodewise.estimation.fit.fitted import misses_a_part
 from nodewise.estimation.question import Answer, Basis, Question
 from nodewise.estimation.suggestion.search import Wish
 from nodewise.estimation.suggestion.suggest import suggest
-from nodewise.estimation.weights import BASIS_BYTES, ENTRY_BYTES, part_of_predictions, part_of_rows
+from nodewise.estimation.weights import ENTRY_BYTES, part_of_rows
 from nodewise.ports.cache import LruCache
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
 from nodewise.rpc.answering import Answering, found
 from nodewise.rpc.calls import Call
 from nodewise.rpc.caps import check_steps
-from nodewise.rpc.known_replies import KnownReplies, State
+from nodewise.rpc.known_replies import KnownReplies, Remembered
 from nodewise.rpc.long_call import LongCall, Workshop, unary
 from nodewise.rpc.options import ReadOptions, read_model_options, read_options
 from nodewise.rpc.questions import Job, objective_of, says_more
@@ -60,21 +59,18 @@ class Predictions:
     limits: Limits
     compute: Compute[Workshop]
     known: KnownReplies = field(init=False)
-    _read: LruCache[bytes, tuple[ReadOptions, Job]] = field(init=False)
-    _replies: LruCache[tuple[object, ...], bytes] = field(init=False)
+    _simulations: LruCache[tuple[object, ...], bytes] = field(init=False)
 
     def __post_init__(self) -> None:
         """What is kept of questions and replies shares the room of what they were answered with."""
         answers = self.answering.answers
-        space = answers.space
         self.known = KnownReplies(answers, self.sources.generation)
-        self._read, self._replies = LruCache(space), LruCache(space)
+        self._simulations = LruCache(answers.space)
 
     def forget(self) -> None:
         """Let go of what is kept, in a room that others go on sharing."""
         self.known.forget()
-        self._read.clear()
-        self._replies.clear()
+        self._simulations.clear()
 
     async def predict(self, request: pb.PredictRequest, call: Call) -> bytes:
         """One job on many configurations; the reply as it goes over the wire.
@@ -82,16 +78,16 @@ class Predictions:
         The same question about the same model has the same reply: schedulers ask it every round.
         """
         data = request.SerializeToString()
-        known = self.known.get(data)  # of a stream, or of a caller that writes its fields in another order
-        if known is not None:
-            return known
-        state = self.known.state
-        read = self._read.get(data)
-        if read is None:
-            options, asked = read = self._as_read(request)
-            self._read.put(data, read, len(data) + ENTRY_BYTES, (part_of_rows(asked.configurations),))
-        else:
-            options, asked = read
+        known, state = self.known, self.known.state
+        kept = known.of(data)
+        if kept is None:
+            kept = Remembered(*self._as_read(request))
+            known.remember(data, kept)
+        else:  # of a stream, or of a caller that writes its fields in another order
+            reply = known.reply_of(kept)
+            if reply is not None:
+                return reply
+        options, asked = kept.options, kept.job
         profile = await self.sources.profile(request.profile, options.waiting(call))
         question = options.question(profile, asked.configurations, asked.objective)
         if question.terms.options.fidelity == Fidelity.SIMULATE:
@@ -100,49 +96,41 @@ class Predictions:
         if prepared is None:
             return _reply(await self.answering.slowly(question, request.if_none_match, call), options)
         if request.if_none_match and prepared.basis.digest == request.if_none_match:
-            reply, lasting = _reply(prepared.basis, options), prepared.lasting
+            reply, rows = _reply(prepared.basis, options), 0
+        elif kept.rows == prepared.rows.number:
+            reply, rows = kept.reply, kept.rows
         else:
-            reply, lasting = self._completed(prepared, options.columns)
-        if lasting:
-            self._know(data, reply, state, profile)
+            reply = self._told(prepared, options.columns)
+            rows = prepared.rows.number if prepared.rows.rated is not None else 0
+            if not rows:  # somebody is missing that may be back
+                return reply
+        generation = self.sources.newest_at(profile) if profile.profile_id else None
+        # An exact revision may be an older one than the store's generation goes with.
+        current = generation is not None or not profile.profile_id
+        if prepared.lasting and current and len(reply) <= self.limits.reply_bytes:
+            kept.rows = rows
+            known.keep(data, kept, reply, state, generation)
         return reply
 
     def recent(self, most: int) -> list[bytes]:
-        """Requests that were answered last, each once, the last first: PredictRequests as they came."""
-        return self.known.requests.newest(most, self._read)
+        """Requests that were asked last, each once, the last first: PredictRequests as they came."""
+        return self.known.newest(most)
 
-    def _completed(self, prepared: Prepared, columns: frozenset[int]) -> tuple[bytes, bool]:
-        """The reply to a question that is answered here and now, and whether it lasts."""
-        key = (prepared.key, columns)
-        reply = self._replies.get(key)
-        if reply is None:
-            answers = self.answering.answers
-            # Where a plugin has a process of its own, its answers are found again without asking there.
-            answer = answers.complete(prepared, keep=not answers.estimators.all_inline)
-            reply = self._written(answer, columns)
-            if misses_a_part(answer.notices):
-                return reply, False
-            held = (*prepared.fitted.held, part_of_rows(prepared.configurations))
-            self._replies.put(key, reply, len(reply) + ENTRY_BYTES, held)
-        return reply, prepared.lasting
+    def _told(self, prepared: Prepared, columns: frozenset[int]) -> bytes:
+        """The reply to a question that is answered here and now.
 
-    def _know(self, data: bytes, reply: bytes, state: State, profile: Profile) -> None:
-        """Answer the same bytes by this reply for as long as nothing changes that it depends on."""
-        generation = self.sources.newest_at(profile) if profile.profile_id else None
-        # An exact revision may be an older one than the store's generation goes with.
-        if (generation is not None or not profile.profile_id) and len(reply) <= self.limits.reply_bytes:
-            self.known.keep(data, reply, state, generation)
-
-    def _written(self, answer: Answer, columns: frozenset[int]) -> bytes:
-        """The reply; rows that no objective changes are written once for all objectives."""
-        key = (answer.predictions, answer.interval, answer.notices, columns)
-        alike = answer.finish_s is None and answer.costs is None and answer.goodput_per_s is None
-        rows = self._replies.get(key) if alike else None
-        if rows is None:
-            rows = _rows(answer, columns)
-            if alike:
-                held = (part_of_predictions(answer.predictions),)
-                self._replies.put(key, rows, len(rows) + ENTRY_BYTES + BASIS_BYTES, held)
+        Rows that no objective changes are written once for all objectives.
+        """
+        answers = self.answering.answers
+        # Where a plugin has a process of its own, its answers are found again without asking there.
+        answer = answers.complete(prepared, keep=not answers.estimators.all_inline)
+        ready = prepared.rows
+        shared = ready.rated is not None and _tells_no_more(answer, ready.rated)
+        if shared and ready.told is not None and ready.told[0] == columns:
+            return ready.told[1] + _verdict(answer)
+        rows = _rows(answer, columns)
+        if shared:
+            ready.told = (columns, rows)
         return rows + _verdict(answer)
 
     def _as_read(self, request: pb.PredictRequest) -> tuple[ReadOptions, Job]:
@@ -160,12 +148,12 @@ class Predictions:
         profile = question.profile
         learned = self.answering.answers.lessons_for(question)
         known = (learned, profile.digest, profile.revision, question.configurations, question.objective, options)
-        reply = None if if_none_match or not profile.digest else self._replies.get(known)
+        reply = None if if_none_match or not profile.digest else self._simulations.get(known)
         if reply is None:
             reply = await self._computed((question, options, if_none_match), call)
             if profile.digest and not if_none_match:
                 held = (part_of_rows(question.configurations),)
-                self._replies.put(known, reply, len(reply) + ENTRY_BYTES, held)
+                self._simulations.put(known, reply, len(reply) + ENTRY_BYTES, held)
         return reply
 
     @unary
@@ -200,6 +188,12 @@ def _reply(answered: Answer | Basis, options: ReadOptions) -> bytes:
     if isinstance(answered, Basis):
         return pb.PredictResponse(basis=write_basis(answered), unchanged=True).SerializeToString()
     return _rows(answered, options.columns) + _verdict(answered)
+
+
+def _tells_no_more(answer: Answer, rows: Rated) -> bool:
+    """Whether an answer's rows are as those of every other objective."""
+    alone = answer.finish_s is None and answer.costs is None and answer.goodput_per_s is None
+    return alone and answer.predictions is rows.predictions and answer.notices is rows.notices
 
 
 def _rows(answer: Answer, columns: frozenset[int]) -> bytes:

@@ -16,7 +16,7 @@ from nodewise.estimation.answer.ahead import Ahead
 from nodewise.estimation.answer.alone import Alone
 from nodewise.estimation.answer.completing import Completing
 from nodewise.estimation.answer.kept import Kept
-from nodewise.estimation.answer.prepared import Prepared
+from nodewise.estimation.answer.prepared import Prepared, ReadyRows
 from nodewise.estimation.answer.simulations import check_simulated
 from nodewise.estimation.choice.chooser import Choice, Chooser
 from nodewise.estimation.estimators.estimators import Estimators
@@ -33,6 +33,7 @@ from nodewise.estimation.weights import (
     ENTRY_BYTES,
     part_of_profile,
     part_of_rows,
+    ready_bytes,
 )
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue, Prior
@@ -118,10 +119,10 @@ class Answers:
         self._teachings = Teachings(Lessons(dict(priors or {}), dict(calibrations or {})))
         self.adoptions = 0
         """How often something learned was adopted."""
-        self._ready: LruCache[tuple[object, ...], tuple[Configurations, Fitted, Basis]] = LruCache(space)
+        self._ready: LruCache[tuple[object, ...], ReadyRows] = LruCache(space)
         self._bases: LruCache[tuple[object, ...], Basis] = LruCache(space)
         self._newest: LruCache[str, Profile] = LruCache(space)
-        self._stale: LruCache[Fitted, Fitted] = LruCache(space)
+        self._stale: LruCache[ReadyRows, ReadyRows] = LruCache(space)
         self._ahead = Ahead(ahead, self.prepared)
 
     @property
@@ -145,7 +146,7 @@ class Answers:
         if keep:
             return self.complete(self.prepared(question))
         configurations, fitted, _ = self._fitted(question)
-        return self._completing.completed(Prepared(question, configurations, fitted, fitted.basis))
+        return self._completing.completed(Prepared(question, ReadyRows(configurations, fitted, fitted.basis)))
 
     def ready(self, question: Question) -> Prepared | None:
         """The prepared question if nothing is left to do but to complete it here and now, else None.
@@ -165,7 +166,7 @@ class Answers:
         key = self._question_key(question)
         known = self._ready.get(key)
         if known is not None:
-            return self._quick(Prepared(question, *known, settled=True))
+            return self._quick(Prepared(question, known, settled=True))
         if not question.profile.digest or len(question.configurations) > INLINE_ROWS or not self._inline(question):
             return None
         # Resolving and assessing are cheap; a fit is what must not happen here.
@@ -191,20 +192,19 @@ class Answers:
         key = self._question_key(question)
         known = self._ready.get(key) if question.profile.digest else None
         if known is not None:
-            return Prepared(question, *known, settled=True)
+            return Prepared(question, known, settled=True)
         older = self._older(question)
         if older is not None:
             self._ahead.begin(question)
             prepared = self.prepared(replace(question, profile=older))
-            current = prepared.fitted
-            # The same model, of which answers say that there is newer evidence.
-            fitted = self._stale.kept(
-                current,
-                lambda: replace(current, basis=replace(current.basis, stale=True)),
-                lambda _: BASIS_BYTES + ENTRY_BYTES,
-                current.held,
-            )
-            return replace(prepared, fitted=fitted, basis=self._basis(question, fitted))
+            current = prepared.rows
+
+            def staled() -> ReadyRows:
+                """The same model, of which answers say that there is newer evidence."""
+                fitted = replace(current.fitted, basis=replace(current.fitted.basis, stale=True))
+                return ReadyRows(current.configurations, fitted, self._basis(question, fitted), current.small)
+
+            return replace(prepared, rows=self._stale.kept(current, staled, _stale_bytes, current.held))
         try:
             configurations, fitted, settled = self._fitted(question)
         except NodewiseError as error:
@@ -224,10 +224,11 @@ class Answers:
         basis = self._basis(question, fitted)
         simulated = question.terms.options.fidelity == Fidelity.SIMULATE
         settled = settled and not simulated and bool(question.profile.digest) and not misses_a_part(fitted.notices)
-        if settled and _is_small(configurations):
-            parts = {id(each): part_of_rows(each) for each in (question.configurations, configurations)}
-            self._ready.put(key, (configurations, fitted, basis), ENTRY_BYTES, (*fitted.held, *parts.values()))
-        return Prepared(question, configurations, fitted, basis, settled)
+        rows = ReadyRows(configurations, fitted, basis, _is_small(configurations))
+        if settled:
+            asked = () if question.configurations is configurations else (part_of_rows(question.configurations),)
+            self._ready.put(key, rows, ENTRY_BYTES, (*rows.held, *asked))
+        return Prepared(question, rows, settled)
 
     def complete(self, prepared: Prepared, *, keep: bool = True) -> Answer:
         """The answer to a prepared question; ``keep`` as of :meth:`Completing.complete`."""
@@ -294,12 +295,17 @@ class Answers:
 
     def _quick(self, prepared: Prepared) -> Prepared | None:
         """A prepared question that can be completed here and now: by models of the caller's thread, or from memory."""
-        fitted = prepared.fitted
+        rows, fitted = prepared.rows, prepared.fitted
+        if not rows.small:
+            return None
         names = [part.fitted.basis.estimator for part in fitted.parts] or [fitted.basis.estimator]
-        if self.estimators.all_inline or all(self.estimators.named(name).mode == "inline" for name in names):
+        if (
+            rows.rated is not None
+            or self.estimators.all_inline
+            or all(self.estimators.named(name).mode == "inline" for name in names)
+        ):
             return prepared
-        known = self._completing.known(prepared)
-        return None if known is None else replace(prepared, answer=known)
+        return None
 
     def _fitted(self, question: Question) -> tuple[Configurations, Fitted, bool]:
         """The rows as resolved, the model that answers, and whether the same would be chosen again."""
@@ -387,6 +393,10 @@ class Answers:
         return (
             self.estimators.all_inline if loaded is None or question.terms.allow_fallback else loaded.mode == "inline"
         )
+
+
+def _stale_bytes(rows: ReadyRows) -> int:
+    return BASIS_BYTES + ENTRY_BYTES + ready_bytes(len(rows.configurations))
 
 
 def _is_small(configurations: Configurations) -> bool:

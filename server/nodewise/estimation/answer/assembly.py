@@ -109,7 +109,8 @@ def assembled(question: Question, rows: Rated, basis: Basis) -> Answer:
             goodput = goodput_per_s(objective.efficiency, configurations, samples_per_s)
         verdict = judged(objective, configurations, predictions, samples_per_s, rows.minibatches_per_s, workload)
         finish_s, costs, recommendation = verdict.finish_s, verdict.costs, verdict.recommendation
-        notices = (*notices, *verdict.remarks)
+        if verdict.remarks:
+            notices = (*notices, *verdict.remarks)
         if verdict.notice is not None:
             notices = (*notices, verdict.notice)
     _require_finite(basis.estimator, {"finish_s": finish_s, "costs": costs, "goodput_per_s": goodput})

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from nodewise.domain.configurations import Configurations
+from nodewise.domain.objective import Objective
 from nodewise.estimation.answer.assembly import Rated, assembled, rated
 from nodewise.estimation.answer.goodput import Candidates, candidates_of
 from nodewise.estimation.answer.prediction import predicted
-from nodewise.estimation.answer.prepared import Prepared
+from nodewise.estimation.answer.prepared import Prepared, ReadyRows
 from nodewise.estimation.estimators.estimators import Estimators
 from nodewise.estimation.fit.fitted import misses_a_part
 from nodewise.estimation.question import Answer, Question
 from nodewise.estimation.resolution import Resolution
-from nodewise.estimation.weights import ENTRY_BYTES, answer_bytes, part_of_predictions, part_of_rows
+from nodewise.estimation.weights import ENTRY_BYTES, answer_bytes, part_of_rows
 from nodewise.ports.cache import CacheSpace, LruCache
 
 __all__ = ["Completing"]
@@ -33,13 +34,12 @@ class Completing:
     def __init__(self, estimators: Estimators, resolution: Resolution, space: CacheSpace) -> None:
         self._estimators = estimators
         self._resolution = resolution
-        self._rated: LruCache[tuple[object, ...], tuple[float, Rated]] = LruCache(space)
-        self._answers: LruCache[tuple[object, ...], Answer] = LruCache(space)
+        self._answers: LruCache[tuple[ReadyRows, Objective | None], Answer] = LruCache(space)
         self._candidates: LruCache[tuple[object, ...], Candidates] = LruCache(space)
 
     def forget(self) -> None:
         """Let go of what is kept."""
-        for cache in (self._rated, self._answers, self._candidates):
+        for cache in (self._answers, self._candidates):
             cache.clear()
 
     def rows(self, question: Question) -> Configurations:
@@ -48,48 +48,33 @@ class Completing:
         candidates = self._candidates_of(question, configurations)
         return configurations if candidates is None else candidates.configurations
 
-    def known(self, prepared: Prepared) -> Answer | None:
-        """The answer, if the same was asked before."""
-        return self._answers.get(prepared.key)
-
     def complete(self, prepared: Prepared, *, keep: bool = True) -> Answer:
         """The answer to a prepared question; its rows are kept for as long as nothing that they depend on changes.
 
         ``keep``: whether the answer is, too; who keeps the reply that tells it does not need it.
         """
-        if prepared.answer is not None:
-            return prepared.answer
-        key = prepared.key
-        known = self._answers.get(key)
+        rows = prepared.rows
+        key = (rows, prepared.question.objective)
+        known = None if rows.rated is None else self._answers.get(key)
         if known is None:
-            configurations = prepared.configurations
-            rows = self._rows(prepared)
-            known = self._judged(prepared, rows)
-            if keep and not misses_a_part(rows.notices):
-                weight = ENTRY_BYTES + answer_bytes(len(configurations))
-                parts = (*prepared.fitted.held, part_of_rows(configurations), part_of_predictions(known.predictions))
-                self._answers.put(key, known, weight, parts)
+            rated_rows = self._rated(prepared)
+            known = self._judged(prepared, rated_rows)
+            if keep and rows.rated is not None:
+                self._answers.put(key, known, ENTRY_BYTES + answer_bytes(len(rows.configurations)), rows.held)
         return known
 
     def completed(self, prepared: Prepared) -> Answer:
         """The same, of which nothing is kept."""
         return self._judged(prepared, self._predicted(prepared))
 
-    def _rows(self, prepared: Prepared) -> Rated:
-        """A model is pure: another objective needs the same rows, another coverage other intervals of them alone."""
-        question, configurations, fitted = prepared.question, prepared.configurations, prepared.fitted
-        key = (fitted, configurations, question.terms.options)
-        coverage, known = self._rated.get(key) or (0.0, None)
-        if known is not None and coverage == question.terms.coverage:
-            return known
-        if known is None:
-            found = self._predicted(prepared)
-        else:
-            found = rated(question.terms, configurations, known.predictions, fitted)
+    def _rated(self, prepared: Prepared) -> Rated:
+        """A model is pure: another objective needs the same rows."""
+        rows = prepared.rows
+        if rows.rated is not None:
+            return rows.rated
+        found = self._predicted(prepared)
         if not misses_a_part(found.notices):
-            weight = ENTRY_BYTES + answer_bytes(len(configurations))
-            parts = (*fitted.held, part_of_rows(configurations), part_of_predictions(found.predictions))
-            self._rated.put(key, (question.terms.coverage, found), weight, parts)
+            rows.rated = found
         return found
 
     def _predicted(self, prepared: Prepared) -> Rated:
