@@ -27,3 +27,8 @@ class Rates:
     samples_per_step: Floats
     minibatches_per_step: Floats
     batch_known: bool
+
+    @property
+    def global_batch(self) -> Floats:
+        """Samples of one mini-batch from everyone, of asynchronous replicas too; 0 where the batch is not known."""
+        return self.samples_per_step * self.cycles_per_step

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from operator import attrgetter
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 
 from nodewise.domain.columns import Floats
 from nodewise.domain.predictions import Predictions
-from nodewise.estimation.answer.goodput import global_batch
 from nodewise.estimation.question import Answer, Basis
 from nodewise.rpc.errors import write_notice, write_refusal
 from nodewise.rpc.varint import encode_varint, tag_of
@@ -27,44 +27,37 @@ __all__ = ["columns_of", "packed_predictions", "write_basis", "write_predictions
 _WIRE_FLOAT: Final = np.dtype("<f8")
 
 _Column = Callable[[Answer], "NDArray[Any] | None"]
-
-
-def _of_interval(name: str) -> _Column:
-    of: _Column = attrgetter(f"interval.{name}")
-    return lambda answer: None if answer.interval is None else of(answer)
-
-
-_USUAL: Final[Mapping[str, _Column]] = MappingProxyType(
+_USUAL: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "step_seconds": attrgetter("predictions.step_s"),
-        "steps_per_second": attrgetter("steps_per_s"),
-        "extrapolation_ratios": attrgetter("predictions.extrapolation"),
-        "nodes": attrgetter("configurations.nodes"),
-        "workers": attrgetter("configurations.workers"),
-        "once_seconds": attrgetter("predictions.once_s"),
+        "step_seconds": "predictions.step_s",
+        "steps_per_second": "steps_per_s",
+        "extrapolation_ratios": "predictions.extrapolation",
+        "nodes": "configurations.nodes",
+        "workers": "configurations.workers",
+        "once_seconds": "predictions.once_s",
     }
 )
-"""Columns that are always there, and where an answer has them."""
-_PLAIN: Final[Mapping[int, Mapping[str, _Column]]] = MappingProxyType(
+"""Columns that are always there, and the path of the attribute where an answer has them."""
+_PLAIN: Final[Mapping[int, Mapping[str, str]]] = MappingProxyType(
     {
         options_pb2.PREDICTION_COLUMN_INTERVAL: {
-            "lower_steps_per_second": _of_interval("lower_steps_per_s"),
-            "upper_steps_per_second": _of_interval("upper_steps_per_s"),
+            "lower_steps_per_second": "interval.lower_steps_per_s",
+            "upper_steps_per_second": "interval.upper_steps_per_s",
         },
         options_pb2.PREDICTION_COLUMN_STALENESS: {
-            "staleness_mean_steps": attrgetter("predictions.staleness_mean"),
-            "staleness_p95_steps": attrgetter("predictions.staleness_p95"),
+            "staleness_mean_steps": "predictions.staleness_mean",
+            "staleness_p95_steps": "predictions.staleness_p95",
         },
         options_pb2.PREDICTION_COLUMN_MEMORY: {
-            "memory_bytes": attrgetter("predictions.memory_bytes"),
-            "excess_memory_bytes": attrgetter("predictions.excess_memory_bytes"),
+            "memory_bytes": "predictions.memory_bytes",
+            "excess_memory_bytes": "predictions.excess_memory_bytes",
         },
-        options_pb2.PREDICTION_COLUMN_WORK: {"finish_seconds": attrgetter("finish_s"), "costs": attrgetter("costs")},
+        options_pb2.PREDICTION_COLUMN_WORK: {"finish_seconds": "finish_s", "costs": "costs"},
         options_pb2.PREDICTION_COLUMN_GOODPUT: {
-            "global_batch_samples": lambda answer: global_batch(answer.configurations),
-            "batch_per_worker_samples": attrgetter("configurations.batch_per_worker"),
-            "accumulation_steps": attrgetter("configurations.accumulation"),
-            "goodput_samples_per_second": attrgetter("goodput_per_s"),
+            "global_batch_samples": "configurations.rates.global_batch",
+            "batch_per_worker_samples": "configurations.batch_per_worker",
+            "accumulation_steps": "configurations.accumulation",
+            "goodput_samples_per_second": "goodput_per_s",
         },
         # Of revocations: no estimator tells them yet.
         options_pb2.PREDICTION_COLUMN_RISK: {},
@@ -79,15 +72,23 @@ _NAMED: Final[Mapping[int, tuple[str, Callable[[Answer], Mapping[str, Floats]]]]
     }
 )
 """Groups whose columns the estimator names."""
+
+
+def _found_at(path: str) -> _Column:
+    """A column of an answer; None where it has none, or no interval at all."""
+    of: _Column = attrgetter(path)
+    return (lambda answer: None if answer.interval is None else of(answer)) if path.startswith("interval.") else of
+
+
 _HELD: Final[Mapping[int, Callable[[Answer], Any]]] = MappingProxyType(
     {group: of for group, (_, of) in _NAMED.items()}
-    | {group: next(iter(columns.values()), lambda _: None) for group, columns in _PLAIN.items()}
+    | {group: _found_at(next(iter(columns.values()))) for group, columns in _PLAIN.items() if columns}
 )
 
 
 def columns_of(answer: Answer, wanted: Sequence[int]) -> list[int]:
     """The optional columns, of those wanted, that an answer holds."""
-    return [group for group in wanted if (held := _HELD[group](answer)) is not None and len(held)]
+    return [group for group in wanted if (of := _HELD.get(group)) and (held := of(answer)) is not None and len(held)]
 
 
 def write_predictions(message: prediction_pb2.Predictions, answers: Sequence[Answer], columns: frozenset[int]) -> None:
@@ -99,22 +100,10 @@ def packed_predictions(answers: Sequence[Answer], columns: frozenset[int]) -> by
     """The same as it goes over the wire: of columns of floats no number is looked at."""
     others = prediction_pb2.Predictions(rows_count=sum(len(answer.predictions) for answer in answers))
     parts: list[bytes] = []
-    plain, named = _wanted(columns)
-    alone = answers[0] if len(answers) == 1 else None
-    if alone is not None:
-        _pack_alone(parts, alone, columns)
-    for field, head, of in plain:
-        if not head:
-            column = _joined(answers, of) if alone is None else of(alone)
-            if column is not None:
-                getattr(others, field).extend(column.tolist())
-        elif alone is None:
-            _pack(parts, head, _joined(answers, of))
-    if any(map(_knows_samples, answers)):
-        _pack(parts, _SAMPLES, _joined(answers, _SAMPLES_OF) if alone is None else alone.samples_per_s)
-    for tag, held in named:
-        for name, values in (_named(answers, held) if alone is None else held(alone)).items():
-            parts += (_head_of_named(tag, name, len(values)), _floats(values))
+    if len(answers) == 1:
+        _pack_alone(parts, others, answers[0], columns)
+    else:
+        _pack_together(parts, others, answers, columns)
     interval = next((answer.interval for answer in answers if answer.interval is not None), None)
     if interval is not None and options_pb2.PREDICTION_COLUMN_INTERVAL in columns:
         others.interval_coverage = interval.coverage
@@ -124,6 +113,89 @@ def packed_predictions(answers: Sequence[Answer], columns: frozenset[int]) -> by
     _write_statuses(others, answers)
     parts.append(others.SerializeToString())
     return b"".join(parts)
+
+
+def _pack_alone(
+    parts: list[bytes], others: prediction_pb2.Predictions, answer: Answer, columns: frozenset[int]
+) -> None:
+    """The columns of one answer: each has all of its rows."""
+    rows = len(answer.predictions)
+    wanted = _alone(columns, rows, answer.interval is not None)
+    for head, column in zip(wanted.heads, wanted.floats(answer)):
+        if column is not None and rows:
+            parts.append(head)
+            parts.append(column.tobytes() if column.dtype is _WIRE_FLOAT else _floats(column))
+    for field, of in wanted.whole:
+        column = of(answer)
+        if column is not None:
+            getattr(others, field).extend(column.tolist())
+    if rows and _knows_samples(answer):
+        parts.append(wanted.samples)
+        parts.append(_floats(answer.samples_per_s))
+    for tag, held in wanted.named:
+        for name, column in held(answer).items():
+            parts.append(_head_of_named(tag, name, rows))
+            parts.append(column.tobytes() if column.dtype is _WIRE_FLOAT else _floats(column))
+
+
+def _pack_together(
+    parts: list[bytes], others: prediction_pb2.Predictions, answers: Sequence[Answer], columns: frozenset[int]
+) -> None:
+    """The columns of several answers, one after the other."""
+    plain, named = _wanted(columns)
+    for field, head, of in plain:
+        column = _joined(answers, of)
+        if column is None:
+            continue
+        if head:
+            _pack(parts, head, column)
+        else:
+            getattr(others, field).extend(column.tolist())
+    if any(map(_knows_samples, answers)):
+        _pack(parts, _SAMPLES, _joined(answers, _SAMPLES_OF))
+    for tag, held in named:
+        for name, values in _named(answers, held).items():
+            parts += (_head_of_named(tag, name, len(values)), _floats(values))
+
+
+@dataclass(frozen=True, slots=True)
+class _Alone:
+    """What one answer is packed by.
+
+    Attributes
+    ----------
+    heads : tuple of bytes
+        What stands before each plain column of floats.
+    floats : callable
+        These columns of an answer; None = it has none.
+    whole : sequence of (str, callable)
+        Columns of whole numbers: their field, and where an answer has them.
+    named : sequence of (bytes, callable)
+        Groups whose columns the estimator names, by their tag.
+    samples : bytes
+        What stands before samples/s.
+    """
+
+    heads: tuple[bytes, ...]
+    floats: Callable[[Answer], Iterable[NDArray[Any] | None]]
+    whole: Sequence[tuple[str, _Column]]
+    named: Sequence[tuple[bytes, Callable[[Answer], Mapping[str, Floats]]]]
+    samples: bytes
+
+
+@lru_cache(maxsize=256)
+def _alone(columns: frozenset[int], rows: int, interval: bool) -> _Alone:  # noqa: FBT001
+    """How an answer of so many rows is packed, with an interval or without."""
+    fields = prediction_pb2.Predictions.DESCRIPTOR.fields_by_name
+    without = frozenset() if interval else _PLAIN[options_pb2.PREDICTION_COLUMN_INTERVAL].keys()
+    wanted = [(field, _head(fields[field]), path) for field, path in _plain(columns).items() if field not in without]
+    return _Alone(
+        heads=tuple(_head_of(head, rows) for _, head, _ in wanted if head),
+        floats=attrgetter(*(path for _, head, path in wanted if head)),
+        whole=[(field, _found_at(path)) for field, head, path in wanted if not head],
+        named=_wanted(columns)[1],
+        samples=_head_of(_SAMPLES, rows),
+    )
 
 
 def _named(answers: Sequence[Answer], held: Callable[[Answer], Mapping[str, Floats]]) -> dict[str, Any]:
@@ -159,21 +231,6 @@ def _pack(parts: list[bytes], head: bytes, column: NDArray[Any] | None) -> None:
         parts += (_head_of(head, len(column)), _floats(column))
 
 
-def _pack_alone(parts: list[bytes], answer: Answer, columns: frozenset[int]) -> None:
-    """The plain columns of floats of one answer: each has all of its rows."""
-    for head, of in _heads_of(columns, len(answer.predictions)):
-        column = of(answer)
-        if column is not None and len(column):
-            parts.append(head)
-            parts.append(column.tobytes() if column.dtype is _WIRE_FLOAT else _floats(column))
-
-
-@lru_cache(maxsize=256)
-def _heads_of(columns: frozenset[int], rows: int) -> tuple[tuple[bytes, _Column], ...]:
-    """What stands before each plain column of so many floats, and where the column comes from."""
-    return tuple((_head_of(head, rows), of) for _, head, of in _wanted(columns)[0] if head)
-
-
 def _floats(column: NDArray[Any]) -> bytes:
     """Numbers as the wire has them."""
     if column.dtype is not _WIRE_FLOAT:
@@ -199,13 +256,18 @@ def _wanted(
     columns: frozenset[int],
 ) -> tuple[list[tuple[str, bytes, _Column]], list[tuple[bytes, Callable[[Answer], Mapping[str, Floats]]]]]:
     """Where a reply's columns come from: those of a name of the contract, packed ones with their tag, and groups."""
-    plain = dict(_USUAL)
-    for group in columns & _PLAIN.keys():
-        plain |= _PLAIN[group]
     fields = prediction_pb2.Predictions.DESCRIPTOR.fields_by_name
-    heads = [(name, _head(fields[name]), of) for name, of in plain.items()]
+    heads = [(name, _head(fields[name]), _found_at(path)) for name, path in _plain(columns).items()]
     named = [_NAMED[group] for group in sorted(columns & _NAMED.keys())]
     return heads, [(tag_of(fields[name]), held) for name, held in named]
+
+
+def _plain(columns: frozenset[int]) -> dict[str, str]:
+    """The columns of a name of the contract, and where an answer has them."""
+    found = dict(_USUAL)
+    for group in columns & _PLAIN.keys():
+        found |= _PLAIN[group]
+    return found
 
 
 def _head(field: Any) -> bytes:

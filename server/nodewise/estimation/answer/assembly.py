@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.domain.columns import Floats
+from nodewise.domain.columns import Floats, shared_value
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Fidelity, Notice, Predictions
@@ -58,18 +58,21 @@ def rated(terms: Terms, configurations: Configurations, predictions: Predictions
         steps_per_s = np.divide(rates.cycles_per_step, step_s, out=np.zeros(len(step_s)), where=answered)
     interval = interval_of(predictions, steps_per_s, terms.coverage, calibrated=fitted.calibration.jobs > 0)
     samples_per_s = steps_per_s * rates.samples_per_step
-    minibatches_per_s = steps_per_s * rates.minibatches_per_step
-    estimator = fitted.basis.estimator
-    columns = {"steps_per_s": steps_per_s, "samples_per_s": samples_per_s, "minibatches_per_s": minibatches_per_s}
-    if interval is not None:
-        columns["lower_steps_per_s"], columns["upper_steps_per_s"] = (
-            interval.lower_steps_per_s,
-            interval.upper_steps_per_s,
-        )
-    _require_finite(estimator, columns)
+    one_each = shared_value(rates.minibatches_per_step) == 1.0
+    minibatches_per_s = steps_per_s if one_each else steps_per_s * rates.minibatches_per_step
+    _require_finite(
+        fitted.basis.estimator,
+        {
+            "steps_per_s": steps_per_s,
+            "samples_per_s": samples_per_s,
+            "minibatches_per_s": None if one_each else minibatches_per_s,
+            "lower_steps_per_s": None if interval is None else interval.lower_steps_per_s,
+            "upper_steps_per_s": None if interval is None else interval.upper_steps_per_s,
+        },
+    )
     notices = (*predictions.notices, *fitted.notices)
     if terms.options.fidelity == Fidelity.SIMULATE and not predictions.simulated:
-        message = f"estimator {estimator!r} has no simulation: answered by its model"
+        message = f"estimator {fitted.basis.estimator!r} has no simulation: answered by its model"
         notices = (*notices, Notice("NOT_SIMULATED", message))
     furthest = np.maximum.reduce(predictions.extrapolation, initial=0.0)
     if furthest > FAR_EXTRAPOLATION:
@@ -113,7 +116,8 @@ def assembled(question: Question, rows: Rated, basis: Basis) -> Answer:
             notices = (*notices, *verdict.remarks)
         if verdict.notice is not None:
             notices = (*notices, verdict.notice)
-    _require_finite(basis.estimator, {"finish_s": finish_s, "costs": costs, "goodput_per_s": goodput})
+    if finish_s is not None or costs is not None or goodput is not None:
+        _require_finite(basis.estimator, {"finish_s": finish_s, "costs": costs, "goodput_per_s": goodput})
     return Answer(
         configurations=configurations,
         predictions=predictions,

@@ -15,19 +15,13 @@ from nodewise.domain.errors import invalid_field
 from nodewise.domain.objective import BatchBounds, StatisticalEfficiency
 from nodewise.domain.predictions import Predictions
 
-__all__ = ["Candidates", "candidates_of", "global_batch", "goodput_per_s"]
-
-
-def global_batch(configurations: Configurations) -> Floats:
-    """Samples of one mini-batch from everyone, of asynchronous replicas too; 0 where the batch is not known."""
-    rates = configurations.rates
-    return rates.samples_per_step * rates.cycles_per_step
+__all__ = ["Candidates", "candidates_of", "goodput_per_s"]
 
 
 def goodput_per_s(efficiency: StatisticalEfficiency, configurations: Configurations, samples_per_s: Floats) -> Floats:
     """Samples/s by what one is worth at the row's batch; 0 where the batch is not known."""
     scale = efficiency.gradient_noise_scale_samples
-    batch = np.maximum(global_batch(configurations), 1.0)
+    batch = np.maximum(configurations.rates.global_batch, 1.0)
     return samples_per_s * (scale + efficiency.initial_batch_samples) / (scale + batch)
 
 
