@@ -14,7 +14,7 @@ from nodewise_queueing.evidence import DeviceEvidence, Runs, evidence_of, facts_
 from nodewise_queueing.expected import expected_of
 from nodewise_queueing.model import QueueingModel
 from nodewise_queueing.phase_model import PhaseModel
-from nodewise_queueing.rows import CurveKey, Group, plan_of
+from nodewise_queueing.rows import CurveKey, Group, Plan, plan_of
 from nodewise_queueing.support import Refused, Support
 
 __all__ = ["QueueingEstimator"]
@@ -38,12 +38,18 @@ POORLY_CONDITIONED_LOG_ERROR: Final = 0.15
 """The same where no run had four workers: CM-DARE's curves from 1 and 2 workers."""
 
 
+KEPT_ASSESSMENTS: Final = 4096
+"""Curves of profiles of which it is remembered what was said: some hundred bytes each."""
+
 WARM_UP_WORKERS: Final = 1024
 """Enough for the recursions to run compiled: shorter ones are plain Python until they are loaded."""
 
 
 class QueueingEstimator:
     """Closed queueing networks of workers, links and parameter servers."""
+
+    def __init__(self) -> None:
+        self._said: dict[tuple[str, CurveKey, bool], Assessment] = {}
 
     def warm_up(self) -> None:
         """Load the compiled recursions, or compile them: the first answer would wait for it."""
@@ -53,22 +59,22 @@ class QueueingEstimator:
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Say which of the rows the evidence supports, and how well; refuse when it supports none."""
         plan = plan_of(query.configurations)
-        evidence = evidence_of(profile)
-        support = Support(evidence)
         phases_needed = query.options.fidelity == Fidelity.SIMULATE
-        refusals = [refusal for _, refusal in plan.refused]
-        judged: list[_Judgement] = []
-        for group in plan.groups:
-            try:
-                judged.append(_of_group(profile, support, group, phases_needed=phases_needed))
-            except Refused as refused:
-                refusals.append(refused.refusal)
-        if not judged:
-            missing = [refusal for refusal in refusals if refusal.reason == Reason.EVIDENCE_MISSING]
-            nothing = Refusal.missing("no configuration was asked about", "configurations")
-            return Assessment(refusal=(missing or refusals or [nothing])[0])
-        strength, texts, error = _weakest(judged)
-        return Assessment(evidence=texts, strength=strength, expected_log_error=error)
+        if not plan.refused and len(plan.groups) == 1 and profile.digest:
+            return self._of_curve(profile, plan, phases_needed=phases_needed)
+        return _assessed(profile, plan, phases_needed=phases_needed)[0]
+
+    def _of_curve(self, profile: Profile, plan: Plan, *, phases_needed: bool) -> Assessment:
+        """Of rows of one curve the same is said whatever their workers are, unless one number alone was measured."""
+        about = (profile.digest, plan.groups[0].key, phases_needed)
+        known = self._said.get(about)
+        if known is None:
+            known, everywhere = _assessed(profile, plan, phases_needed=phases_needed)
+            if everywhere:
+                if len(self._said) >= KEPT_ASSESSMENTS:
+                    self._said.clear()
+                self._said[about] = known
+        return known
 
     def fit(self, profile: Profile, context: Context) -> Model:
         """Fit every device and mode that the evidence supports."""
@@ -101,16 +107,43 @@ def _weakest(judged: list[_Judgement]) -> _Judgement:
     return strength, tuple(dict.fromkeys(text for _, texts, _ in judged for text in texts)), error
 
 
-def _of_group(profile: Profile, support: Support, group: Group, *, phases_needed: bool) -> _Judgement:
-    """The weakest of what the rows of one group rest on; Refused where none of them is answered."""
+def _assessed(profile: Profile, plan: Plan, *, phases_needed: bool) -> tuple[Assessment, bool]:
+    """What is said of some rows, and whether the same is said of every other number of workers on their curves."""
+    evidence = evidence_of(profile)
+    support = Support(evidence)
+    refusals = [refusal for _, refusal in plan.refused]
     judged: list[_Judgement] = []
+    anywhere = True
+    for group in plan.groups:
+        try:
+            judgement, everywhere = _of_group(profile, support, group, phases_needed=phases_needed)
+            judged.append(judgement)
+            anywhere = anywhere and everywhere
+        except Refused as refused:
+            refusals.append(refused.refusal)
+    if not judged:
+        missing = [refusal for refusal in refusals if refusal.reason == Reason.EVIDENCE_MISSING]
+        nothing = Refusal.missing("no configuration was asked about", "configurations")
+        return Assessment(refusal=(missing or refusals or [nothing])[0]), False
+    strength, texts, error = _weakest(judged)
+    return Assessment(evidence=texts, strength=strength, expected_log_error=error), anywhere
+
+
+def _of_group(profile: Profile, support: Support, group: Group, *, phases_needed: bool) -> tuple[_Judgement, bool]:
+    """The weakest of what the rows of one group rest on; Refused where none of them is answered.
+
+    And whether any number of workers is answered.
+    """
+    judged: list[_Judgement] = []
+    everywhere = True
     for key in group.key.by_mode():
         for device in dict.fromkeys(support.devices_of(key, phases_needed=phases_needed)):
             only = support.only(device, key)
+            everywhere = everywhere and only is None
             if only is not None and not np.any(group.workers == only):
                 raise support.elsewhere(key.mode, only)
             judged.append(_judged(profile, support.devices[device], key))
-    return _weakest(judged)
+    return _weakest(judged), everywhere
 
 
 def _judged(profile: Profile, evidence: DeviceEvidence, key: CurveKey) -> _Judgement:

@@ -84,8 +84,8 @@ class Columns:
     def take(self, rows: Ints) -> Columns:
         """Some rows, in the given order."""
         return Columns(
-            values=freeze(self.values[:, rows]),
-            bottleneck=freeze(self.bottleneck[rows]),
+            values=freeze(self.values.take(rows, axis=1)),
+            bottleneck=freeze(self.bottleneck.take(rows)),
             parts=self.parts,
             stations=self.stations,
             extra=self.extra,

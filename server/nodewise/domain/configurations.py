@@ -274,7 +274,8 @@ class Configurations(_Remembering):
 
     def distinct_modes(self) -> tuple[SyncMode, ...]:
         """Ways of synchronisation that some row has, ascending."""
-        return tuple(SyncMode(mode) for mode in sorted(set(self.sync_mode.tolist())))
+        only = only_value(self.sync_mode)
+        return _alone(only) if only is not None else tuple(map(SyncMode, sorted(set(self.sync_mode.tolist()))))
 
     def placement_of(self, row: int) -> tuple[int, ...]:
         """Workers on each node of a resolved row."""
@@ -402,6 +403,11 @@ _SLOTS: Final[Mapping[str, Callable[[Configurations, Any], None]]] = MappingProx
 )
 COLUMNS: Final = tuple(name for name in _NAMES if name not in ("devices", "precisions", "placement", "worker_groups"))
 """Names of the columns with one number in each row."""
+
+
+@lru_cache(maxsize=len(SyncMode))
+def _alone(mode: int) -> tuple[SyncMode, ...]:
+    return (SyncMode(mode),)
 
 
 def _defaults(rows: int) -> Configurations:

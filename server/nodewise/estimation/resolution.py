@@ -195,7 +195,7 @@ def _scale(configurations: Configurations, defaults: Defaults, max_workers: int)
     if open_workers:
         workers = freeze(np.where(workers == 0, nodes * per_node, workers))
     if holds(nodes, 0):
-        full = -(-workers // per_node)
+        full = workers if per_node == 1 else -(-workers // per_node)
         nodes = freeze(full if only_value(nodes) is not None else np.where(nodes == 0, full, nodes))
     return nodes, workers
 

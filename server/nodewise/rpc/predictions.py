@@ -88,7 +88,9 @@ class Predictions:
             if reply is not None:
                 return reply
         options, asked = kept.options, kept.job
-        profile = await self.sources.profile(request.profile, options.waiting(call))
+        profile = self.sources.at_hand(request.profile)
+        if profile is None:
+            profile = await self.sources.profile(request.profile, options.waiting(call))
         question = options.question(profile, asked.configurations, asked.objective)
         if question.terms.options.fidelity == Fidelity.SIMULATE:
             return await self._simulated(question, options, request.if_none_match, call)

@@ -55,6 +55,8 @@ def objective_of(
     if found.batch_bounds is not None:
         _check_candidates(found, configurations, limits)
     configured, ranges = rows_of.configurations, rows_of.ranges
+    if not configured.offer_names and not ranges:
+        return found
     parts = ((path, len(part)) for path, part in read_parts(configured, ranges, limits))
     named = read_offers_of_rows(configured, ranges, parts, found.offers)
     return found if named is None else _with_named(found, named)

@@ -349,8 +349,11 @@ class Answers:
     def _at_hand(self, question: Question, configurations: Configurations, lessons: Lessons) -> Choice | None:
         """Who answers, if nothing would have to be tried or fitted."""
         choice = self._chooser.choose(question, configurations, lessons, may_try=False)
-        if choice is None or not all(self._models.all_kept(question, choice, each) for each in lessons.all()):
+        if choice is None:
             return None
+        for each in lessons.all():
+            if not self._models.all_kept(question, choice, each):
+                return None
         return choice
 
     def _older(self, question: Question) -> Profile | None:

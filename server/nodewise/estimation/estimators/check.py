@@ -135,13 +135,9 @@ def _named(predictions: Predictions) -> dict[str, Any]:
 def _check_names(predictions: Predictions) -> None:
     if not is_a(predictions.bottlenecks, tuple):
         raise ImpossibleAnswerError("bottlenecks is no tuple of names")
-    groups = _GROUPS_OF(predictions)
-    everyone = [*predictions.bottlenecks, *(name for group in groups for name in group.keys())]  # noqa: SIM118  # or no mapping
-    if (
-        len(everyone) <= _MOST_KEPT_NAMES
-        and {name.__class__ for name in everyone} <= _TEXT
-        and _are_names(tuple(everyone))
-    ):
+    parts, shares, extra = _GROUPS_OF(predictions)
+    everyone = (*predictions.bottlenecks, *parts, *shares, *extra)
+    if len(everyone) <= _MOST_KEPT_NAMES and set(map(type, everyone)) <= _TEXT and _are_names(everyone):
         return
     for column in (*_GROUPS, "bottlenecks"):
         names = getattr(predictions, column)

@@ -152,11 +152,11 @@ class Models:
 
     def all_kept(self, question: Question, choice: Choice, lessons: Lessons) -> bool:
         """Whether nothing would have to be fitted."""
-        keys = (
-            self._key(question.profile, share.estimator, question.terms.options.seed, lessons)
-            for share in choice.shares
-        )
-        return all(self._kept.get(key) is not None for key in keys)
+        profile, seed = question.profile, question.terms.options.seed
+        for share in choice.shares:
+            if self._kept.get(self._key(profile, share.estimator, seed, lessons)) is None:
+                return False
+        return True
 
     def kept(self, question: Question, lessons: Lessons) -> Model | None:
         """The model of the estimator that is named, where it was fitted before."""
