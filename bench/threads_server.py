@@ -38,7 +38,7 @@ class OneProfile:
     def __init__(self) -> None:
         self._profile = read_content(rpc.profile(), "profile", Limits())
 
-    async def profile(self, *_: Any) -> Profile:
+    def at_hand(self, _: Any) -> Profile:
         return self._profile
 
     def generation(self) -> int:

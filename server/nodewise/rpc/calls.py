@@ -7,6 +7,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, cast
@@ -109,6 +110,10 @@ class Call:
         return self.deadline_monotonic_s - time.monotonic()
 
 
+def _uncounted(_: Call) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     """A method as registered.
@@ -136,6 +141,9 @@ class Method:
         Applied when the caller states none; None = may run for ever.
     reply_bytes : int
         Largest reply.
+    holding : callable
+        From a call with many replies to what counts it for as long as it is open: one more layer around its behaviour
+        would cost each reply.
     known : callable or None
         From the bytes of a small request to the reply, where that is known already. For methods with one reply, whose
         behaviour is not asked then, or with one to each request, whose behaviour is handed the reply in its stead.
@@ -152,6 +160,7 @@ class Method:
     streams_out: bool = False
     default_deadline_s: float | None = 60.0
     reply_bytes: int = 4 * 1024 * 1024
+    holding: Callable[[Call], AbstractContextManager[None]] = _uncounted
     known: Callable[[bytes], bytes | None] | None = None
 
 

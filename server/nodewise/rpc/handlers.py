@@ -148,6 +148,7 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
             if request is UNDECODABLE:
                 raise _malformed(path)
             with ExitStack() as held:
+                held.enter_context(method.holding(call))
                 if method.streams_in:
                     source = _decoded(request, path, method, call)
                 elif request.__class__ is Large:

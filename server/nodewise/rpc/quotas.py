@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -85,16 +85,12 @@ class OpenCalls:
 
 def limited(method: Method, open_calls: OpenCalls) -> Method:
     """A method of which a caller may have so many calls open."""
+    if method.streams_out:
+        return replace(method, holding=open_calls.holding)
     behaviour = method.behaviour
 
     async def one(request: Any, call: Call) -> Any:
         with open_calls.holding(call):
             return await behaviour(request, call)
 
-    async def many(request: Any, call: Call) -> AsyncIterator[Any]:
-        with open_calls.holding(call):
-            async with aclosing(behaviour(request, call)) as messages:
-                async for message in messages:
-                    yield message
-
-    return replace(method, behaviour=many if method.streams_out else one)
+    return replace(method, behaviour=one)

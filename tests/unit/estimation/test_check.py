@@ -91,7 +91,7 @@ def test_rows_may_be_refused_or_infeasible() -> None:
             "bottleneck_index lies outside the dictionary",
         ),
         (predictions_of([1, 2, 3], notices=("beware",)), "notices holds something that is no Notice"),
-        (predictions_of([1, 2, 3], breakdown_s=None), "its columns cannot be read (AttributeError)"),
+        (predictions_of([1, 2, 3], breakdown_s=None), "its columns cannot be read (TypeError)"),
         (predictions_of([1, 2, 3], log_spread=np.array(["a", "b", "c"])), "log_spread holds <U1 instead of numbers"),
         (refused_rows(status=as_ints([1, 2, 4])), "status holds an unknown value"),
         (refused_rows(refusals=()), "a refused row has no refusal"),
