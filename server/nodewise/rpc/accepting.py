@@ -50,6 +50,9 @@ class Arrivals(Protocol):
     def service(self, handler_call_details: Any) -> Any:
         """The handler of a call, by its details."""
 
+    def overloaded(self, path: str) -> bool:
+        """Whether calls of a method may not be taken now: only then is :meth:`refused` asked."""
+
     def refused(self, path: str, context: Any) -> Told | None:
         """Text and trailers for a call that will not be taken; None = it may come."""
 
@@ -99,7 +102,9 @@ async def _accepting(server: Any, cygrpc: Any, path: str, door: Arrivals) -> Non
     method, loop, resolver = path.encode(), asyncio.get_running_loop(), _Resolver(door.service)
     while server.is_running():
         state = await server._request_registered_call(method)  # noqa: SLF001  # there is no public way
-        told = _told(door, path, cygrpc._ServicerContext(state, None, None, loop))  # noqa: SLF001
+        told = None
+        if door.overloaded(path):
+            told = _told(door, path, cygrpc._ServicerContext(state, None, None, loop))  # noqa: SLF001
         if told is not None:
             nothing = cygrpc.SendInitialMetadataOperation((), 0)
             with suppress(Exception):  # its caller has gone

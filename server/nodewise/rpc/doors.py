@@ -67,6 +67,11 @@ class Door(grpc.GenericRpcHandler):
         """Every method's, by its path."""
         return dict(self._doorways)
 
+    def overloaded(self, path: str) -> bool:
+        """Whether the lane of a method refused calls lately."""
+        lane = self._doorways[path].lane
+        return lane is not None and lane.overloaded
+
     def refused(self, path: str, context: Context) -> Told | None:
         """What a call that has just arrived is told where its lane would refuse it; None = let it come."""
         doorway = self._doorways[path]

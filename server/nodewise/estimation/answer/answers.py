@@ -178,7 +178,7 @@ class Answers:
                 return None
             question.terms.look_up()
             fitted = self._model(question, choice, lessons)
-            return self._settled(key, question, configurations, fitted, choice.settled and fitted.settled)
+            return self._settled(key, question, configurations, fitted, choice.settled and fitted.settled, small=True)
         except NodewiseError as error:
             self._begin_if_missed(question, error)
             raise
@@ -210,7 +210,7 @@ class Answers:
         except NodewiseError as error:
             self._begin_if_missed(question, error)
             raise
-        return self._settled(key, question, configurations, fitted, settled)
+        return self._settled(key, question, configurations, fitted, settled, small=_is_small(configurations))
 
     def _settled(
         self,
@@ -219,12 +219,14 @@ class Answers:
         configurations: Configurations,
         fitted: Fitted,
         settled: bool,  # noqa: FBT001
+        *,
+        small: bool,
     ) -> Prepared:
         """A question with its model; kept where the same would be prepared again."""
         basis = self._basis(question, fitted)
         simulated = question.terms.options.fidelity == Fidelity.SIMULATE
         settled = settled and not simulated and bool(question.profile.digest) and not misses_a_part(fitted.notices)
-        rows = ReadyRows(configurations, fitted, basis, _is_small(configurations))
+        rows = ReadyRows(configurations, fitted, basis, small)
         if settled:
             asked = () if question.configurations is configurations else (part_of_rows(question.configurations),)
             self._ready.put(key, rows, ENTRY_BYTES, (*rows.held, *asked))
