@@ -4,7 +4,8 @@ Each language has an executable that does one thing so many times: a Predict of 
 the client with its row view; decoding a BatchPredict reply of 10,240 rows, and reading it row by row as well. What it
 costs is the processor's time of more times minus that of fewer, so that starts and warming up fall out; the server
 that answers is another process, and counts for nothing. A language whose toolchain is not here is left out, which is
-said. Of Python there is a floor too: the same reads in a loop over the stub's message, without any client.
+said. Of Python there are floors too: the same reads in a loop over the stub's message, without any client, and a client
+written by hand for this one call.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ LANGUAGES: Final[Mapping[str, Measured]] = MappingProxyType(
             [sys.executable, "-m", "nodewise_client_conformance.overhead"],
             {
                 "unary": (500, 3_000),
+                "unary_thin": (500, 3_000),
                 "unary_floor": (500, 3_000),
                 "10240_rows": (50, 350),
                 "10240_rows_floor": (50, 350),
@@ -87,6 +89,7 @@ LANGUAGES: Final[Mapping[str, Measured]] = MappingProxyType(
             },
             OWN
             | {
+                "unary_thin": ("unary_thin", "unary_stub"),
                 "unary_floor": ("unary_loop", "unary_stub"),
                 "10240_rows_floor": ("rows_loop", "rows_decode"),
                 "10240_rows_by_columns": ("columns_read", "columns_decode"),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, overload
 
 import nodewise_values as values
 from nodewise_client._configurations import configuration_rows
@@ -30,8 +30,27 @@ def _more(kind: type[Answer], value: Value, **stated: Any) -> Answer:
     return kind(**held, **stated)
 
 
+class _LateResponse(values.PredictResponse):
+    """A reply whose fields are read from its message when they are first read themselves.
+
+    Its predictions keep the message anyway. Whoever reads cannot tell: comparing, copying and pickling read all first.
+    """
+
+    __slots__ = ("_message",)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            read = _LATE.get(name)
+            if read is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            held = read(self, self._message)
+            object.__setattr__(self, name, held)
+            return held
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PredictResult(values.PredictResponse, Sequence[Prediction]):
+class PredictResult(_LateResponse, Sequence[Prediction]):
     """The answer about one job: a sequence of its rows, the recommendation, the basis and the warnings."""
 
     rows: Rows[Prediction]
@@ -164,10 +183,26 @@ def numbers_by_name(numbers: Iterable[values.NamedNumber]) -> dict[str, float]:
     return {number.name: number.value for number in numbers}
 
 
-def predict_result(response: values.PredictResponse) -> PredictResult:
-    """A reply with its rows."""
-    rows = prediction_rows(response.predictions)
-    return _more(PredictResult, response, basis=response.basis or values.Basis(), rows=rows)
+def predict_result(message: Any) -> PredictResult:
+    """A reply, of a message that nobody else has, with its rows."""
+    answer = object.__new__(PredictResult)
+    object.__setattr__(answer, "_message", message)
+    return answer
+
+
+def _part(message: Any, name: str, kind: type[Answer]) -> Answer | None:
+    """The value of a message's field that may be absent."""
+    return from_own_message(getattr(message, name), kind) if message.HasField(name) else None
+
+
+_LATE: Final[Mapping[str, Callable[[PredictResult, Any], Any]]] = {
+    "predictions": lambda _, message: _part(message, "predictions", values.Predictions),
+    "recommendation": lambda _, message: _part(message, "recommendation", values.Recommendation),
+    "basis": lambda _, message: _part(message, "basis", values.Basis) or values.Basis(),
+    "unchanged": lambda _, message: message.unchanged,
+    "rows": lambda answer, _: prediction_rows(answer.predictions),
+}
+"""What reads the fields of an answer from it and from its message, by their names."""
 
 
 def batch_result(response: values.BatchPredictResponse) -> BatchPredictResult:
@@ -225,19 +260,19 @@ def _warnings_between(found: Sequence[values.Notice], begin: int, end: int) -> t
     return tuple(kept)
 
 
-def stream_answer(response: values.StreamPredictResponse) -> StreamAnswer:
-    """A reply of a stream."""
+def stream_answer(message: Any) -> StreamAnswer:
+    """A reply of a stream, of a message that nobody else has."""
     result: PredictResult | BatchPredictResult | None = None
     error: NodewiseError | None = None
-    if response.predict is not None:
-        result = predict_result(response.predict)
-    elif response.batch is not None:
-        result = batch_result(response.batch)
-    elif response.problem is not None:
-        error = from_problem(response.problem)
+    if message.HasField("predict"):
+        result = predict_result(message.predict)
+    elif message.HasField("batch"):
+        result = batch_result(from_own_message(message.batch, values.BatchPredictResponse))
+    elif message.HasField("problem"):
+        error = from_problem(from_own_message(message.problem, values.Problem))
     else:
         error = NodewiseError("the server answered with something that this version of the client does not know")
-    return StreamAnswer(question_id=response.question_id, result=result, error=error)
+    return StreamAnswer(question_id=message.question_id, result=result, error=error)
 
 
 def scored_rows(predictions: values.TestPredictions | None) -> Rows[ScoredRow]:

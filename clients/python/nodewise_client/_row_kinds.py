@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter, itemgetter, mul, truediv
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from nodewise_client._rows import Makers, Part, Row, Rows
@@ -31,6 +32,12 @@ _NAMED: Final = frozenset({
     "breakdown_seconds", "utilization", "extra", "finish_seconds_quantiles", "cost_quantiles"
 })  # fmt: skip
 _OF_ALL_ROWS: Final = frozenset({"statuses", "refusals", "bottleneck_names", "bottleneck_indexes", "warnings"})
+_MOSTLY_READ: Final = (
+    "nodes", "workers", "step_seconds", "steps_per_second", "samples_per_second", "lower_steps_per_second",
+    "upper_steps_per_second", "memory_bytes",
+)  # fmt: skip
+_mostly_read: Final = attrgetter(*_MOSTLY_READ)
+_entries: Final = itemgetter(slice(None))  # a list of Python's at once
 COLUMNS_OF: Final[Mapping[PredictionColumn, tuple[str, ...]]] = {
     PredictionColumn.INTERVAL: ("lower_steps_per_second", "upper_steps_per_second"),
     PredictionColumn.BREAKDOWN: ("breakdown_seconds", "bottleneck_names", "bottleneck_indexes"),
@@ -213,6 +220,26 @@ class Prediction(JudgedRow):
         if column in _ONLY_WITH and not all(others := part[_ONLY_WITH[column]]):
             held = [None if other is None else value for value, other in zip(held, others, strict=True)]
         return [value or None for value in held] if column in _ZERO_IS_ABSENT and not all(held) else held
+
+    @staticmethod
+    def _of_few(message: Any, count: int, /) -> Mapping[str, Sequence[Any]]:
+        # In one piece: of a few rows even a call for each column is dear. It says what `_column` and `_made` say of
+        # columns in which every row has something to say, and leaves all others to them.
+        if message.statuses:
+            return {}
+        columns = zip(_MOSTLY_READ, map(_entries, _mostly_read(message)), strict=True)
+        found = {name: column for name, column in columns if len(column) == count and all(column)}
+        lower, upper = found.pop("lower_steps_per_second", None), found.get("upper_steps_per_second")
+        steps, samples = found.get("steps_per_second"), found.get("samples_per_second")
+        if lower and upper and steps and samples:
+            ratios = list(map(truediv, samples, steps))
+            found["lower_steps_per_second"] = lower
+            found["lower_samples_per_second"] = list(map(mul, lower, ratios))
+            found["upper_samples_per_second"] = list(map(mul, upper, ratios))
+        indexes, names = message.bottleneck_indexes[:], message.bottleneck_names[:]
+        if len(indexes) == count and all(names) and max(indexes) < len(names):
+            found["bottleneck"] = list(map(names.__getitem__, indexes))
+        return found | {"answered": (True,) * count}
 
     def _named(self, column: str) -> dict[Any, float]:
         held: Sequence[NamedColumn | QuantileColumn] = getattr(self._columns, column)

@@ -10,6 +10,8 @@ from itertools import chain, islice, repeat
 from operator import eq
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeAlias, TypeVar, overload
 
+from google.protobuf.message import Message
+
 from nodewise_values.value import source_of
 
 SHOWN_ROWS: Final = 10
@@ -19,6 +21,8 @@ _CHUNK_ROWS: Final = 256
 """Rows that are made at once where many are read."""
 _FIRST_CHUNKS_ROWS: Final = (1, 15)
 """Before it has shown what is read of each."""
+_FEW_ROWS: Final = 32
+"""Rows of an answer of which it is cheaper to make what is mostly read than to find out what is read."""
 
 
 class Part:
@@ -74,6 +78,11 @@ class Part:
         if len(found) == self._count:
             self.read[name] = found
         return found
+
+    def prepare(self) -> None:
+        """Read at once what is mostly read, where few rows come in a message."""
+        if 0 < self._count <= _FEW_ROWS and isinstance(self._whole, Message):
+            self.read.update(self.kind._of_few(self._whole, self._count))  # noqa: SLF001  # its rows
 
     def rows(self, begin: int, end: int) -> Sequence[Any]:
         """Rows that hold at once what others were asked for."""
@@ -143,6 +152,11 @@ class Row:
         """What a column says of each row."""
         return part.held(column) or (None,) * len(part)
 
+    @staticmethod
+    def _of_few(_message: Any, _count: int, /) -> Mapping[str, Sequence[Any]]:
+        """What is mostly read of a message's rows, of which there are so many, by its names in a row."""
+        return {}
+
     def _said(self) -> dict[str, Any]:
         """What the row says, by the columns that hold it."""
         return {name: getattr(self, name) for name in self._names()}
@@ -180,6 +194,11 @@ class Rows(Sequence[RowT], Generic[RowT]):
         return self._end - self._begin
 
     def __iter__(self) -> Iterator[RowT]:
+        part = self._part
+        if not part.read:
+            part.prepare()
+        if part.read and len(self) <= _CHUNK_ROWS:
+            return iter(part.rows(self._begin, self._end))
         return chain.from_iterable(self._chunks())
 
     def _chunks(self) -> Iterator[Sequence[RowT]]:

@@ -4,7 +4,8 @@
 ``$NODEWISE_SERVER`` one Predict, by the generated stub alone and by the client, whose rows are read; ``rows_decode``
 and ``rows_read`` decode the BatchPredict reply in the file ``$NODEWISE_REPLY``, and read its rows as well;
 ``columns_decode`` and ``columns_read`` do the same with columns instead of rows. ``unary_loop`` and ``rows_loop`` read
-the same of the stub's message in the quickest loop that Python has: a row view cannot be below that.
+the same of the stub's message in the quickest loop that Python has: a row view cannot be below that. ``unary_thin`` is
+a client written by hand for this one call, with nothing but a request, a deadline, errors of classes and row objects.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import grpc
 
 from nodewise_client import Client, PredictRequest, ProfileSource, node_range
 from nodewise_client._answers import batch_result
+from nodewise_client._errors import from_call
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 from nodewise_protos.v1 import prediction_service_pb2_grpc as stubs
 from nodewise_values import BatchPredictResponse
@@ -62,6 +64,53 @@ def by_stub(count: int, read: Callable[[Any], float] = lambda found: float(sum(f
         return sum(read(predict(request).predictions) for _ in range(count))
 
 
+class ThinRow:
+    """A row of a client that knows no other columns."""
+
+    __slots__ = ("answered", "bottleneck", "lower_samples_per_second", "memory_bytes", "nodes", "samples_per_second",
+                 "step_seconds", "upper_samples_per_second", "workers")  # fmt: skip
+
+    def __init__(
+        self,
+        step: float,
+        steps: float,
+        samples: float,
+        lower: float,
+        upper: float,
+        memory: float,
+        nodes: int,
+        workers: int,
+        bottleneck: str,
+    ) -> None:
+        ratio = samples / steps
+        self.answered = True
+        self.step_seconds, self.samples_per_second, self.memory_bytes = step, samples, memory
+        self.lower_samples_per_second, self.upper_samples_per_second = lower * ratio, upper * ratio
+        self.nodes, self.workers, self.bottleneck = nodes, workers, bottleneck
+
+
+def by_thin_client(count: int) -> float:
+    """Ask by a client that is written for this one call."""
+    with grpc.insecure_channel(os.environ["NODEWISE_SERVER"]) as channel:
+        predict = stubs.PredictionServiceStub(channel).Predict
+        return sum(total(thin_rows(predict)) for _ in range(count))
+
+
+def thin_rows(predict: Any) -> list[ThinRow]:
+    """What it does for a call."""
+    request = pb.PredictRequest()
+    request.profile.profile_id = "a/b"
+    nodes = request.ranges.add().nodes
+    nodes.first, nodes.last = 1, 16
+    try:
+        found = predict(request, timeout=10.0).predictions
+    except grpc.RpcError as failure:
+        raise from_call(failure, target="", method="Predict") from failure  # type: ignore[arg-type]  # it is a call
+    columns = [getattr(found, name)[:] for name in LOOPED]
+    columns[-1] = [found.bottleneck_names[index] for index in columns[-1]]
+    return list(map(ThinRow, *columns))
+
+
 def by_client(count: int) -> float:
     """Ask by the client, and read the rows."""
     with Client(os.environ["NODEWISE_SERVER"]) as client:
@@ -94,6 +143,7 @@ KINDS: Final[Mapping[str, Callable[[int], float]]] = MappingProxyType(
     {
         "unary_stub": by_stub,
         "unary_loop": lambda count: by_stub(count, looped),
+        "unary_thin": by_thin_client,
         "unary_client": by_client,
         "rows_decode": lambda count: decoded(count, lambda message: float(len(message.outcomes))),
         "rows_loop": lambda count: decoded(count, lambda message: looped(message.predictions)),

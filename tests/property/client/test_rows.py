@@ -147,10 +147,11 @@ def test_many_rows_are_made_in_pieces_and_each_says_its_own() -> None:
 
 def test_an_answer_is_a_sequence_of_its_rows() -> None:
     reply = pb.PredictResponse(predictions={"rows_count": 3, "nodes": [1, 2, 4]}, recommendation={"row": 2})
-    answer = predict_result(from_own_message(reply, PredictResponse))
+    answer = predict_result(reply)
     assert [row.nodes for row in answer] == [1, 2, 4]
     assert answer.recommended is not None
     assert (answer.recommended.nodes, answer[-1].nodes, len(answer)) == (4, 4, 3)
     again = pickle.loads(pickle.dumps(answer))
-    assert again == answer == predict_result(from_message(reply, PredictResponse))
+    assert again == answer == predict_result(reply)
+    assert answer.predictions == from_message(reply, PredictResponse).predictions
     assert repr(again) == repr(answer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import pickle
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import nodewise_client
 from nodewise_client import (
+    Basis,
     Configurations,
     FewestDevices,
     HighestThroughput,
@@ -19,6 +21,7 @@ from nodewise_client import (
     LeastTime,
     Objective,
     Predictions,
+    PredictResponse,
     ProfileContent,
     ProfileSource,
     Recomputation,
@@ -36,10 +39,12 @@ from nodewise_client import (
     profile_source,
     worker_range,
 )
+from nodewise_client._answers import predict_result
 from nodewise_client._configurations import PLAIN_COLUMNS, ROW_COLUMNS
 from nodewise_client._row_kinds import prediction_rows
 from nodewise_client._rows import Row, Rows
-from nodewise_values.wire import from_message, to_message
+from nodewise_protos.v1 import prediction_pb2, prediction_service_pb2
+from nodewise_values.wire import from_message, from_own_message, to_message
 
 COLUMNS = (*PLAIN_COLUMNS, *ROW_COLUMNS)
 numbers = st.integers(1, 1000)
@@ -180,6 +185,78 @@ def test_rows_are_equal_by_what_they_say_and_can_be_copied():
     assert one != other
     assert (other.status, other.steps_per_second, other.nodes) == ("refused", None, 2)
     assert "samples_per_second" in dir(one)
+
+
+BOUNDED = {
+    "nodes": [1, 2], "workers": [4, 8], "step_seconds": [0.5, 0.25], "steps_per_second": [2.0, 4.0],
+    "samples_per_second": [64.0, 96.0], "lower_steps_per_second": [1.0, 3.0], "upper_steps_per_second": [3.0, 5.0],
+    "memory_bytes": [1e9, 2e9], "bottleneck_names": ["compute", "upload"], "bottleneck_indexes": [1, 0],
+}  # fmt: skip
+SAID = (
+    "answered", "status", "nodes", "workers", "step_seconds", "steps_per_second", "samples_per_second",
+    "lower_steps_per_second", "upper_steps_per_second", "lower_samples_per_second", "upper_samples_per_second",
+    "memory_bytes", "bottleneck", "finish_seconds",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        BOUNDED,
+        {},
+        {"nodes": [1, 2], "bottleneck_names": ["compute"]},
+        BOUNDED | {"statuses": [1, 2]},
+        BOUNDED | {"statuses": [1, 1]},
+        BOUNDED | {"lower_steps_per_second": [0.0, 3.0]},
+        BOUNDED | {"bottleneck_names": ["", "upload"]},
+        *(BOUNDED | {name: [0, BOUNDED[name][1]]} for name in BOUNDED if not name.startswith("bottleneck")),
+        *(BOUNDED | {name: []} for name in BOUNDED if name != "bottleneck_names"),
+    ],
+)
+def test_rows_of_a_message_say_the_same_one_by_one_and_together(columns):
+    message = prediction_pb2.Predictions(rows_count=2, **columns)
+    together = list(prediction_rows(from_own_message(message, Predictions)))
+    one_by_one = prediction_rows(from_own_message(message, Predictions))
+    assert together == list(prediction_rows(from_message(message, Predictions)))
+    for place, row in enumerate(together):
+        assert {name: getattr(row, name) for name in SAID} == {name: getattr(one_by_one[place], name) for name in SAID}
+
+
+def test_rows_that_a_message_has_no_entries_for_fail_where_they_are_read():
+    message = prediction_pb2.Predictions(rows_count=2, **(BOUNDED | {"bottleneck_indexes": [0, 9]}))
+    first, second = prediction_rows(from_own_message(message, Predictions))
+    assert (first.nodes, second.nodes) == (1, 2)
+    with pytest.raises(IndexError):
+        _ = first.bottleneck
+
+
+def test_an_answer_says_what_its_message_says_whenever_it_is_read():
+    message = prediction_service_pb2.PredictResponse(
+        predictions={"rows_count": 1, "nodes": [2]},
+        recommendation={"row": 0, "nodes": 2},
+        basis={"estimator": "queueing"},
+        unchanged=True,
+    )
+    value = from_message(message, PredictResponse)
+    answer = predict_result(message)
+    assert {each.name: getattr(answer, each.name) for each in dataclasses.fields(PredictResponse)} == {
+        each.name: getattr(value, each.name) for each in dataclasses.fields(PredictResponse)
+    }
+    for found in (
+        predict_result(message),
+        copy.copy(answer),
+        copy.deepcopy(answer),
+        pickle.loads(pickle.dumps(answer)),
+    ):
+        assert found == answer
+        assert (len(found), found.recommended.nodes) == (1, 2)
+    assert dataclasses.replace(predict_result(message), unchanged=False) != answer
+    assert (answer.basis is answer.basis, answer.rows is answer.rows) == (True, True)
+    with pytest.raises(AttributeError, match="'PredictResult' object has no attribute 'row'"):
+        _ = answer.row
+    empty = predict_result(prediction_service_pb2.PredictResponse())
+    assert (empty.predictions, empty.recommendation, empty.basis, empty.unchanged) == (None, None, Basis(), False)
+    assert list(empty) == []
 
 
 def test_a_column_that_this_release_does_not_know_is_read_by_its_name():

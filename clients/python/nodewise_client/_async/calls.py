@@ -54,9 +54,12 @@ class AsyncCalls:
         return self._services
 
     async def _unary(self, request: Value, kind: type[Reply], timeout_s: float | None) -> Reply:
+        return from_own_message(await self._replied(request, timeout_s), kind)
+
+    async def _replied(self, request: Value, timeout_s: float | None) -> Any:
+        """The message of a reply."""
         method = method_of(request)
-        call = self._rpc.methods[method]
-        return from_own_message(await self._called(method, call, message_of(request), timeout_s), kind)
+        return await self._called(method, self._rpc.methods[method], message_of(request), timeout_s)
 
     async def _called(
         self, method: str, call: UnaryCall[Any, Answered], request: Any, timeout_s: float | None

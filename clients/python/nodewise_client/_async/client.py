@@ -97,7 +97,7 @@ class AsyncClient(AsyncCalls):
 
     async def predict(self, request: values.PredictRequest, *, timeout_s: float | None = None) -> PredictResult:
         """Predict one job, stored or given inline, on configurations that were never run, and recommend one."""
-        return predict_result(await self._unary(request, values.PredictResponse, timeout_s))
+        return predict_result(await self._replied(request, timeout_s))
 
     async def batch_predict(
         self, request: values.BatchPredictRequest, *, timeout_s: float | None = None
@@ -131,7 +131,7 @@ class AsyncClient(AsyncCalls):
         call = self._rpc.methods["StreamPredict"](messages(), timeout=timeout_s, metadata=self._connection.metadata)
         try:
             async for message in call:
-                yield stream_answer(from_own_message(message, values.StreamPredictResponse))
+                yield stream_answer(message)
         except RpcError as failure:
             raise self._explained(failure, "StreamPredict") from failure
         finally:

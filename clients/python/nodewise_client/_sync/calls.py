@@ -55,9 +55,12 @@ class Calls:
         return self._services
 
     def _unary(self, request: Value, kind: type[Reply], timeout_s: float | None) -> Reply:
+        return from_own_message(self._replied(request, timeout_s), kind)
+
+    def _replied(self, request: Value, timeout_s: float | None) -> Any:
+        """The message of a reply."""
         method = method_of(request)
-        call = self._rpc.methods[method]
-        return from_own_message(self._called(method, call, message_of(request), timeout_s), kind)
+        return self._called(method, self._rpc.methods[method], message_of(request), timeout_s)
 
     def _called(self, method: str, call: UnaryCall[Any, Answered], request: Any, timeout_s: float | None) -> Answered:
         timeout_s = self._connection.timeout_of(method) if timeout_s is None else timeout_s
