@@ -32,6 +32,19 @@ def test_what_entries_share_is_counted_once_until_the_last_of_them_goes() -> Non
     assert space.weight == 0
 
 
+def test_what_becomes_heavier_makes_others_go_and_itself_where_nothing_else_is_left() -> None:
+    space = CacheSpace(10)
+    cache = LruCache[str, int](space)
+    for key in ("a", "b"):
+        cache.put(key, 1, 3)
+    cache.weigh("b", 8)
+    assert (cache.get("a"), cache.get("b"), space.weight) == (None, 1, 8)
+    cache.weigh("gone", 8)
+    assert space.weight == 8
+    cache.weigh("b", 11)
+    assert (cache.get("b"), space.weight) == (None, 0)
+
+
 def test_what_weighs_more_than_the_space_is_not_kept_and_costs_nobody_a_place() -> None:
     cache = LruCache[str, int](10)
     cache.put("a", 1, 5)

@@ -78,6 +78,17 @@ def test_a_reply_is_known_until_the_store_changes(asked: Asked, store: ProfileSt
     assert pb.PredictResponse.FromString(second).basis.profile_revision == 2
 
 
+def test_a_reply_outlives_what_others_store(asked: Asked, store: ProfileStore, fake: Fake) -> None:
+    commit(store, 1, 1.0)
+    data = request(stored("job"))
+    first, assessed = answered(asked, data), fake.assessed
+    commit(store, 1, 1.0, job="another")
+    assert asked.predictions.known.get(data) is None  # whose profile changed is not known before it is looked at
+    assert answered(asked, data) is first
+    assert fake.assessed == assessed
+    assert asked.predictions.known.get(data) is first
+
+
 def on_stream(data: bytes, question_id: str = "1") -> bytes:
     return pb.StreamPredictRequest(
         question_id=question_id, predict=pb.PredictRequest.FromString(data)
