@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from queueing_profiles import assessed, observations, predicted, profile, reasons, refused, rows
 
-from nodewise.plugin import Reason, RowStatus, SyncMode
+from nodewise.plugin import Assessment, Profile, Query, Reason, RowStatus, SyncMode
 from nodewise_laws import exact_mva, expected_maximum_gamma
+from nodewise_queueing.estimator import QueueingEstimator
 from nodewise_queueing.evidence import Runs
 from nodewise_queueing.rows import Setting
 
@@ -95,6 +98,24 @@ def test_one_number_of_workers_is_told_row_by_row() -> None:
     assert answer.status.tolist() == [RowStatus.ANSWERED, RowStatus.REFUSED, RowStatus.ANSWERED]
     assert list(refused(answer)) == [1]
     assert assessed(job, asked).refusal is None
+
+
+def test_what_is_said_of_a_curve_is_remembered_unless_it_is_of_one_number_of_workers() -> None:
+    estimator = QueueingEstimator()
+
+    def said(job: Profile, *workers: int, **columns: int) -> Assessment:
+        found = estimator.assess(job, Query(configurations=rows(workers, **columns)))
+        assert found == assessed(job, rows(workers, **columns))
+        return found
+
+    curve = replace(profile(measured=observations(measured(1, 8))), digest="said of a curve")
+    assert said(curve, 1, 2) is said(curve, 40)
+    assert said(curve, 3, parameter_servers=2) is not said(curve, 3)
+    assert said(replace(curve, digest="said of another"), 1) is not said(curve, 1)
+    assert said(replace(curve, digest=""), 1) is not said(replace(curve, digest=""), 1)
+    alone = replace(profile(measured=observations({8: 4.0})), digest="said of one number")
+    assert said(alone, 8).refusal is None
+    assert said(alone, 4).refusal is not None
 
 
 def test_runs_with_other_servers_count_with_doubt() -> None:
