@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
 from importlib import import_module
-from itertools import compress
+from itertools import compress, count
 from operator import attrgetter, is_not
 from typing import Any, Final, TypeVar, cast
 
@@ -153,10 +153,10 @@ class Mapper:
             raise EntryError(self._no_value(value))
         said = {}
         held = self._get(value)
-        # What is not the default is found in C: of many fields few are stated.
-        for (name, exact, plain), entry in compress(
-            zip(self._fields, held, strict=True), map(is_not, held, self._defaults)
-        ):
+        # Of many fields few are stated: what is not is passed over in C, and neither its name nor its mapper looked at.
+        for place in compress(count(), map(is_not, held, self._defaults)):
+            name, exact, plain = self._fields[place]
+            entry = held[place]
             try:
                 said[name] = entry if type(entry) is exact else plain(entry)
             except EntryError as wrong:
