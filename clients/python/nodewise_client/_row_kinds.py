@@ -228,7 +228,7 @@ class Prediction(JudgedRow):
         message: Any = part.message
         *columns, names = map(_entries, _mostly_read(message))
         lengths = set(map(len, columns))
-        if message.statuses or not lengths <= {0, len(part)} or max(columns[-1], default=-1) >= len(names):
+        if message.statuses or not lengths <= {0, part.count} or max(columns[-1], default=-1) >= len(names):
             return ()
         return (0 not in lengths and _full_rows(part, columns, names)) or _filled_rows(part)
 
@@ -251,8 +251,9 @@ _FEW: Final = filled_kind(Prediction, ("answered", *_MOSTLY_READ, *_MADE_OF_FEW)
 
 def _filled_rows(part: Part) -> Sequence[Any]:
     """Rows that are all answered, with what is mostly read."""
-    rows = range(len(part))
-    return filled_rows(_FEW, part, rows, (True,) * len(rows), *map(part.__getitem__, (*_MOSTLY_READ, *_MADE_OF_FEW)))
+    return filled_rows(
+        _FEW, part, range(part.count), (True,) * part.count, *map(part.__getitem__, (*_MOSTLY_READ, *_MADE_OF_FEW))
+    )
 
 
 def _full_rows(part: Part, columns: Sequence[Sequence[Any]], names: Sequence[str]) -> Sequence[Any]:

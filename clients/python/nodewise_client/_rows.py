@@ -33,6 +33,8 @@ class Part:
     ----------
     kind : type of Row
         Of the rows.
+    count : int
+        How many rows there are.
     columns : Value
         As they came.
     message : Message or None
@@ -41,14 +43,14 @@ class Part:
         What is read of rows, by its names in a row; of each as many entries as there are rows.
     """
 
-    __slots__ = ("_columns", "_count", "_finished", "_held", "kind", "message", "read")
+    __slots__ = ("_columns", "_finished", "_held", "count", "kind", "message", "read")
 
     def __init__(self, kind: Any, columns: Any, count: int, message: Message | None = None) -> None:
         self.kind = kind
         self.message = message
         self.read: dict[str, Sequence[Any]] = {}
         self._columns = columns
-        self._count = count
+        self.count = count
         self._held: dict[str, Sequence[Any]] = {}
         self._finished: dict[str, Sequence[Any]] = {}
         if message is None:
@@ -56,7 +58,7 @@ class Part:
             know(kind, over)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Part, (self.kind, self.columns, self._count)
+        return Part, (self.kind, self.columns, self.count)
 
     @property
     def columns(self) -> Any:
@@ -82,12 +84,12 @@ class Part:
         return held
 
     def __len__(self) -> int:
-        return self._count
+        return self.count
 
     def entries(self, name: str, column: str) -> Sequence[Any]:
         """What each row says, by the name that it has there."""
         found = self[column]
-        if len(found) == self._count:
+        if len(found) == self.count:
             self.read[name] = found
         return found
 
@@ -207,7 +209,7 @@ class Rows(Sequence[RowT], Generic[RowT]):
 
     def __iter__(self) -> Iterator[RowT]:
         part, begin, end = self._part, self._begin, self._end
-        if part.message is not None and len(part) <= _FEW_ROWS and (rows := part.kind._few(part)):  # noqa: SLF001  # its rows
+        if part.message is not None and part.count <= _FEW_ROWS and (rows := part.kind._few(part)):  # noqa: SLF001  # its rows
             return iter(rows[begin:end])
         if part.read and end - begin <= _CHUNK_ROWS:
             return iter(part.rows(begin, end))
