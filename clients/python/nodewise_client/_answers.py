@@ -44,7 +44,7 @@ class _LateResponse(values.PredictResponse):
             read = _LATE.get(name)
             if read is None:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-            held = read(self, self._message)
+            held = read(self._message)
             object.__setattr__(self, name, held)
             return held
 
@@ -187,6 +187,9 @@ def predict_result(message: Any) -> PredictResult:
     """A reply, of a message that nobody else has, with its rows."""
     answer = object.__new__(PredictResult)
     object.__setattr__(answer, "_message", message)
+    # Not late: hardly anybody asks and does not read them.
+    columns = message.predictions
+    object.__setattr__(answer, "rows", Rows.of_message(Prediction, columns, columns.rows_count))
     return answer
 
 
@@ -195,14 +198,13 @@ def _part(message: Any, name: str, kind: type[Answer]) -> Answer | None:
     return from_own_message(getattr(message, name), kind) if message.HasField(name) else None
 
 
-_LATE: Final[Mapping[str, Callable[[PredictResult, Any], Any]]] = {
-    "predictions": lambda _, message: _part(message, "predictions", values.Predictions),
-    "recommendation": lambda _, message: _part(message, "recommendation", values.Recommendation),
-    "basis": lambda _, message: _part(message, "basis", values.Basis) or values.Basis(),
-    "unchanged": lambda _, message: message.unchanged,
-    "rows": lambda answer, _: prediction_rows(answer.predictions),
+_LATE: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "predictions": lambda message: _part(message, "predictions", values.Predictions),
+    "recommendation": lambda message: _part(message, "recommendation", values.Recommendation),
+    "basis": lambda message: _part(message, "basis", values.Basis) or values.Basis(),
+    "unchanged": lambda message: message.unchanged,
 }
-"""What reads the fields of an answer from it and from its message, by their names."""
+"""What reads the fields of an answer from its message, by their names."""
 
 
 def batch_result(response: values.BatchPredictResponse) -> BatchPredictResult:

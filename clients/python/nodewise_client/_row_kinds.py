@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from operator import attrgetter, itemgetter, mul, truediv
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from nodewise_client._rows import Makers, Part, Row, Rows
+from nodewise_client._rows import Makers, Part, Row, Rows, become, filled_kind, filled_rows, know
 from nodewise_values import NamedColumn, PredictionColumn, Predictions, QuantileColumn, RowRefusal, RowStatus
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ _MOSTLY_READ: Final = (
     "nodes", "workers", "step_seconds", "steps_per_second", "samples_per_second", "lower_steps_per_second",
     "upper_steps_per_second", "memory_bytes",
 )  # fmt: skip
-_mostly_read: Final = attrgetter(*_MOSTLY_READ)
+_MADE_OF_FEW: Final = ("lower_samples_per_second", "upper_samples_per_second", "bottleneck")
+_mostly_read: Final = attrgetter(*_MOSTLY_READ, "bottleneck_indexes", "bottleneck_names")
 _entries: Final = itemgetter(slice(None))  # a list of Python's at once
 COLUMNS_OF: Final[Mapping[PredictionColumn, tuple[str, ...]]] = {
     PredictionColumn.INTERVAL: ("lower_steps_per_second", "upper_steps_per_second"),
@@ -112,6 +113,7 @@ class Prediction(JudgedRow):
 
     __slots__ = ()
 
+    _over = Predictions
     _made: ClassVar[Makers] = {
         **JudgedRow._made,  # noqa: SLF001  # its base
         "bottleneck": _bottlenecks,
@@ -221,25 +223,14 @@ class Prediction(JudgedRow):
             held = [None if other is None else value for value, other in zip(held, others, strict=True)]
         return [value or None for value in held] if column in _ZERO_IS_ABSENT and not all(held) else held
 
-    @staticmethod
-    def _of_few(message: Any, count: int, /) -> Mapping[str, Sequence[Any]]:
-        # In one piece: of a few rows even a call for each column is dear. It says what `_column` and `_made` say of
-        # columns in which every row has something to say, and leaves all others to them.
-        if message.statuses:
-            return {}
-        columns = zip(_MOSTLY_READ, map(_entries, _mostly_read(message)), strict=True)
-        found = {name: column for name, column in columns if len(column) == count and all(column)}
-        lower, upper = found.pop("lower_steps_per_second", None), found.get("upper_steps_per_second")
-        steps, samples = found.get("steps_per_second"), found.get("samples_per_second")
-        if lower and upper and steps and samples:
-            ratios = list(map(truediv, samples, steps))
-            found["lower_steps_per_second"] = lower
-            found["lower_samples_per_second"] = list(map(mul, lower, ratios))
-            found["upper_samples_per_second"] = list(map(mul, upper, ratios))
-        indexes, names = message.bottleneck_indexes[:], message.bottleneck_names[:]
-        if len(indexes) == count and all(names) and max(indexes) < len(names):
-            found["bottleneck"] = list(map(names.__getitem__, indexes))
-        return found | {"answered": (True,) * count}
+    @classmethod
+    def _few(cls, part: Part, /) -> Sequence[Any]:
+        message: Any = part.message
+        *columns, names = map(_entries, _mostly_read(message))
+        lengths = set(map(len, columns))
+        if message.statuses or not lengths <= {0, part.count} or max(columns[-1], default=-1) >= len(names):
+            return ()
+        return (0 not in lengths and _full_rows(part, columns, names)) or _filled_rows(part)
 
     def _named(self, column: str) -> dict[Any, float]:
         held: Sequence[NamedColumn | QuantileColumn] = getattr(self._columns, column)
@@ -252,6 +243,45 @@ class Prediction(JudgedRow):
         names = ("nodes", "workers", "samples_per_second", "steps_per_second", "step_seconds")
         bounds = ("lower_steps_per_second", "upper_steps_per_second", "bottleneck", "finish_seconds", "cost")
         return (*names, *bounds, "status")
+
+
+know(Prediction, Predictions)
+_FEW: Final = filled_kind(Prediction, ("answered", *_MOSTLY_READ, *_MADE_OF_FEW))
+
+
+def _filled_rows(part: Part) -> Sequence[Any]:
+    """Rows that are all answered, with what is mostly read."""
+    return filled_rows(
+        _FEW, part, range(part.count), (True,) * part.count, *map(part.__getitem__, (*_MOSTLY_READ, *_MADE_OF_FEW))
+    )
+
+
+def _full_rows(part: Part, columns: Sequence[Sequence[Any]], names: Sequence[str]) -> Sequence[Any]:
+    """The same where every column has something to say of every row; () where it has not.
+
+    In one piece, and each name written out: right after a call the processor's caches are cold, and every function,
+    even those in C, that is not needed twice costs more than what it does.
+    """
+    writable, frozen, _ = _FEW
+    rows: list[Any] = []
+    for place, row in enumerate(zip(*columns, strict=True)):
+        nodes, workers, step, steps, samples, lower, upper, memory, index = row
+        bottleneck = names[index]
+        if not (nodes and workers and step and steps and samples and lower and upper and memory and bottleneck):
+            return ()
+        made: Any = object.__new__(writable)
+        made._part, made._place = part, place  # noqa: SLF001  # ours
+        made.answered = True
+        made.nodes, made.workers = nodes, workers
+        made.step_seconds, made.steps_per_second, made.samples_per_second = step, steps, samples
+        made.lower_steps_per_second, made.upper_steps_per_second = lower, upper
+        made.memory_bytes = memory
+        ratio = samples / steps
+        made.lower_samples_per_second, made.upper_samples_per_second = lower * ratio, upper * ratio
+        made.bottleneck = bottleneck
+        become(made, frozen)
+        rows.append(made)
+    return rows
 
 
 def prediction_rows(columns: Predictions | None) -> Rows[Prediction]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import make_dataclass
 from functools import cache, lru_cache
 from itertools import chain, islice, repeat
 from operator import eq
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar, overload
 
 from google.protobuf.message import Message
 
 from nodewise_values.value import source_of
+from nodewise_values.wire import from_own_message
 
 SHOWN_ROWS: Final = 10
 """Rows that a table prints: the first ones and the last."""
@@ -22,7 +23,7 @@ _CHUNK_ROWS: Final = 256
 _FIRST_CHUNKS_ROWS: Final = (1, 15)
 """Before it has shown what is read of each."""
 _FEW_ROWS: Final = 32
-"""Rows of an answer of which it is cheaper to make what is mostly read than to find out what is read."""
+"""Rows of a message of which it is cheaper to make what is mostly read than to find out what is read."""
 
 
 class Part:
@@ -32,27 +33,39 @@ class Part:
     ----------
     kind : type of Row
         Of the rows.
+    count : int
+        How many rows there are.
     columns : Value
         As they came.
+    message : Message or None
+        What says the columns, where they came by themselves and nobody else has it.
     read : mapping of str to sequence
         What is read of rows, by its names in a row; of each as many entries as there are rows.
     """
 
-    __slots__ = ("_count", "_finished", "_held", "_readers", "_whole", "columns", "kind", "read")
+    __slots__ = ("_columns", "_finished", "_held", "count", "kind", "message", "read")
 
-    def __init__(self, kind: Any, columns: Any, count: int) -> None:
+    def __init__(self, kind: Any, columns: Any, count: int, message: Message | None = None) -> None:
         self.kind = kind
-        self.columns = columns
+        self.message = message
         self.read: dict[str, Sequence[Any]] = {}
-        self._count = count
-        self._whole, self._readers = source_of(columns)
+        self._columns = columns
+        self.count = count
         self._held: dict[str, Sequence[Any]] = {}
         self._finished: dict[str, Sequence[Any]] = {}
-        held: Any = type(columns)
-        _know(kind, held)
+        if message is None:
+            over: Any = type(columns)
+            know(kind, over)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Part, (self.kind, self.columns, self._count)
+        return Part, (self.kind, self.columns, self.count)
+
+    @property
+    def columns(self) -> Any:
+        """The value that holds the columns."""
+        if self.message is not None and self._columns is None:
+            self._columns = from_own_message(self.message, self.kind._over)  # noqa: SLF001  # its rows
+        return self._columns
 
     def __getitem__(self, column: str) -> Sequence[Any]:
         """What a column says of each row; None = nothing."""
@@ -66,35 +79,27 @@ class Part:
         """A column as it came."""
         held = self._held.get(column)
         if held is None:
-            held = self._held[column] = self._readers[column](self._whole)
+            whole, readers = source_of(self.columns)
+            held = self._held[column] = readers[column](whole)
         return held
 
     def __len__(self) -> int:
-        return self._count
+        return self.count
 
     def entries(self, name: str, column: str) -> Sequence[Any]:
         """What each row says, by the name that it has there."""
         found = self[column]
-        if len(found) == self._count:
+        if len(found) == self.count:
             self.read[name] = found
         return found
-
-    def prepare(self) -> None:
-        """Read at once what is mostly read, where few rows come in a message."""
-        if 0 < self._count <= _FEW_ROWS and isinstance(self._whole, Message):
-            self.read.update(self.kind._of_few(self._whole, self._count))  # noqa: SLF001  # its rows
 
     def rows(self, begin: int, end: int) -> Sequence[Any]:
         """Rows that hold at once what others were asked for."""
         if not self.read:
             return [self.kind(self, place) for place in range(begin, end)]
         held = dict(self.read)
-        writable, kind, fill = _filled(self.kind, tuple(held))
-        rows = list(map(object.__new__, repeat(writable, end - begin)))
         columns = (column[begin:end] for column in held.values())
-        deque(map(fill, rows, repeat(self), range(begin, end), *columns), maxlen=0)
-        deque(map(_become, rows, repeat(kind)), maxlen=0)  # a class that refuses assignments is filled slowly
-        return rows
+        return filled_rows(filled_kind(self.kind, tuple(held)), self, range(begin, end), *columns)
 
 
 Makers: TypeAlias = Mapping[str, Callable[[Part], Sequence[Any]]]
@@ -106,6 +111,8 @@ class Row:
 
     __slots__ = ("_part", "_place")
 
+    _over: ClassVar[Any] = None
+    """The class of value whose columns a message says, where rows are read of messages."""
     _made: ClassVar[Makers] = {}
 
     def __init__(self, part: Part, place: int) -> None:
@@ -152,10 +159,10 @@ class Row:
         """What a column says of each row."""
         return part.held(column) or (None,) * len(part)
 
-    @staticmethod
-    def _of_few(_message: Any, _count: int, /) -> Mapping[str, Sequence[Any]]:
-        """What is mostly read of a message's rows, of which there are so many, by its names in a row."""
-        return {}
+    @classmethod
+    def _few(cls, _part: Part, /) -> Sequence[Any]:
+        """All rows of a message of few, with what is mostly read of them; () = they are made as others are."""
+        return ()
 
     def _said(self) -> dict[str, Any]:
         """What the row says, by the columns that hold it."""
@@ -184,6 +191,13 @@ class Rows(Sequence[RowT], Generic[RowT]):
         self._begin = begin
         self._end = end
 
+    @classmethod
+    def of_message(cls, kind: type[RowT], message: Any, count: int) -> Self:
+        """The rows of columns that nobody else has, in a message; `kind` knows their names."""
+        found = object.__new__(cls)
+        found._part, found._begin, found._end = Part(kind, None, count, message), 0, count
+        return found
+
     def between(self, begin: int, end: int) -> Rows[RowT]:
         """Some of these rows, which share what was made out."""
         found = object.__new__(type(self))
@@ -194,11 +208,11 @@ class Rows(Sequence[RowT], Generic[RowT]):
         return self._end - self._begin
 
     def __iter__(self) -> Iterator[RowT]:
-        part = self._part
-        if not part.read:
-            part.prepare()
-        if part.read and len(self) <= _CHUNK_ROWS:
-            return iter(part.rows(self._begin, self._end))
+        part, begin, end = self._part, self._begin, self._end
+        if part.message is not None and part.count <= _FEW_ROWS and (rows := part.kind._few(part)):  # noqa: SLF001  # its rows
+            return iter(rows[begin:end])
+        if part.read and end - begin <= _CHUNK_ROWS:
+            return iter(part.rows(begin, end))
         return chain.from_iterable(self._chunks())
 
     def _chunks(self) -> Iterator[Sequence[RowT]]:
@@ -229,11 +243,24 @@ class Rows(Sequence[RowT], Generic[RowT]):
         return table(self)
 
 
-_become: Final[Callable[[Any, Any], None]] = vars(object)["__class__"].__set__
+become: Final[Callable[[Any, Any], None]] = vars(object)["__class__"].__set__
+"""Gives an object another class of the same layout: one that refuses assignments can only be filled slowly."""
+
+
+FilledKind: TypeAlias = tuple[Any, Any, Callable[..., None]]
+
+
+def filled_rows(filled: FilledKind, part: Part, places: range, *columns: Iterable[Any]) -> list[Any]:
+    """Rows that hold entries of columns themselves, in the order of their names."""
+    writable, frozen, fill = filled
+    rows = list(map(object.__new__, repeat(writable, len(places))))
+    deque(map(fill, rows, repeat(part), places, *columns), maxlen=0)
+    deque(map(become, rows, repeat(frozen)), maxlen=0)
+    return rows
 
 
 @lru_cache(maxsize=128)
-def _filled(kind: Any, names: tuple[str, ...]) -> tuple[Any, Any, Callable[..., None]]:
+def filled_kind(kind: Any, names: tuple[str, ...]) -> FilledKind:
     """Rows of a kind that hold entries by these names themselves, where they are read at once.
 
     Returns
@@ -256,7 +283,7 @@ def _refused(row: Row, name: str, _: object = None) -> None:
 
 
 @cache
-def _know(kind: Any, columns: Any) -> None:
+def know(kind: Any, columns: Any) -> None:
     """Give a kind of rows the names that it has over such columns: rows of a class are always of the same columns."""
     for column in columns.__dataclass_fields__:
         for name in (column, column.removesuffix("s"), column.removesuffix("es")):

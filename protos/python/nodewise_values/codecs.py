@@ -18,7 +18,15 @@ _SHOWN: Final = 60
 
 
 class EntryError(Exception):
-    """An entry that is not what its field holds; the text says what would be right."""
+    """An entry that is not what its field holds; the text says what would be right.
+
+    Attributes
+    ----------
+    field : str
+        Where it was, as far as that is known.
+    """
+
+    field: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +43,15 @@ class Codec:
         All entries of a list or tuple at once; None = look at them one by one, something may be wrong.
     from_json : callable
         What JSON holds to Python's entry. Raises :class:`EntryError`.
+    exact : type or None
+        Whatever is just of this type is the wire's entry already, or a message refuses it.
     """
 
     name: str
     entry: Callable[[Any], Any]
     column: Callable[[Sequence[Any]], Sequence[Any] | None]
     from_json: Callable[[Any], Any]
+    exact: type | None = None
 
 
 def shown(value: object) -> str:
@@ -82,7 +93,7 @@ def _whole(least: int, most: int) -> Codec:
                 raise EntryError(f"must be {name}, found {shown(value)}") from None
         return entry(value)
 
-    return Codec(name, entry, column, from_json)
+    return Codec(name, entry, column, from_json, int)
 
 
 def _float(value: Any) -> float:
@@ -169,14 +180,14 @@ _UINT64: Final = _whole(0, 2**64 - 1)
 _DOUBLE: Final = Codec("a finite number", _float, _float_column, _float_from_json)
 
 SCALARS: Final[Mapping[str, Codec]] = {
-    "bool": Codec("true or false", _flag, _same_type(bool), _flag),
-    "bytes": Codec("bytes", _bytes, _same_type(bytes), _bytes_from_json),
+    "bool": Codec("true or false", _flag, _same_type(bool), _flag, bool),
+    "bytes": Codec("bytes", _bytes, _same_type(bytes), _bytes_from_json, bytes),
     "double": _DOUBLE,
     "int32": _INT32,
     "int64": _INT64,
     "sint32": _INT32,
     "sint64": _INT64,
-    "string": Codec("text", _text, _text_column, _text),
+    "string": Codec("text", _text, _text_column, _text, str),
     "uint32": _UINT32,
     "uint64": _UINT64,
 }

@@ -13,15 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
 from importlib import import_module
-from itertools import compress
-from operator import attrgetter, is_not, itemgetter
+from itertools import compress, count
+from operator import attrgetter, is_not
 from typing import Any, Final, TypeVar, cast
 
 from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
-from nodewise_values.codecs import shown
+from nodewise_values.codecs import EntryError, shown
 from nodewise_values.errors import InvalidValueError, Violation
 from nodewise_values.value import LazyValue, Value, lazy_value
 from nodewise_values.wire_fields import wire_field
@@ -46,12 +46,18 @@ def to_message(value: Value) -> Any:
         fields of which at most one may be given.
     """
     mapper = _mapper(type(value))
-    message = mapper.create()
     found: list[Violation] = []
-    mapper.write(value, message, "", found)
-    if found:
-        raise InvalidValueError(found)
-    return message
+    try:
+        return mapper.create(**mapper.plain(value))
+    except EntryError as wrong:
+        mapper.explain(value, "", found)
+        if not found:  # it was in an iterator, which nobody can look through twice
+            found.append(Violation(wrong.field, str(wrong)))
+    except (TypeError, ValueError):  # by the message, such as of a number out of its range
+        mapper.explain(value, "", found)
+        if not found:
+            raise
+    raise InvalidValueError(found)
 
 
 def from_message(message: Message, kind: type[V]) -> V:
@@ -114,10 +120,10 @@ class Mapper:
     full_name : str
         The message's name in the contract.
     create : callable
-        Makes an empty message.
+        Makes a message of its fields.
     """
 
-    def __init__(self, kind: type[Value], descriptor: Descriptor, create: Callable[[], Message]) -> None:
+    def __init__(self, kind: type[Value], descriptor: Descriptor, create: Callable[..., Message]) -> None:
         self.full_name: Final = descriptor.full_name
         self.create: Final = create
         self.kind: Final = kind
@@ -125,7 +131,8 @@ class Mapper:
         self._get: Final = _getter([each.name for each in handled])
         defaults = {each.name: None if each.default is MISSING else each.default for each in fields(kind)}  # type: ignore[arg-type]  # every value is a dataclass
         self._defaults: Final = tuple(defaults[each.name] for each in handled)
-        self._put: Final = tuple(each.put for each in handled)
+        self._fields: Final = tuple((each.name, each.exact, each.plain) for each in handled)
+        self._explain: Final = {each.name: each.explain for each in handled}
         self._taken: Final = {each.number: (each.name, each.take) for each in handled}
         self._taken_own: Final = {each.number: (each.name, each.take_own) for each in handled}
         self._readers: Final = {each.name: each.read for each in handled}
@@ -133,18 +140,49 @@ class Mapper:
         self._oneofs: Final = tuple(
             tuple(each.name for each in oneof.fields) for oneof in descriptor.oneofs if len(oneof.fields) > 1
         )
-        places = {each.name: place for place, each in enumerate(handled)}
-        self._choices: Final = tuple((itemgetter(*map(places.get, names)), names) for names in self._oneofs)
 
-    def write(self, value: Any, message: Message, path: str, found: list[Violation]) -> None:
-        """Fill an empty message. ``path`` ends with a dot unless it is empty."""
+    def plain(self, value: Any) -> dict[str, Any]:
+        """What the constructor of the message takes: the fields that are stated, those of its parts in it.
+
+        Raises
+        ------
+        EntryError
+            For the first entry that is wrong; `explain` finds them all.
+        """
+        if not isinstance(value, self.kind):
+            raise EntryError(self._no_value(value))
+        said = {}
         held = self._get(value)
-        given = tuple(map(is_not, held, self._defaults))
-        for put, entry in compress(zip(self._put, held, strict=True), given):
-            put(entry, message, path, found)
-        for chosen, names in self._choices:
-            if chosen(given).count(True) > 1:
-                _at_most_one(list(compress(names, chosen(given))), path, found)
+        # Of many fields few are stated: what is not is passed over in C, and neither its name nor its mapper looked at.
+        for place in compress(count(), map(is_not, held, self._defaults)):
+            name, exact, plain = self._fields[place]
+            entry = held[place]
+            try:
+                said[name] = entry if type(entry) is exact else plain(entry)
+            except EntryError as wrong:
+                wrong.field = f"{name}.{wrong.field}" if wrong.field else name
+                raise
+        if self._oneofs and len(said) > 1:
+            for names in self._oneofs:
+                if len(said.keys() & names) > 1:
+                    raise EntryError(f"at most one may be given of {', '.join(names)}")
+        return said
+
+    def explain(self, value: Any, path: str, found: list[Violation]) -> None:
+        """All that is wrong with a value; its fields lie below `path`, which is empty for a request."""
+        if not isinstance(value, self.kind):
+            found.append(Violation(path, self._no_value(value)))
+            return
+        below = f"{path}." if path else ""
+        held = dict(zip(self._explain, self._get(value), strict=True))
+        given = [name for name, default in zip(held, self._defaults, strict=True) if held[name] is not default]
+        for name in given:
+            self._explain[name](held[name], f"{below}{name}", found)
+        for names in self._oneofs:
+            _at_most_one([name for name in names if name in given], below, found)
+
+    def _no_value(self, found: Any) -> str:
+        return f"must be a {self.kind.__name__}, found {shown(found)}"
 
     def read(self, message: Message) -> Value:
         """The value of a message."""

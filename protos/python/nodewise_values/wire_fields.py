@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodewise_values.codecs import INSTANT, SCALARS, Codec, EntryError, Words, enum_codec, shown
 from nodewise_values.errors import Violation
@@ -29,8 +30,12 @@ class WireField:
 
     Attributes
     ----------
-    put : callable
-        (held, message, path, found): write what is not the default.
+    exact : type or None
+        Entries of just this type go into a message as they are; what does not fit, the message itself refuses.
+    plain : callable
+        What the constructor of the message takes for an entry. Raises :class:`EntryError`.
+    explain : callable
+        (entry, path, found): all that is wrong with an entry.
     take, take_own : callable or None
         What a message holds, to what the value holds; None = the same. The second of a message that nobody else has.
     read : callable
@@ -42,15 +47,20 @@ class WireField:
     def __init__(
         self,
         descriptor: FieldDescriptor,
-        put: Callable[[Any, Any, str, list[Violation]], None],
+        plain: Callable[[Any], Any],
+        explain: Callable[[Any, str, list[Violation]], None],
         take: Callable[[Any], Any] | None,
         parse: Callable[[Any, str, list[Violation]], Any],
+        *,
+        exact: type | None = None,
         take_own: Callable[[Any], Any] | None = None,
     ) -> None:
         self.name: Final = descriptor.name
         self.json_name: Final = descriptor.json_name
         self.number: Final = descriptor.number
-        self.put: Final = put
+        self.exact: Final = exact
+        self.plain: Final = plain
+        self.explain: Final = explain
         self.take: Final = take
         self.take_own: Final = take_own or take
         self.read: Final = _reader(descriptor, self.take_own)
@@ -101,15 +111,15 @@ def _class_of(descriptor: Descriptor | EnumDescriptor) -> Any:
 
 
 def _scalar_field(descriptor: FieldDescriptor, codec: Codec, take: Callable[[Any], Any] | None) -> WireField:
-    name = descriptor.name
+    explain = partial(_explain_entry, codec.entry)
+    return WireField(descriptor, codec.entry, explain, take, partial(_entry_from_json, codec, take), exact=codec.exact)
 
-    def put(held: Any, message: Any, path: str, found: list[Violation]) -> None:
-        try:
-            setattr(message, name, codec.entry(held))
-        except EntryError as wrong:
-            found.append(Violation(f"{path}{name}", str(wrong)))
 
-    return WireField(descriptor, put, take, partial(_entry_from_json, codec, take))
+def _explain_entry(plain: Callable[[Any], Any], entry: Any, path: str, found: list[Violation]) -> None:
+    try:
+        plain(entry)
+    except EntryError as wrong:
+        found.append(Violation(path, str(wrong)))
 
 
 def _entry_from_json(
@@ -124,22 +134,18 @@ def _entry_from_json(
 
 
 def _column_field(descriptor: FieldDescriptor, codec: Codec, take: Callable[[Any], Any] | None) -> WireField:
-    name = descriptor.name
-
-    def put(held: Any, message: Any, path: str, found: list[Violation]) -> None:
-        entries = _entries(held, f"{path}{name}", codec.name, found)
+    def plain(held: Any) -> Sequence[Any]:
+        entries = _entries(held, codec.name)
         right = codec.column(entries)
-        if right is None:
-            right = []
-            for number, entry in enumerate(entries):
-                try:
-                    right.append(codec.entry(entry))
-                except EntryError as wrong:
-                    found.append(Violation(f"{path}{name}[{number}]", str(wrong)))
-        getattr(message, name).extend(right)
+        return list(map(codec.entry, entries)) if right is None else right
 
-    parse = _each(partial(_entry_from_json, codec, take), codec.name)
-    return WireField(descriptor, put, _numbers if take is None else lambda column: tuple(map(take, column[:])), parse)
+    return WireField(
+        descriptor,
+        plain,
+        _explain_each(partial(_explain_entry, codec.entry), codec.name),
+        _numbers if take is None else lambda column: tuple(map(take, column[:])),
+        _each(partial(_entry_from_json, codec, take), codec.name),
+    )
 
 
 def _numbers(column: Any) -> tuple[Any, ...]:
@@ -147,16 +153,32 @@ def _numbers(column: Any) -> tuple[Any, ...]:
     return tuple(column[:])
 
 
-def _entries(held: Any, path: str, name: str, found: list[Violation]) -> Sequence[Any]:
+def _entries(held: Any, name: str) -> Sequence[Any]:
     """What a column holds, as a list or tuple; arrays are asked for theirs."""
     if isinstance(held, list | tuple):
         return held
     if hasattr(held, "tolist"):
         held = held.tolist()
     if not isinstance(held, Iterable) or isinstance(held, str | bytes | Mapping):
-        found.append(Violation(path, f"must be a sequence, each entry {name}; found {shown(held)}"))
-        return ()
+        raise EntryError(f"must be a sequence, each entry {name}; found {shown(held)}")
     return tuple(held)
+
+
+def _explain_each(
+    one: Callable[[Any, str, list[Violation]], None], name: str
+) -> Callable[[Any, str, list[Violation]], None]:
+    """All that is wrong with a column whose entries are explained so."""
+
+    def explain(held: Any, path: str, found: list[Violation]) -> None:
+        try:
+            entries = _entries(held, name)
+        except EntryError as wrong:
+            found.append(Violation(path, str(wrong)))
+            return
+        for number, entry in enumerate(entries):
+            one(entry, f"{path}[{number}]", found)
+
+    return explain
 
 
 def _each(one: Callable[[Any, str, list[Violation]], Any], name: str) -> Callable[[Any, str, list[Violation]], Any]:
@@ -172,17 +194,7 @@ def _each(one: Callable[[Any, str, list[Violation]], Any], name: str) -> Callabl
 
 
 def _message_field(descriptor: FieldDescriptor, mapper: Mapper) -> WireField:
-    name = descriptor.name
-
-    def put(held: Any, message: Any, path: str, found: list[Violation]) -> None:
-        if not isinstance(held, mapper.kind):
-            found.append(_no_value(f"{path}{name}", mapper, held))
-            return
-        part = getattr(message, name)
-        part.SetInParent()
-        mapper.write(held, part, f"{path}{name}.", found)
-
-    return WireField(descriptor, put, mapper.read, _parser(mapper), mapper.read_own)
+    return WireField(descriptor, mapper.plain, mapper.explain, mapper.read, _parser(mapper), take_own=mapper.read_own)
 
 
 def _parser(mapper: Mapper) -> Callable[[Any, str, list[Violation]], Any]:
@@ -190,39 +202,31 @@ def _parser(mapper: Mapper) -> Callable[[Any, str, list[Violation]], Any]:
 
 
 def _messages_field(descriptor: FieldDescriptor, mapper: Mapper) -> WireField:
-    name = descriptor.name
     what = f"a {mapper.kind.__name__}"
-
-    def put(held: Any, message: Any, path: str, found: list[Violation]) -> None:
-        column = getattr(message, name)
-        for number, each in enumerate(_entries(held, f"{path}{name}", what, found)):
-            if isinstance(each, mapper.kind):
-                mapper.write(each, column.add(), f"{path}{name}[{number}].", found)
-            else:
-                found.append(_no_value(f"{path}{name}[{number}]", mapper, each))
-
-    return WireField(descriptor, put, lambda column: tuple(map(mapper.read, column)), _each(_parser(mapper), what))
-
-
-def _no_value(path: str, mapper: Mapper, held: Any) -> Violation:
-    return Violation(path, f"must be a {mapper.kind.__name__}, found {shown(held)}")
+    return WireField(
+        descriptor,
+        lambda held: list(map(mapper.plain, _entries(held, what))),
+        _explain_each(mapper.explain, what),
+        lambda column: tuple(map(mapper.read, column)),
+        _each(_parser(mapper), what),
+    )
 
 
 def _map_field(descriptor: FieldDescriptor, entry: Descriptor) -> WireField:
-    name = descriptor.name
     keys, _ = _codec(entry.fields_by_name["key"])
     values, _ = _codec(entry.fields_by_name["value"])
 
-    def put(held: Any, message: Any, path: str, found: list[Violation]) -> None:
+    def plain(held: Any) -> Mapping[Any, Any]:
         if not isinstance(held, Mapping):
-            found.append(Violation(f"{path}{name}", f"must be a mapping, found {shown(held)}"))
+            raise EntryError(f"must be a mapping, found {shown(held)}")
+        return {keys.entry(key): values.entry(each) for key, each in held.items()}
+
+    def explain(held: Any, path: str, found: list[Violation]) -> None:
+        if not isinstance(held, Mapping):
+            _explain_entry(plain, held, path, found)
             return
-        target = getattr(message, name)
         for key, each in held.items():
-            try:
-                target[keys.entry(key)] = values.entry(each)
-            except EntryError as wrong:
-                found.append(Violation(f"{path}{name}[{shown(key)}]", str(wrong)))
+            _explain_entry(plain, {key: each}, f"{path}[{shown(key)}]", found)
 
     def parse(entry: Any, path: str, found: list[Violation]) -> Any:
         if not isinstance(entry, Mapping):
@@ -235,17 +239,15 @@ def _map_field(descriptor: FieldDescriptor, entry: Descriptor) -> WireField:
             for key, each in entry.items()
         }
 
-    return WireField(descriptor, put, dict, parse)
+    return WireField(descriptor, plain, explain, dict, parse)
 
 
 def _instant_field(descriptor: FieldDescriptor) -> WireField:
-    name = descriptor.name
-
-    def put(held: Any, message: Any, path: str, found: list[Violation]) -> None:
-        try:
-            getattr(message, name).FromDatetime(INSTANT.entry(held))
-        except EntryError as wrong:
-            found.append(Violation(f"{path}{name}", str(wrong)))
+    def plain(held: Any) -> Timestamp:
+        stamp = Timestamp()
+        stamp.FromDatetime(INSTANT.entry(held))
+        return stamp
 
     parse = partial(_entry_from_json, INSTANT, lambda instant: instant.astimezone(UTC))
-    return WireField(descriptor, put, lambda message: message.ToDatetime(tzinfo=UTC), parse)
+    explain = partial(_explain_entry, INSTANT.entry)
+    return WireField(descriptor, plain, explain, lambda message: message.ToDatetime(tzinfo=UTC), parse)

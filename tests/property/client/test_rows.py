@@ -17,7 +17,8 @@ from nodewise_protos.v1 import options_pb2, prediction_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 from nodewise_values.wire import from_message, from_own_message
 
-numbers = st.sampled_from([0.0, 0.5, 2.0, 8.0])
+FULL = st.sampled_from([0.5, 2.0, 8.0])
+SPARSE = st.just(0.0) | FULL
 WORDS = {1: "answered", 2: "refused", 3: "infeasible_memory"}
 OF_EVERY_ROW = ("memory_bytes", "excess_memory_bytes")
 ZERO_IS_ABSENT = (
@@ -33,6 +34,7 @@ SINGULAR = {"extrapolation_ratios": "extrapolation_ratio", "revocations_means": 
 @st.composite
 def predictions(draw: st.DrawFn) -> prediction_pb2.Predictions:
     rows = draw(st.integers(0, 40))
+    numbers = draw(st.sampled_from([FULL, SPARSE]))
 
     def column(entries: st.SearchStrategy[Any]) -> list[Any]:
         return draw(st.lists(entries, min_size=rows, max_size=rows)) if draw(st.booleans()) else []
@@ -43,8 +45,8 @@ def predictions(draw: st.DrawFn) -> prediction_pb2.Predictions:
         statuses=column(st.sampled_from([0, 1, 1, 2, 3])),
         nodes=column(counts),
         workers=column(counts),
-        bottleneck_names=["compute", "", "upload"],
-        bottleneck_indexes=column(st.integers(0, 2)),
+        bottleneck_names=["compute", "upload", ""],
+        bottleneck_indexes=column(st.integers(0, 2 if numbers is SPARSE else 1)),
         utilization=[{"name": "link", "values": found}] if (found := column(numbers)) else [],
         interval_coverage=0.9,
         **{name: column(numbers) for name in COLUMNS},
@@ -81,7 +83,10 @@ NAMES = sorted(said(prediction_pb2.Predictions(rows_count=1), 0))
 
 @given(predictions(), st.data())
 def test_rows_say_what_the_columns_say(columns: prediction_pb2.Predictions, data: st.DataObject) -> None:
-    rows = prediction_rows(from_own_message(columns, Predictions))
+    if data.draw(st.booleans()):
+        rows = predict_result(pb.PredictResponse(predictions=columns)).rows
+    else:
+        rows = prediction_rows(from_own_message(columns, Predictions))
     names = data.draw(st.lists(st.sampled_from(NAMES), max_size=6))
     late = data.draw(st.lists(st.sampled_from(NAMES), max_size=3))
     for _ in range(2):
@@ -143,6 +148,35 @@ def test_many_rows_are_made_in_pieces_and_each_says_its_own() -> None:
             row.nodes = 7
         with pytest.raises(AttributeError, match="steps_per_s"):
             row.steps_per_s  # noqa: B018
+
+
+def test_few_rows_that_say_everything_say_what_they_do_one_by_one() -> None:
+    counts, rates = range(1, 17), [row / 7 for row in range(1, 17)]
+    columns = dict.fromkeys(COLUMNS, rates) | {"nodes": counts, "workers": counts}
+    told = {"bottleneck_names": ["compute", "upload"], "bottleneck_indexes": [row % 2 for row in range(16)]}
+    message = prediction_pb2.Predictions(rows_count=16, interval_coverage=0.9, **columns, **told)
+    rows = predict_result(pb.PredictResponse(predictions=message)).rows
+    for place, (row, alone) in enumerate(zip(rows, rows[:], strict=True)):
+        expected = said(message, place)
+        assert (
+            {name: getattr(row, name) for name in NAMES} == {name: getattr(alone, name) for name in NAMES} == expected
+        )
+        assert row == alone == pickle.loads(pickle.dumps(row))
+        with pytest.raises(AttributeError):
+            row.nodes = 7
+    assert list(rows.between(3, 9)) == list(rows)[3:9]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"step_seconds": [1.0]}, {"bottleneck_indexes": [0, 5, 0]}, {"bottleneck_indexes": [0, 0, 0, 0]}],
+    ids=["short", "no name", "long"],
+)
+def test_columns_that_do_not_fit_are_noticed_where_they_are_read(wrong: dict[str, Any]) -> None:
+    message = prediction_pb2.Predictions(
+        **{"rows_count": 3, "nodes": [1, 2, 4], "bottleneck_names": ["compute"], **wrong}
+    )
+    assert [row.nodes for row in predict_result(pb.PredictResponse(predictions=message))] == [1, 2, 4]
 
 
 def test_an_answer_is_a_sequence_of_its_rows() -> None:

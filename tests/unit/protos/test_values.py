@@ -80,9 +80,9 @@ def test_a_field_that_the_mapper_leaves_out_is_missed(name: str, monkeypatch: py
     for place, field in enumerate(MESSAGES[name].fields):
         message, value = next(each for each in fillings(name) if getattr(each[1], field.name) not in (None, (), {}))
         with monkeypatch.context() as planted:
-            kept = list(mapper._put)
-            kept[place] = lambda *_: None
-            planted.setattr(mapper, "_put", tuple(kept))
+            kept = list(mapper._fields)
+            kept[place] = (field.name, None, lambda _: None)
+            planted.setattr(mapper, "_fields", tuple(kept))
             assert to_message(value) != message
         with monkeypatch.context() as planted:
             planted.setitem(mapper._taken, field.number, (field.name, lambda _: None))
@@ -194,6 +194,14 @@ def test_names_that_json_must_not_hold_are_named_with_the_nearest() -> None:
     ]
     with pytest.raises(InvalidValueError, match="max_nodes: is given twice, as maxNodes and as max_nodes"):
         from_json({"objective": {"least_time": {"maxNodes": 1, "max_nodes": 2}}}, PredictRequest)
+
+
+def test_a_wrong_entry_of_an_iterator_is_found_though_it_is_read_once() -> None:
+    right: Any = iter((1, 2))
+    assert to_message(Configurations(nodes=right)).nodes == [1, 2]
+    wrong: Any = iter((1, 2**40))
+    with pytest.raises(InvalidValueError, match=r"configurations\.nodes: must be a whole number from"):
+        to_message(PredictRequest(configurations=Configurations(nodes=wrong)))
 
 
 def test_a_message_of_another_type_is_refused() -> None:
