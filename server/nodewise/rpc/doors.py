@@ -75,7 +75,7 @@ class Door(grpc.GenericRpcHandler):
     def refused(self, path: str, context: Context) -> Told | None:
         """What a call that has just arrived is told where its lane would refuse it; None = let it come."""
         doorway = self._doorways[path]
-        if doorway.lane is None or not doorway.lane.overloaded:
+        if doorway.lane is None or not self.overloaded(path):
             return None
         principal = ANYONE if doorway.guard is None else doorway.guard.known(metadata_of(context)) or ANYONE
         caller = caller_of(context, principal)

@@ -120,7 +120,7 @@ def _pack_alone(
 ) -> None:
     """The columns of one answer: each has all of its rows."""
     rows = len(answer.predictions)
-    wanted = _alone(columns, rows, answer.interval is not None)
+    wanted = _alone(columns, rows, interval=answer.interval is not None)
     for head, column in zip(wanted.heads, wanted.floats(answer)):
         if column is not None and rows:
             parts.append(head)
@@ -184,7 +184,7 @@ class _Alone:
 
 
 @lru_cache(maxsize=256)
-def _alone(columns: frozenset[int], rows: int, interval: bool) -> _Alone:  # noqa: FBT001
+def _alone(columns: frozenset[int], rows: int, *, interval: bool) -> _Alone:
     """How an answer of so many rows is packed, with an interval or without."""
     fields = prediction_pb2.Predictions.DESCRIPTOR.fields_by_name
     without = frozenset() if interval else _PLAIN[options_pb2.PREDICTION_COLUMN_INTERVAL].keys()

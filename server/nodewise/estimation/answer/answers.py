@@ -178,7 +178,8 @@ class Answers:
                 return None
             question.terms.look_up()
             fitted = self._model(question, choice, lessons)
-            return self._settled(key, question, configurations, fitted, choice.settled and fitted.settled, small=True)
+            settled = choice.settled and fitted.settled
+            return self._settled(key, question, configurations, fitted, settled=settled, small=True)
         except NodewiseError as error:
             self._begin_if_missed(question, error)
             raise
@@ -210,7 +211,8 @@ class Answers:
         except NodewiseError as error:
             self._begin_if_missed(question, error)
             raise
-        return self._settled(key, question, configurations, fitted, settled, small=_is_small(configurations))
+        small = _is_small(configurations)
+        return self._settled(key, question, configurations, fitted, settled=settled, small=small)
 
     def _settled(
         self,
@@ -218,8 +220,8 @@ class Answers:
         question: Question,
         configurations: Configurations,
         fitted: Fitted,
-        settled: bool,  # noqa: FBT001
         *,
+        settled: bool,
         small: bool,
     ) -> Prepared:
         """A question with its model; kept where the same would be prepared again."""
