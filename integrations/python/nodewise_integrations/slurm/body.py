@@ -55,9 +55,9 @@ def literals(script: str) -> list[Literal]:
         where = f"line {line} of the script says"
         for match in _ASSIGNED.finditer(command):
             digits = match["number"] or match["default"]
-            # A later value, such as Slurm's own, takes the place of an earlier one.
-            text = f"{where} {match[0].strip('; ')}"
-            assigned[match["name"]] = _literal(text, digits) if digits else None
+            literal = _literal(f"{where} {match[0].strip('; ')}", digits) if digits else None
+            # Where another value is assigned too, such as Slurm's own, digits are what stands in for it.
+            assigned[match["name"]] = None if assigned.get(match["name"], literal) is None else literal
         for match in _OPTION.finditer(command):
             found += _used(
                 match, f"{where} {' '.join(match[0].split())}", assigned, of_nodes=match["nodes"] is not None

@@ -93,6 +93,11 @@ def _filling(told: Advice, wishes: Wishes, requests: Requests) -> Filling:
             lines.append(f"--gpus-per-node={per_node}{where}")
     elif wishes.gpus_per_node and requests.gpus_per_node is not None:
         lines.append(f"{requests.gpus_per_node} GPUs on each node, as the job states")
+    if not requests.gpus_placed:
+        lines.append(
+            f"note: {requests.gpus_per_node} GPUs on each node are assumed; Slurm may place them otherwise where "
+            "--gpus-per-node is not stated"
+        )
     if wishes.works:
         options += _limit(told, wishes, requests, lines)
     lines += [f"note: {message}" for message in told.notes]

@@ -11,6 +11,7 @@ from nodewise_integrations.slurm.stated import (
     Shape,
     Stated,
     UnreadableError,
+    gpus_in,
     node_counts,
     shape_of,
     stated_options,
@@ -44,6 +45,8 @@ class Requests:
     """Whether a range was typed, in place of which the chosen number has to stand."""
     gpus_per_node: int | None = None
     """As stated, or as wished for; None = as in the job's evidence."""
+    gpus_placed: bool = True
+    """Whether Slurm has to place them so. If not, they are taken as alike on all nodes."""
     fills_gpus: bool = False
     """Whether `--gpus-per-node` is to be filled in."""
     tasks_per_node: int | None = None
@@ -111,7 +114,9 @@ def _with_counts(found: Requests, options: dict[str, Stated], wishes: Wishes, bo
     found = replace(
         found,
         gpus_per_node=shape.gpus_per_node,
-        fills_gpus=wished is not None or (wishes.gpus_per_node == AUTO and shape.gpus_per_node is None),
+        gpus_placed=shape.placed,
+        fills_gpus=(wished is not None and not _states_gpus_of_each(options))
+        or (wishes.gpus_per_node == AUTO and shape.gpus_per_node is None),
     )
     chosen: tuple[int, ...] = ()
     kept = ""
@@ -133,6 +138,11 @@ def _with_counts(found: Requests, options: dict[str, Stated], wishes: Wishes, bo
         )
     own = allowed[0] if shape.nodes is None else shape.nodes
     return replace(found, counts=(own,), nodes_from=_why(options, allowed), kept=kept)
+
+
+def _states_gpus_of_each(options: Mapping[str, Stated]) -> bool:
+    """Whether beside GPUs of all nodes together others are stated, with which one more option might not agree."""
+    return any(gpus_in(name, options[name]) is not None for name in _OF_GPUS[1:] if name in options)
 
 
 def _states_nodes(options: Mapping[str, Stated]) -> bool:

@@ -62,6 +62,8 @@ class Shape:
     """None = one of several."""
     tasks_per_node: int | None
     gpus_per_node: int | None
+    placed: bool
+    """Whether Slurm has to place the GPUs so. If not, they are taken as alike on all nodes."""
 
 
 _NODES: Final = "nodes"
@@ -107,15 +109,23 @@ def shape_of(options: Mapping[str, Stated], *, gpus_per_node: int | None = None)
     if allowed and known.get(_NODES, allowed[0]) not in allowed:
         raise UnreadableError(f"{said}: the numbers of {_NODES} do not agree")
     if not allowed and _NODES not in known:
-        # One task, and one GPU, are on one node; on how many nodes several are, Slurm decides.
-        if known.get(_TASKS, 1) > 1 or known.get(_GPUS, 1) > 1:
+        # One task is on one node, with all its GPUs; on how many nodes several are, Slurm decides.
+        if known.get(_TASKS, 1) > 1 or (_TASKS not in known and known.get(_GPUS, 1) > 1):
             raise UnreadableError(f"{said}: on how many nodes that is, Slurm decides; state --nodes")
         known[_NODES] = 1
         _derive(known, products, said)
     if _TASKS not in known and _TASKS_EACH not in known:
         known[_TASKS_EACH] = 1
         _derive(known, products, said)
-    return Shape(known.get(_NODES), known.get(_TASKS_EACH), known.get(_GPUS_EACH))
+    each = {name for name, _, _ in statements} | ({_GPUS_EACH} if gpus_per_node is not None else set())
+    placed = (
+        _GPUS_EACH in each
+        or {_TASKS_EACH, _GPUS_OF_TASK} <= each
+        or (_GPUS_OF_TASK in each and known.get(_TASKS) == known.get(_NODES))
+        or known.get(_NODES) == 1
+        or _GPUS_EACH not in known
+    )
+    return Shape(known.get(_NODES), known.get(_TASKS_EACH), known.get(_GPUS_EACH), placed)
 
 
 def _derive(known: dict[str, int], products: Sequence[tuple[str, str, str]], said: str) -> None:
