@@ -156,7 +156,7 @@ def read_script(name: str, folder: str = "") -> str:
 
 _COMMENT: Final = re.compile(r"\s*(#.*)?", re.DOTALL)
 _SBATCH: Final = re.compile(r"#(?:SBATCH|SLURM)(.*)", re.DOTALL)
-_COMPONENT: Final = re.compile(r"\s*(?:hetjob|packjob)(?=\s|$)", re.IGNORECASE)
+_COMPONENT: Final = re.compile(r"\A\s*(?:hetjob|packjob)(?=\s|$)", re.IGNORECASE)
 _OTHERS: Final = re.compile(r"#(?:PBS|BSUB)\b")
 
 
