@@ -46,7 +46,7 @@ class Requests:
     gpus_per_node: int | None = None
     """As stated, or as wished for; None = as in the job's evidence."""
     gpus_placed: bool = True
-    """Whether Slurm has to place them so. If not, they are taken as alike on all nodes."""
+    """Whether Slurm has to place them so. If not, as many are assumed on each node."""
     fills_gpus: bool = False
     """Whether `--gpus-per-node` is to be filled in."""
     tasks_per_node: int | None = None
@@ -111,12 +111,14 @@ def _with_counts(found: Requests, options: dict[str, Stated], wishes: Wishes, bo
     shape = shape_of(options, gpus_per_node=wished)
     allowed = node_counts(options["nodes"]) if "nodes" in options else ()
     typed = "nodes" in options and options["nodes"].typed
+    fills_gpus = (wished is not None and not _states_gpus_of_each(options)) or (
+        wishes.gpus_per_node == AUTO and shape.gpus_per_node is None
+    )
     found = replace(
         found,
         gpus_per_node=shape.gpus_per_node,
-        gpus_placed=shape.placed,
-        fills_gpus=(wished is not None and not _states_gpus_of_each(options))
-        or (wishes.gpus_per_node == AUTO and shape.gpus_per_node is None),
+        gpus_placed=shape.placed or fills_gpus,
+        fills_gpus=fills_gpus,
     )
     chosen: tuple[int, ...] = ()
     kept = ""

@@ -63,7 +63,7 @@ class Shape:
     tasks_per_node: int | None
     gpus_per_node: int | None
     placed: bool
-    """Whether Slurm has to place the GPUs so. If not, they are taken as alike on all nodes."""
+    """Whether what is stated has Slurm place the GPUs so. If not, as many are assumed on each node."""
 
 
 _NODES: Final = "nodes"
@@ -117,7 +117,7 @@ def shape_of(options: Mapping[str, Stated], *, gpus_per_node: int | None = None)
     if _TASKS not in known and _TASKS_EACH not in known:
         known[_TASKS_EACH] = 1
         _derive(known, products, said)
-    each = {name for name, _, _ in statements} | ({_GPUS_EACH} if gpus_per_node is not None else set())
+    each = {name for name, _, _ in statements}
     placed = (
         _GPUS_EACH in each
         or {_TASKS_EACH, _GPUS_OF_TASK} <= each

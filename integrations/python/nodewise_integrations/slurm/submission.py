@@ -21,7 +21,7 @@ _FLAGS: Final = frozenset({
     "no-requeue", "overcommit", "oversubscribe", "parsable", "propagate", "quiet", "reboot", "requeue", "resv-ports",
     "spread-job", "spread-segments", "stepmgr", "test-only", "usage", "use-min-nodes", "verbose", "version", "wait",
 })  # fmt: skip
-"""Options that take no value, or take it after `=` alone: of sbatch 17.11 to 25.05, and of the plugin pyxis."""
+"""Options that take no value, or take it after `=` alone: of sbatch, and of the plugin pyxis."""
 _VALUED: Final = frozenset({
     "account", "acctg-freq", "array", "batch", "bb", "bbf", "begin", "chdir", "cluster", "cluster-constraint",
     "clusters", "comment", "constraint", "container", "container-env", "container-id", "container-image",
