@@ -28,7 +28,9 @@ class Literal:
 
 
 _VALUE: Final = r"""["']?(?:
-    (?P<first>\d+)(?::(?P<last>\d+))? | \$\{(?!SLURM_)\w+:?-(?P<default>\d+)\} | \$\{?(?P<name>[A-Za-z]\w*)\}?
+    (?P<first>\d{1,9})(?::(?P<last>\d{1,9}))?
+    | \$\{(?!SLURM_)\w+:?-(?P<default>\d{1,9})\}
+    | \$\{?(?P<name>[A-Za-z]\w*)\}?
 )(?![\w:$.])"""
 _OPTION: Final = re.compile(
     rf"""(?<![\w$-])(?:
@@ -41,7 +43,7 @@ _PROCESSES: Final = re.compile(
     re.VERBOSE,
 )
 _ASSIGNED: Final = re.compile(
-    r"""(?:^|[\s;])(?P<name>[A-Za-z_]\w*)=(?:["']?(?:(?P<number>\d+)|\$\{(?!SLURM_)\w+:?[-=](?P<default>\d+)\})["']?(?=[\s;]|$))?"""
+    r"""(?:^|[\s;])(?P<name>[A-Za-z_]\w*)=(?:["']?(?:(?P<number>\d{1,9})|\$\{(?!SLURM_)\w+:?[-=](?P<default>\d{1,9})\})["']?(?=[\s;]|$))?"""
 )
 _NODES: Final = re.compile(r"(?:SLURM_(?:JOB_)?)?(?:N|N_|NUM_|NR_)?(?:NODES|MACHINES)|NODE_COUNT", re.IGNORECASE)
 _TOTAL: Final = re.compile(r"WORLD_SIZE|NUM_PROCESSES|N_?PROCS", re.IGNORECASE)
@@ -98,7 +100,7 @@ def _steps(where: str, command: str) -> Iterator[Literal]:
         options = split(words[place:]).options
         for option in ("nodes", "ntasks") if "nodelist" not in options else ():
             value = options.get(option, "")
-            if value.isdecimal():
+            if re.fullmatch(r"\d{1,9}", value, re.ASCII):
                 source = f"{where} srun --{option}={value}"
                 yield Literal(source, int(value), int(value), option == "nodes", of_step=True)
                 break

@@ -139,7 +139,8 @@ def _with_counts(found: Requests, options: dict[str, Stated], wishes: Wishes, bo
             gpus_kind=kind + colon if "gpus" in options else None,
         )
     own = allowed[0] if shape.nodes is None else shape.nodes
-    return replace(found, counts=(own,), nodes_from=_why(options, allowed), kept=kept)
+    placed = found.gpus_placed or own == 1
+    return replace(found, counts=(own,), nodes_from=_why(options, allowed), kept=kept, gpus_placed=placed)
 
 
 def _states_gpus_of_each(options: Mapping[str, Stated]) -> bool:

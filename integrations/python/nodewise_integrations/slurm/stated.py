@@ -122,9 +122,10 @@ def shape_of(options: Mapping[str, Stated], *, gpus_per_node: int | None = None)
         _GPUS_EACH in each
         or {_TASKS_EACH, _GPUS_OF_TASK} <= each
         or (_GPUS_OF_TASK in each and known.get(_TASKS) == known.get(_NODES))
-        or known.get(_NODES) == 1
         or _GPUS_EACH not in known
     )
+    if _GPUS_EACH not in known and {_GPUS, _GPUS_OF_TASK} & each:
+        raise UnreadableError(f"{said}: how many GPUs each node has, Slurm decides; state --gpus-per-node")
     return Shape(known.get(_NODES), known.get(_TASKS_EACH), known.get(_GPUS_EACH), placed)
 
 
@@ -175,7 +176,8 @@ def _counts(options: Mapping[str, Stated]) -> Sequence[int]:
     return node_counts(options["nodes"]) if "nodes" in options else ()
 
 
-_RANGE: Final = re.compile(r"(\d+)([kKmM]?)(?:-(\d+)([kKmM]?))?(?::(\d+))?", re.ASCII)
+_RANGE: Final = re.compile(r"(\d{1,9})([km]?)(?:-(\d{1,9})([km]?))?(?::(\d{1,9}))?", re.ASCII | re.IGNORECASE)
+_MOST_NODES: Final = 1024**2
 _TIMES: Final = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4, "p": 1024**5}
 
 
@@ -189,7 +191,7 @@ def node_counts(stated: Stated) -> Sequence[int]:
         first = int(match[1]) * _TIMES[match[2].lower()]
         last = first if match[3] is None else int(match[3]) * _TIMES[match[4].lower()]
         parts.append(range(first, last + 1, int(match[5] or 1) or 1))
-        if not parts[-1] or first < 1:
+        if not parts[-1] or first < 1 or last > _MOST_NODES:
             raise UnreadableError(f"{stated.source}: is not a number of nodes")
     return parts[0] if len(parts) == 1 else sorted({count for part in parts for count in part})
 

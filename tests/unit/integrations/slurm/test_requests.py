@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nodewise_integrations.slurm.body import literals
 from nodewise_integrations.slurm.requests import Requests, read_requests
@@ -99,6 +101,8 @@ def test_variables_stand_above_the_script_and_below_the_command_line(variable: s
         "-N 2 -G 16 --gres=gpu:4",
         "-N 2 --ntasks-per-node=2 --gpus-per-task=2 --gres=gpu:8",
         "-N 5-6 -n 32 --ntasks-per-node=8",
+        "-N 2-4 -G 16",
+        "-N 2-4 -n 16 --gpus-per-task=1",
         "--gres=gpu:a100:4,gpu:v100:4",
         "--gpus-per-node=a100:2,v100:2",
         "--gres=gpu:0",
@@ -127,6 +131,9 @@ def test_totals_follow_and_what_each_has_stays() -> None:
         tuple(range(1, 9)), 8, "a100:", 8,
     )  # fmt: skip
     assert not found.gpus_placed
+    # On one node there is nothing to place, on more there is.
+    assert requests("", "#SBATCH -N 1 -G 8\n", None, "steps=1").gpus_placed
+    assert not requests("", "#SBATCH -N 1 -G 8\n").gpus_placed
     each = requests("", "#SBATCH -N 4 --ntasks-per-node=8 --gpus-per-node=8\n")
     assert (each.tasks_per_node, each.gpus_kind, each.gpus_placed) == (None, None, True)
 
@@ -240,3 +247,17 @@ def test_options_of_other_systems_leave_the_job_alone() -> None:
     assert requests("", script).problem.startswith("sbatch translates '#PBS -l nodes=4'")
     assert requests("--ignore-pbs", script).problem == ""
     assert requests("", script, {"SBATCH_IGNORE_PBS": "1"}).problem == ""
+
+
+WORDS = st.sampled_from([
+    "#SBATCH", "#SBATCH ", "#PBS", "hetjob", "-N", "-n", "-G", "--nodes=", "--gres=gpu:", "--gpus-per-task ",
+    "--ntasks=", "--gpus=", "--exclusive", "--time", "srun ", "--nnodes ", "NNODES=", "${", "}", ":", "'", '"', "\\",
+    "=", "-", "#", "0", "2", "8", "99999999999999999999", "1k", "\n", " ", "\r\n", "\x00", "\u2028", "é", "١",
+])  # fmt: skip
+
+
+@given(st.lists(WORDS, max_size=24).map("".join))
+def test_no_script_is_beyond_reading(script: str) -> None:
+    """Whatever it says, it is read or left alone; the job is worth more than its number of nodes."""
+    found = requests("", script, None, "nodes=1-8", "steps=1")
+    assert found.problem or found.counts or found.heterogeneous
