@@ -25,6 +25,8 @@ from nodewise_client import (
     observations,
 )
 
+pytestmark = pytest.mark.slurm
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "integrations" / "slurm.md"
 PROGRAMS = Path(sys.executable).parent

@@ -132,6 +132,7 @@ def test_a_server_in_memory_has_a_temporary_directory_as_long_as_it_needs_one(tm
     assert not made()
 
 
+@pytest.mark.stores
 def test_traces_in_a_bucket_outlive_a_killed_server_and_the_disk_of_its_machine(tmp_path, bucket):
     """Another server goes on with a session, and reads its traces in a process for long calls."""
     database = ("--store", f"sqlite:{tmp_path / 'store.db'}", "--traces", bucket())
