@@ -22,7 +22,7 @@ help:
 	@echo "make test           the service, its plugins, the Python client and the command line, from source and on the wheels"
 	@echo "make test-all       make test and all targets below, each of which leaves out and names what does not run here"
 	@echo "make test-data      the tests marked data, on the measurements that NODEWISE_DATA names"
-	@echo "make test-long      the tests marked long: minutes each"
+	@echo "make test-long      the tests marked long, chaos or oracle: failures, operation, comparisons with others' programs"
 	@echo "make test-stores    stores in PostgreSQL and traces in an S3 bucket"
 	@echo "make test-torch     the tests marked torch, with the CPU build of PyTorch where pip finds it"
 	@echo "make test-clients   build, lint, tests and examples of the clients of all languages, and their conformance"
@@ -60,7 +60,7 @@ test-all: test
 # The environment of test-wheel is set up beside the first tests, as much of that is waiting for the index; test-wheel
 # waits for it, and says what failed.
 wheel-ahead:
-	@$(PYTHON) tools/environment.py test
+	@$(PYTHON) tools/environment.py dev
 	@mkdir -p build
 	@nice $(PYTHON) tools/environment.py wheel >build/wheel-ahead.log 2>&1 &
 
@@ -71,32 +71,33 @@ test-source test-wheel test-data test-long test-stores test-torch test-integrati
 # In their order: by numbers of tests the longest would come last, and leave the other worker idle.
 PYTEST_OPTIONS := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Marks of tests that need more than Python, or minutes each: they have targets of their own.
-APART := data or long or stores or slurm or ray or skypilot or torch
-ON_WHEELS := cd build/elsewhere && ../../.venv-wheel/bin/pytest $(PYTEST_OPTIONS) -c ../../pyproject.toml --rootdir ../.. -p no:cacheprovider ../../tests/integration
+LONG := long or chaos or oracle
+APART := data or stores or slurm or ray or skypilot or torch
+ON_WHEELS := mkdir -p build/elsewhere && cd build/elsewhere && ../../.venv-wheel/bin/pytest $(PYTEST_OPTIONS) -c ../../pyproject.toml --rootdir ../.. -p no:cacheprovider ../../tests/integration
 test-source:
-	@$(PYTHON) tools/environment.py test openapi
-	$(VENV)/pytest $(PYTEST_OPTIONS) -m "not wheel and not ($(APART))"
+	@$(PYTHON) tools/environment.py dev
+	$(VENV)/pytest $(PYTEST_OPTIONS) -m "not wheel and not ($(LONG) or $(APART))"
 
 test-wheel: test-source
-	@$(PYTHON) tools/environment.py test wheel
-	@mkdir -p build/elsewhere
-	$(ON_WHEELS) -m "wheel and not ($(APART))"
+	@$(PYTHON) tools/environment.py dev wheel
+	$(ON_WHEELS) -m "wheel and not ($(LONG) or $(APART))"
 
 test-data:
 	@$(PYTHON) tools/environment.py test
 	@if [ -n "$$NODEWISE_DATA" ]; then \
-		$(VENV)/pytest $(PYTEST_OPTIONS) -m "data and not long"; \
+		$(VENV)/pytest $(PYTEST_OPTIONS) -m "data"; \
 	else \
 		echo "make test-data: left out, NODEWISE_DATA names no folder of measurements"; \
 	fi
 
 test-long:
-	@$(PYTHON) tools/environment.py test
-	$(VENV)/pytest $(PYTEST_OPTIONS) -m "long"
+	@$(PYTHON) tools/environment.py test openapi wheel
+	$(VENV)/pytest $(PYTEST_OPTIONS) -m "($(LONG)) and not wheel and not ($(APART))"
+	$(ON_WHEELS) -m "($(LONG)) and wheel and not ($(APART))"
 
 test-stores:
 	@$(PYTHON) tools/environment.py test
-	$(VENV)/pytest $(PYTEST_OPTIONS) -m "stores and not long"
+	$(VENV)/pytest $(PYTEST_OPTIONS) -m "stores"
 
 # By hand: counting lines doubles the time that tests take.
 coverage:
@@ -124,7 +125,6 @@ test-clients:
 MANAGERS := ray skypilot
 test-integrations:
 	@$(PYTHON) tools/environment.py test wheel
-	@mkdir -p build/elsewhere
 	@for manager in $(MANAGERS); do \
 		$(PYTHON) tools/environment.py $$manager || echo "make test-integrations: left out, pip cannot install requirements/$$manager.txt" >&2; \
 	done

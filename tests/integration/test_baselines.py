@@ -18,6 +18,8 @@ from measurements import data_path
 from patience import PATIENCE_S
 from serving import COMMAND
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 DISTRIBUTION = ROOT / "examples" / "plugins" / "nodewise_baselines"
 NAMES = (
