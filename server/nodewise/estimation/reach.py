@@ -15,7 +15,7 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import KNEE
 from nodewise.domain.profile import Profile
 
-__all__ = ["Reach", "reach_of"]
+__all__ = ["UNMEASURED", "Reach", "reach_of"]
 
 EVERY_COUNT: Final = 16
 """Numbers of nodes up to which a default range holds each; beyond, powers of two."""
@@ -70,6 +70,10 @@ class Reach:
         powers: Iterable[int] = (1 << exponent for exponent in range(31))
         beyond = {count for count in powers if EVERY_COUNT < count < last and count >= least_nodes}
         return tuple(sorted({*range(least_nodes, min(EVERY_COUNT, last) + 1), *beyond, last}))
+
+
+UNMEASURED: Final = Reach()
+"""Of a job that never ran: it limits nothing."""
 
 
 def reach_of(profile: Profile) -> Reach:

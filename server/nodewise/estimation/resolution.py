@@ -14,7 +14,7 @@ from nodewise.domain.columns import Ints, constant_floats, constant_ints, freeze
 from nodewise.domain.configurations import UNSTATED, Configurations, Recomputation, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Violation, invalid_field
 from nodewise.domain.profile import Profile
-from nodewise.estimation.reach import Reach, reach_of
+from nodewise.estimation.reach import UNMEASURED, Reach, reach_of
 from nodewise.estimation.weights import ENTRY_BYTES, part_of_rows
 from nodewise.ports.cache import CacheSpace, LruCache
 
@@ -56,7 +56,7 @@ class Defaults:
     workers_per_node: int
     link_bytes_per_s: float
     recomputations: tuple[int, ...] = ()
-    reach: Reach = of_dataclass(default=Reach(), compare=False)
+    reach: Reach = of_dataclass(default=UNMEASURED, compare=False)
 
 
 def defaults_of(profile: Profile) -> Defaults:

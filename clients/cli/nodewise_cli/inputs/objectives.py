@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -98,7 +98,7 @@ def goal_of(wanted: Wanted) -> dict[str, Any]:
         raise InputError(
             "--samples: must be given (or --epochs) where costs are compared: they depend on the work left"
         )
-    goal = replace(objective(rule), confidence=wanted.confidence, max_extrapolation_ratio=most)
+    goal = objective(rule, confidence=wanted.confidence, max_extrapolation_ratio=most)
     return {"objective": goal, "work": work, "offers": offers}
 
 

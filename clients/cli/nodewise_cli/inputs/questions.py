@@ -200,7 +200,9 @@ def located(asked: AskedJob) -> Iterator[None]:
         yield
     except NodewiseError as error:
         if any(found.field == "ranges[0]" for found in error.violations):
-            text = "must be given, such as --nodes 1-16: no run of this job was measured, from which a range would follow"
+            text = (
+                "must be given, such as --nodes 1-16: no run of this job was measured, from which a range would follow"
+            )
             raise InputError(f"--nodes: {text}") from None
         table = asked.table
         if table is None:

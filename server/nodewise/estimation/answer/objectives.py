@@ -20,7 +20,7 @@ from nodewise.estimation.answer.intervals import one_sided_rate
 from nodewise.estimation.answer.moving import staying
 from nodewise.estimation.answer.offers import Charged, charged
 from nodewise.estimation.answer.rules import Preference, Rows, preferred
-from nodewise.estimation.reach import Reach
+from nodewise.estimation.reach import UNMEASURED, Reach
 
 __all__ = ["Verdict", "judged", "whole_finish_s", "work_of"]
 
@@ -46,7 +46,7 @@ def judged(
     samples_per_s: Floats,
     minibatches_per_s: Floats,
     workload: Workload,
-    reach: Reach,
+    reach: Reach = UNMEASURED,
 ) -> Verdict:
     """Apply an objective to predicted rows, of which those too far from the evidence are not recommended.
 

@@ -165,7 +165,7 @@ def _least_time(rows: Rows, rule: LeastTime) -> Preference:
         limits.append(f"{rule.max_nodes} nodes")
     if rule.max_cost is not None:
         limits.append(f"a cost of {rule.max_cost:g} {rows.currency}".rstrip())
-    within = " and ".join(limits) or "no limit"
+    within = " and ".join(limits)
     allowed = rows.within(rule)
     if not allowed.any():
         least = f"; the cheapest row costs {number(rows.costs.min())}" if rows.costs is not None else ""
@@ -175,7 +175,7 @@ def _least_time(rows: Rows, rule: LeastTime) -> Preference:
     time = f"{number(rows.rate[best])} {rows.rate_name}"
     if rows.finish_s is not None:
         time = f"{number(rows.finish_s[best])} s"
-    why = f"{time} on {rows.nodes[best]} nodes is the least time within {within}"
+    why = f"{time} on {rows.nodes[best]} nodes is the least time{f' within {within}' if within else ''}"
     return best, why, rows.numbers(best, rows.rate_key, "finish_s", "cost")
 
 

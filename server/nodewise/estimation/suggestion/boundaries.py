@@ -59,12 +59,11 @@ def boundary_of(
 def _crossings(rows: Configurations, catalogue: Catalogue) -> list[tuple[str, str, NDArray[np.bool_]]]:
     """Of each boundary where runs lie that do not cross it, what lies on its two sides, and the rows that cross it."""
     per_node = np.ceil(rows.workers / np.maximum(rows.nodes, 1))
-    domains = [
-        catalogue.link_domain_devices(name, each)
-        for name, each in zip(rows.device_names(), per_node.tolist(), strict=True)
-    ]
+    domains = np.array(
+        [catalogue.link_domain_devices(*each) for each in zip(rows.device_names(), per_node.tolist(), strict=True)]
+    )
     return [
         ("inside one node", "nodes", rows.nodes_held() > 1),
         ("on one device", "devices", rows.devices_held() > 1),
-        ("inside one domain of fast links", "such domains", (rows.nodes > 1) & (rows.workers > np.array(domains))),
+        ("inside one domain of fast links", "such domains", (domains > per_node) & (rows.workers > domains)),
     ]
