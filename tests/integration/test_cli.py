@@ -193,7 +193,7 @@ def test_errors_are_json_where_answers_are(arguments: list[str | Path], status: 
     [
         (["predict", TESTBED, "--nodes", "4"], "--job: must be a job of"),
         (["predict", TESTBED, "--job", "b", "--nodes", "4"], "found 'b'"),
-        (["predict", str(EXAMPLES / "mlp.json"), "--device", "K80"], "--nodes: must be given, such as --nodes 1-16: no run"),
+        (["predict", EXAMPLES / "mlp.json", "--device", "K80"], "--nodes: must be given, such as --nodes 1-16: no run"),
         (["predict", TESTBED, "--job", "a1", "--within-evidence", "-1"], "--within-evidence: must be a finite number"),
         (["predict", TESTBED, "--job", "a1", "--nodes", "4", "--workers", "4"], "--workers: must be left out"),
         (["predict", TESTBED, "--job", "a1", "--nodes", "0"], "--nodes: must begin at 1"),

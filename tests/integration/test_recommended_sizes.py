@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ from nodewise_client import (
     InvalidArgumentError,
     Knee,
     LeastTime,
+    Observations,
+    Prediction,
     PredictRequest,
     PredictResult,
     ProfileContent,
@@ -49,23 +51,28 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 BATCH = 256
 
 
-def job(
-    nodes: Sequence[int], samples_per_s: Sequence[float], *, per_node: int = 8, device: str = "A100"
-) -> ProfileContent:
-    """A job that was measured on some nodes, at one batch per worker."""
+def observed(
+    nodes: Sequence[int], samples_per_s: Sequence[float], per_node: int = 8, device: str = "A100"
+) -> Observations:
+    """Runs on some nodes, at one batch per worker."""
     workers = [per_node * count for count in nodes]
     ran = configurations(
         nodes=nodes, workers=workers, devices=device, sync_modes="allreduce", batch_per_worker_samples=BATCH
     )
     rates = [rate / (BATCH * count) for rate, count in zip(samples_per_s, workers, strict=True)]
-    return ProfileContent(observations=observations(configurations=ran, steps_per_second=rates))
+    return observations(configurations=ran, steps_per_second=rates)
+
+
+def job(nodes: Sequence[int], samples_per_s: Sequence[float], **how: Any) -> ProfileContent:
+    """A job of which no more is known."""
+    return ProfileContent(observations=observed(nodes, samples_per_s, **how))
 
 
 THREE = job([1, 2, 4], [19_800, 38_100, 72_400])
 JOBS = {
-    "three runs on A100": (THREE, 16),
-    "other values, 4 devices in a node": (job([1, 2, 3], [2_050, 3_950, 5_700], per_node=4, device="V100"), 12),
-    "no node of its own": (job([2, 5], [9_000, 21_500], per_node=2, device="T4"), 20),
+    "three runs on A100": (THREE, 4, 16),
+    "other values, 4 devices in a node": (job([1, 2, 3], [2_050, 3_950, 5_700], per_node=4, device="V100"), 3, 12),
+    "no node of its own": (job([2, 5], [9_000, 21_500], per_node=2, device="T4"), 5, 20),
 }
 
 
@@ -85,15 +92,17 @@ def predicted(client: Client, content: ProfileContent, *ranges: ConfigurationRan
     return client.predict(PredictRequest(profile=profile_source(content), ranges=ranges, **asked))
 
 
-def nodes_of(result: PredictResult) -> list[int]:
+def nodes_of(result: Iterable[Prediction]) -> list[int]:
     return [row.nodes or 0 for row in result]
 
 
 # --- one recommendation, however far one asks
 
 
-@pytest.mark.parametrize(("content", "last"), JOBS.values(), ids=JOBS)
-def test_one_recommendation_however_far_one_asks(client: Client, content: ProfileContent, last: int) -> None:
+@pytest.mark.parametrize(("content", "reached", "last"), JOBS.values(), ids=JOBS)
+def test_one_recommendation_however_far_one_asks(
+    client: Client, content: ProfileContent, reached: int, last: int
+) -> None:
     ranges = (
         (node_range(1, last),),
         (node_range(1, 64),),
@@ -106,7 +115,6 @@ def test_one_recommendation_however_far_one_asks(client: Client, content: Profil
     for each in found:
         assert each is not None
         assert each.bounded_by is RecommendationBound.EVIDENCE
-        reached = max((content.observations and content.observations.configurations.nodes) or ())
         assert f"the evidence reaches {reached} nodes, and 4 times that" in each.why
         assert f"measure {last} nodes to look further" in each.why
 
@@ -275,12 +283,12 @@ def test_without_a_measured_run_a_range_must_be_given(client: Client) -> None:
 
 def test_a_profile_that_learns_more_is_asked_about_further(client: Client) -> None:
     with client.ingest("sizes/grows") as writer:
-        writer.observe(job([1], [1_000]).observations)
+        writer.observe(observed([1], [1_000]))
         writer.commit()
     stored = PredictRequest(profile=profile_source("sizes/grows"))
     assert len(client.predict(stored)) == len(client.predict(stored)) == 4
     with client.ingest("sizes/grows") as writer:
-        writer.observe(job([2], [1_950]).observations)
+        writer.observe(observed([2], [1_950]))
         writer.commit()
     assert len(client.predict(stored)) == 8
 
