@@ -18,6 +18,7 @@ from nodewise.estimation.answer.intervals import interval_of
 from nodewise.estimation.answer.objectives import judged, whole_finish_s
 from nodewise.estimation.fit.fitted import Fitted
 from nodewise.estimation.question import Answer, Basis, Interval, Question, Terms
+from nodewise.estimation.reach import Reach
 
 __all__ = ["Rated", "assembled", "rated"]
 
@@ -93,7 +94,7 @@ def rated(terms: Terms, configurations: Configurations, predictions: Predictions
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def assembled(question: Question, rows: Rated, basis: Basis) -> Answer:
+def assembled(question: Question, rows: Rated, basis: Basis, reach: Reach) -> Answer:
     """The answer to a question about rated rows: judged by its objective.
 
     Raises
@@ -110,7 +111,7 @@ def assembled(question: Question, rows: Rated, basis: Basis) -> Answer:
     else:
         if objective.efficiency is not None:
             goodput = goodput_per_s(objective.efficiency, configurations, samples_per_s)
-        verdict = judged(objective, configurations, predictions, samples_per_s, rows.minibatches_per_s, workload)
+        verdict = judged(objective, configurations, predictions, samples_per_s, rows.minibatches_per_s, workload, reach)
         finish_s, costs, recommendation = verdict.finish_s, verdict.costs, verdict.recommendation
         if verdict.remarks:
             notices = (*notices, *verdict.remarks)

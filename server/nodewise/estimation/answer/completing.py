@@ -94,7 +94,7 @@ class Completing:
             best = candidates.best(objective.efficiency, rows.predictions)
             configurations, predictions = candidates.configurations.take(best), rows.predictions.take(best)
             rows = rated(question.terms, configurations, predictions, prepared.fitted)
-        return assembled(question, rows, prepared.basis)
+        return assembled(question, rows, prepared.basis, self._resolution.reach(question.profile))
 
     def _candidates_of(self, question: Question, configurations: Configurations) -> Candidates | None:
         bounds = None if question.objective is None else question.objective.batch_bounds

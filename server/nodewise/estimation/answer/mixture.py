@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.columns import Floats, freeze
-from nodewise.domain.predictions import Notice, Predictions, RowRefusal, RowStatus
+from nodewise.domain.predictions import (
+    UNATTRIBUTED,
+    Notice,
+    Predictions,
+    RowRefusal,
+    RowStatus,
+    bottlenecks_of,
+)
 from nodewise.estimation.estimators.check import MOST_LOG_SPREAD
 from nodewise.estimation.question import MixtureShare
 
@@ -32,9 +39,6 @@ ROUNDING: Final = 1e-9
 
 _ALONE: Final = ("staleness_mean", "staleness_p95", "memory_bytes", "excess_memory_bytes", "once_s")
 """Columns that a prediction may have."""
-
-UNNAMED_PART: Final = "step"
-"""What a prediction without a breakdown counts as."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +71,7 @@ def mixed(parts: Sequence[Part]) -> Predictions:
     breakdown = _breakdown(parts, weights, step_s)
     furthest = np.max([part.predictions.extrapolation * own for part, own in zip(parts, answers, strict=True)], axis=0)
     names = tuple(breakdown)
-    largest = np.argmax(np.stack(list(breakdown.values())), axis=0) if rows else np.zeros(0, dtype=np.int64)
+    largest = bottlenecks_of(breakdown, rows)
 
     def mean(columns: Iterable[Floats | None]) -> Floats | None:
         return _mean(columns, weights, answered)
@@ -129,7 +133,7 @@ def _breakdown(parts: Sequence[Part], weights: Floats, step_s: Floats) -> Mappin
     for part, weight in zip(parts, weights, strict=True):
         own = part.predictions.step_s
         scale = np.divide(weight * step_s, own, out=np.zeros_like(step_s), where=own > 0.0)
-        for name, seconds in (part.predictions.breakdown_s or {UNNAMED_PART: own}).items():
+        for name, seconds in (part.predictions.breakdown_s or {UNATTRIBUTED: own}).items():
             found[name] = found.get(name, 0.0) + scale * seconds
     return {name: freeze(np.asarray(seconds)) for name, seconds in found.items()}
 
