@@ -21,6 +21,7 @@ from nodewise.plugin import (
     Query,
     Refusal,
     RowRefusal,
+    freeze,
 )
 from nodewise_simple.evidence import KEPT_JOBS, MOST_KEPT_ROWS, Points, Rows, asked_of, near, points_of
 from nodewise_simple.rules import Curve, Rule
@@ -81,24 +82,22 @@ class RuleEstimator:
             return Assessment(refusal=NOT_WHOLE, of_profile=not points_of(profile))
         known = points_of(profile)
         evidence: list[str] = []
-        expected: list[Floats] = []
+        errors = np.full(rows, np.inf)
         refusal = Refusal.missing("no run of an all-reduce job is known", "observations")
-        for setting, (_, own) in asked.places.items():
+        for setting, (at, own) in asked.places.items():
             points = known.get(setting)
             curve = "" if points is None else drawn(self.rule, points)
             if points is None or isinstance(curve, str):
                 refusal = lacking(str(curve), setting)
                 continue
             evidence.append(f"{len(points)} measured configurations on {setting.device or 'a device not stated'}")
-            expected.append(deviations_of(points, own, near(points, own), self.spread))
-        if not expected:
+            errors[at] = DEVIATION_TO_MEAN * deviations_of(points, own, near(points, own), self.spread)
+        if not evidence:
             return Assessment(refusal=refusal, of_profile=not known)
-        claim = DEVIATION_TO_MEAN * float(np.concatenate(expected).mean())
         return Assessment(
             evidence=tuple(dict.fromkeys(evidence)),
             strength=STRENGTH,
-            expected_log_error=claim,
-            refused_count=rows - sum(map(len, expected)),
+            expected_log_error=freeze(errors),
         )
 
     def fit(self, profile: Profile, context: Context) -> RuleModel:  # noqa: ARG002  # the protocol's

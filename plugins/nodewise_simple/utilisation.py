@@ -28,6 +28,7 @@ from nodewise.plugin import (
     RowRefusal,
     Transformer,
     Workload,
+    freeze,
 )
 from nodewise_simple.estimator import NOT_WHOLE, STRENGTH
 from nodewise_simple.evidence import Rows, asked_of, rows_of, whole
@@ -155,12 +156,12 @@ class UtilisationEstimator:
         measured = _Measured.of(profile, query.catalogue)
         if not len(measured) and profile.workload.transformer is None:
             return Assessment(refusal=_NO_RUN)
-        utilisation, spread = measured.at(_partitions(query.configurations)[work.known])
+        utilisation, spread = measured.at(_partitions(query.configurations))
         told = f"{len(measured)} runs" if len(measured) else "published runs of transformers"
         return Assessment(
-            evidence=(f"{utilisation.mean():.0%} of the devices' peak, as in {told}",),
+            evidence=(f"{utilisation[work.known].mean():.0%} of the devices' peak, as in {told}",),
             strength=STRENGTH,
-            expected_log_error=DEVIATION_TO_MEAN * float(spread.mean()),
+            expected_log_error=freeze(np.where(work.known, DEVIATION_TO_MEAN * spread, np.inf)),
         )
 
     def fit(self, profile: Profile, context: Context) -> UtilisationModel:
