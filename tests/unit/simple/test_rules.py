@@ -46,8 +46,8 @@ def test_one_run_leaves_the_usual_fixed_part() -> None:
     run: Run = (8, 256, 0.32)
     fixed_s = FIXED_S * 0.32**FIXED_POWER
     for name in ("batch-line", "last-known"):
-        found = predicted(name, job([run]), asked([(16, 256), (8, 512)]))
-        np.testing.assert_allclose(found.step_s, fixed_s + (0.32 - fixed_s) * np.array([0.5, 2.0]))
+        found = predicted(name, job([run]), asked([(4, 128), (8, 512)]))
+        np.testing.assert_allclose(found.step_s, fixed_s + (0.32 - fixed_s) * np.array([1.0, 2.0]))
 
 
 def test_long_steps_shrink_with_their_share_of_a_sample() -> None:
