@@ -3,7 +3,8 @@
 Stated facts force two floors (without a model of how well either is used): a node of an all-reduce over N nodes sends
 and receives at least ``2 (N - 1) / N`` times the gradient's bytes (P. Patarasuk and X. Yuan, J. Parallel Distrib.
 Comput. 69(2), 2009), and a device computes no faster than its peak. A run forces one on larger scales: more workers
-with as many samples each, on nodes at least as full, take no less time for a step. That is linear scaling.
+with as many samples each, on nodes at least as full, take no less time for a step. That is linear scaling; jobs whose
+own runs scale better have no such floor.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Floors:
     exchange_s, compute_s : float
         What the stated facts force.
     linear_s : float
-        By the nearest run on no more workers.
+        By linear scaling from the most efficient run on fewer workers.
     """
 
     exchange_s: Floats
@@ -212,7 +213,11 @@ def _names(rows: Configurations) -> tuple[str, ...]:
 
 
 def _linear_s(runs: _Runs, rows: Configurations) -> Floats:
-    """The step of the nearest run on no more workers, with as many samples; 0 where there is none."""
+    """The step by linear scaling from the run on fewer workers that uses each best; 0 where there is none.
+
+    Not from the nearest run: two nodes are slower than the trend of all others on some clusters, and noise of a run
+    that happens to be slow would cut off what is true.
+    """
     if not len(runs):
         return np.zeros(len(rows))
     codes = {name: code for code, name in enumerate(dict.fromkeys((*runs.names, *_names(rows))))}
@@ -228,7 +233,8 @@ def _linear_s(runs: _Runs, rows: Configurations) -> Floats:
         bounds, floor_s = _bounds(runs, run_codes, asked, codes_asked, at)
         bounds &= usable[at][:, None]
         bounds[(bounds & superlinear).any(axis=1)] = False
-        found[at] = _nearest(runs, asked, at, bounds, floor_s)
+        least = np.where(bounds, floor_s, np.inf).min(axis=1)
+        found[at] = np.where(np.isfinite(least), least, 0.0)
     return found
 
 
@@ -248,21 +254,10 @@ def _bounds(
     samples, own_samples = asked.samples[at][:, None], runs.samples
     known = (samples > 0.0) & (own_samples > 0.0)
     bounds &= known | (samples == own_samples)
+    # More samples at once use a device better, whatever the step's total.
+    bounds &= rows.batch_per_worker[at][:, None] <= np.maximum(runs.rows.batch_per_worker, 0)
     share = np.divide(samples, own_samples, out=np.ones(bounds.shape), where=known)
     return bounds, runs.step_s * np.minimum(share, 1.0)
-
-
-def _nearest(runs: _Runs, asked: _Runs, at: NDArray[np.int64], bounds: Mask, floor_s: Floats) -> Floats:
-    """The floor by the runs on most workers, and of these with the nearest samples; the mean of equal runs."""
-    workers = np.where(bounds, runs.rows.workers, 0)
-    bounds = bounds & (workers == workers.max(axis=1, initial=0)[:, None])
-    distance = np.abs(np.log(np.maximum(runs.samples, 1.0) / np.maximum(asked.samples[at], 1.0)[:, None]))
-    distance = np.where(bounds, distance, np.inf)
-    bounds = bounds & (distance == distance.min(axis=1, initial=np.inf)[:, None])
-    count = bounds.sum(axis=1)
-    total = np.where(bounds, floor_s, 0.0).sum(axis=1)
-    mean: Floats = np.divide(total, count, out=np.zeros(len(at)), where=count > 0)
-    return mean
 
 
 def _superlinear(runs: _Runs, codes: NDArray[np.int64]) -> Mask:
