@@ -113,7 +113,7 @@ class Levels:
         if (catalogue_key(device.name), device.number_format) not in self.across_nodes:
             # Runs inside one node identify nothing of the network between nodes: there, facts alone count.
             growth = (GROWTH * np.log(_nodes(layout))) ** 2
-            facts = sum(deviation**2 for deviation in shared.values()) + self.within**2 + REPLICA**2 + growth
+            facts = sum(deviation**2 for deviation in shared.values()) + WITHIN**2 + REPLICA**2 + growth
             variances = np.where(_nodes(layout) > 1.0, np.maximum(variances, facts), variances)
         return np.asarray(np.sqrt(variances))
 

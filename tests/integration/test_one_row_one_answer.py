@@ -11,9 +11,9 @@ import pytest
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_client import (
     Client,
-    RefusedError,
     PredictRequest,
     ProfileContent,
+    RefusedError,
     Transformer,
     Workload,
     configurations,
