@@ -179,8 +179,19 @@ def _answered(
     architectures = asked.architectures.take(able)
     if not fitted.parts:
         return _by(answers, asked, fitted, architectures, configurations)
+    count = len(architectures)
+
+    def tiled(column: Floats) -> Floats:
+        """A column over configurations, once for each architecture."""
+        return column if len(column) == 1 else np.tile(column, count)
+
     mixture = [
-        Part(part.share, _by(answers, asked, part.fitted, architectures, configurations).predictions)
+        Part(
+            part.share,
+            _by(answers, asked, part.fitted, architectures, configurations).predictions,
+            tiled(part.weights),
+            tiled(part.errors),
+        )
         for part in fitted.parts
     ]
     return _Told.apart(mixed(mixture))

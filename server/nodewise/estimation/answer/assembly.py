@@ -42,8 +42,19 @@ class Rated:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def rated(terms: Terms, configurations: Configurations, predictions: Predictions, fitted: Fitted) -> Rated:
+def rated(
+    terms: Terms,
+    configurations: Configurations,
+    predictions: Predictions,
+    fitted: Fitted,
+    floor_s: Floats | None = None,
+) -> Rated:
     """Rates and intervals of predicted rows, and warnings about them.
+
+    Parameters
+    ----------
+    floor_s : float or None
+        The least seconds of a step of each row, which bound the interval; 0 = not known.
 
     Raises
     ------
@@ -57,7 +68,11 @@ def rated(terms: Terms, configurations: Configurations, predictions: Predictions
     else:
         answered = predictions.answered
         steps_per_s = np.divide(rates.cycles_per_step, step_s, out=np.zeros(len(step_s)), where=answered)
-    interval = interval_of(predictions, steps_per_s, terms.coverage, calibrated=fitted.calibration.jobs > 0)
+    most = None
+    if floor_s is not None and not predictions.simulated:
+        most = np.divide(rates.cycles_per_step, floor_s, out=np.full(len(step_s), np.inf), where=floor_s > 0.0)
+    calibrated = fitted.calibration.jobs > 0
+    interval = interval_of(predictions, steps_per_s, terms.coverage, calibrated=calibrated, most_steps_per_s=most)
     samples_per_s = steps_per_s * rates.samples_per_step
     one_each = shared_value(rates.minibatches_per_step) == 1.0
     minibatches_per_s = steps_per_s if one_each else steps_per_s * rates.minibatches_per_step
