@@ -190,6 +190,7 @@ func (j *Job) pyTorch() error {
 	if _, hasMaster, _ := nestedMap(j.holder, append(replicas, "Master")...); hasMaster {
 		j.extra, j.aside = 1, 1
 	}
+	j.limit(limit{least: j.nodesOf(1), because: "spec.pytorchReplicaSpecs[Worker].replicas must be at least 1"})
 	j.limitByName("-worker-", "")
 	return nil
 }

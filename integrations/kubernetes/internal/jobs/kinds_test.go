@@ -119,11 +119,11 @@ func TestWhatDependsOnTheNodes(t *testing.T) {
 		"jobset, coordinator's job":     {jobSetOf("coordinator: {replicatedJob: w, jobIndex: 2, podIndex: 1}, ", "replicas: 4, template: {spec: {parallelism: 2, completions: 2}}"), "", 8, "6-16/2", 6, []string{"replicas: 3"}},
 		"jobset, other coordinator":     {jobSetOf("coordinator: {replicatedJob: l, jobIndex: 2, podIndex: 5}, ", "template: {spec: {parallelism: 4, completions: 4}}"), "", 4, "1-16/1", 1, []string{"parallelism: 1"}},
 
-		"pytorch, gang":         {pyTorchOf("runPolicy: {schedulingPolicy: {minAvailable: 4, minResources: {nvidia.com/gpu: '32', memory: 64Gi}}}, ", "replicas: 3"), "", 4, "1-16/1", 8, []string{"replicas: 7", "minAvailable: 8", `nvidia.com/gpu: "64"`, "memory: 128Gi"}},
+		"pytorch, gang":         {pyTorchOf("runPolicy: {schedulingPolicy: {minAvailable: 4, minResources: {nvidia.com/gpu: '32', memory: 64Gi}}}, ", "replicas: 3"), "", 4, "2-16/1", 8, []string{"replicas: 7", "minAvailable: 8", `nvidia.com/gpu: "64"`, "memory: 128Gi"}},
 		"pytorch, smaller gang": {pyTorchOf("runPolicy: {schedulingPolicy: {minAvailable: 3}}, ", "replicas: 7"), "", 8, "3-16/1", 4, []string{"replicas: 3", "minAvailable: 3"}},
 		"pytorch, elastic":      {pyTorchOf("elasticPolicy: {minReplicas: 2, maxReplicas: 5}, ", "replicas: 2"), "", 3, "3-6/1", 4, []string{"replicas: 3", "minReplicas: 2", "maxReplicas: 5"}},
 		"pytorch, slices":       {pyTorchOf("", "replicas: 4, template: "+gpuPods(sliced)), "", 5, "5-13/4", 9, []string{"replicas: 8"}},
-		"pytorch, only one":     {pyTorchOf("elasticPolicy: {standalone: true}, ", "replicas: 0"), "", 1, "1-1/1", 1, []string{"replicas: 0"}},
+		"pytorch, only one":     {`{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {elasticPolicy: {standalone: true}, pytorchReplicaSpecs: {Worker: {replicas: 1}}}}`, "", 1, "1-1/1", 1, []string{"replicas: 1"}},
 
 		"ray, hosts":            {rayOf("", "replicas: 2, minReplicas: 1, maxReplicas: 2, numOfHosts: 4"), "", 8, "4-16/4", 12, []string{"replicas: 3", "maxReplicas: 3", "minReplicas: 1", "numOfHosts: 4"}},
 		"ray, room is made":     {rayOf("", "replicas: 5, minReplicas: 4, maxReplicas: 9"), "", 5, "1-16/1", 3, []string{"maxReplicas: 9", "minReplicas: 3", "replicas: 3"}},

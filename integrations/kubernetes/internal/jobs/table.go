@@ -54,6 +54,8 @@ const (
 	Exact Relation = "exact"
 	// Elsewhere names another object that holds a count of the pods: the nodes are left alone.
 	Elsewhere Relation = "elsewhere"
+	// Paired groups the pods with those of another job, one of which must have a single pod.
+	Paired Relation = "paired"
 	// Single says that there is one node.
 	Single Relation = "single"
 	// Independent fields do not depend on the number of nodes. What is below them does not either.
@@ -70,12 +72,15 @@ type Field struct {
 // Table has every field that holds a count, an index or a quantity, by kind. Tests hold it against the operators' own types: a field that
 // they add fails a test until it stands here.
 var Table = map[schema.GroupKind][]Field{
-	{Group: "batch", Kind: "Job"}: together(jobFields("spec."), podFields("spec.template."), metadataFields),
+	{Group: "batch", Kind: "Job"}: together(jobFields("spec."), podFields("spec.template."), metadataFields, []Field{{"metadata.annotations[" + minParallelism + "]", Below}}),
 	{Group: "jobset.x-k8s.io", Kind: "JobSet"}: together([]Field{
 		{"spec.replicatedJobs[chosen].replicas", Count},
 		{"spec.coordinator.jobIndex", Index},
 		{"spec.coordinator.podIndex", Index},
-		{"spec.failurePolicy.maxRestarts", Independent},
+		{"spec.coordinator.replicatedJob", Independent},
+		{"spec.replicatedJobs[].template.spec.template.metadata.annotations[kueue.x-k8s.io/podset-group-name]", Paired},
+		{"spec.failurePolicy", Independent},
+		{"spec.successPolicy", Independent},
 		{"spec.ttlSecondsAfterFinished", Independent},
 	}, jobFields("spec.replicatedJobs[chosen].template.spec."), podFields("spec.replicatedJobs[chosen].template.spec.template."), metadataFields),
 	{Group: "trainer.kubeflow.org", Kind: "TrainJob"}: together([]Field{
@@ -177,7 +182,6 @@ func podFields(template string) []Field {
 
 // metadataFields are those of an object's own metadata.
 var metadataFields = []Field{
-	{"metadata.annotations[" + minParallelism + "]", Below},
 	{"metadata.annotations[scheduling.volcano.sh/group-min-member]", Gang},
 	{"metadata.labels[kueue.x-k8s.io/prebuilt-workload-name]", Elsewhere},
 }
@@ -293,7 +297,7 @@ func (j *Job) relateNumber(relation Relation, at place, value int64, isNumber bo
 			j.limit(limit{most: 1, because: at.name() + " is true"})
 		}
 		return
-	case Count, GroupSize, Independent: // of its kind's code
+	case Count, GroupSize, Paired, Independent: // of its kind's code
 		return
 	}
 	if !isNumber {
