@@ -210,7 +210,7 @@ func (a *Allocator) apply(ctx context.Context, of *elastic, given *nodewisev1.Jo
 	if nodes > before && !a.worthIt(of, before, nodes, given.GetPool()) {
 		return nil
 	}
-	why := fmt.Sprintf("%d nodes in place of %d: %s", nodes, before, given.GetWhy())
+	why := fmt.Sprintf("%s in place of %d: %s", jobs.CountOf(int64(nodes)), before, given.GetWhy())
 	if a.Settings.DryRun {
 		return announce.Event(ctx, a.Cluster, of.job, "NodesSuggested", fmt.Sprint(before, nodes), "would give "+why)
 	}
