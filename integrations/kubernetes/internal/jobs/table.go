@@ -6,10 +6,12 @@ import (
 	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -56,6 +58,9 @@ const (
 	Elsewhere Relation = "elsewhere"
 	// Paired groups the pods with those of another job, one of which must have a single pod.
 	Paired Relation = "paired"
+	// Stated is a container, or a list of them, whose command, arguments or variables may state the number of nodes as text: then the nodes are left
+	// alone.
+	Stated Relation = "stated"
 	// Single says that there is one node.
 	Single Relation = "single"
 	// Independent fields do not depend on the number of nodes. What is below them does not either.
@@ -85,6 +90,7 @@ var Table = map[schema.GroupKind][]Field{
 	}, jobFields("spec.replicatedJobs[chosen].template.spec."), podFields("spec.replicatedJobs[chosen].template.spec.template."), metadataFields),
 	{Group: "trainer.kubeflow.org", Kind: "TrainJob"}: together([]Field{
 		{"spec.trainer.numNodes", Count},
+		{"spec.trainer", Stated},
 		{"spec.trainer.numProcPerNode", Independent},
 		{"spec.trainer.resourcesPerNode", Independent},
 		{"spec.activeDeadlineSeconds", Independent},
@@ -106,6 +112,7 @@ var Table = map[schema.GroupKind][]Field{
 		{"spec.elasticPolicy.nProcPerNode", Independent},
 		{"spec.elasticPolicy.rdzvPort", Independent},
 		{"spec.nprocPerNode", Independent},
+		{"spec.pytorchReplicaSpecs[Master].template.spec.containers", Stated},
 	}, podFields("spec.pytorchReplicaSpecs[Worker].template."), metadataFields),
 	{Group: "ray.io", Kind: "RayJob"}: together([]Field{
 		{"spec.activeDeadlineSeconds", Independent},
@@ -177,6 +184,7 @@ func podFields(template string) []Field {
 		{"metadata.labels[pod-group.scheduling.sigs.k8s.io/min-available]", Gang},
 		{"metadata.labels[scheduling.x-k8s.io/pod-group]", Elsewhere},
 		{"spec.schedulingGroup", Elsewhere},
+		{"spec.containers", Stated},
 	})
 }
 
@@ -292,6 +300,17 @@ func (j *Job) relateNumber(relation Relation, at place, value int64, isNumber bo
 	case Elsewhere:
 		j.leave("%s is %v: another object holds a count of its pods", at.name(), at.holder[at.key])
 		return
+	case Stated:
+		containers, isList := at.holder[at.key].([]any)
+		if !isList {
+			containers = []any{at.holder[at.key]}
+		}
+		for _, each := range containers {
+			if text := statedNodes(each); text != "" {
+				j.leave("%s says %s, which does not change with the nodes; take it from a variable", at.name(), text)
+			}
+		}
+		return
 	case Single:
 		if at.holder[at.key] == true {
 			j.limit(limit{most: 1, because: at.name() + " is true"})
@@ -345,6 +364,35 @@ func (j *Job) relateNumber(relation Relation, at place, value int64, isNumber bo
 	case RoomLeast, RoomMost:
 		j.relateRoom(relation, at, value, because)
 	}
+}
+
+// nodesArguments and nodesVariables are how launchers of training are told their number of nodes.
+var (
+	nodesArguments = regexp.MustCompile(`--(?:nnodes|num[-_]nodes|num[-_]machines)[= ]\s*["']?\d[\d:]*|--standalone\b`)
+	nodesVariables = []string{"NNODES", "NUM_NODES", "PET_NNODES", "WORLD_SIZE"}
+)
+
+// statedNodes is the text by which a container states the number of nodes; empty where it does not.
+func statedNodes(container any) string {
+	its, _ := container.(map[string]any)
+	var words []string
+	for _, field := range []string{"command", "args"} {
+		part, _, _ := unstructured.NestedStringSlice(its, field)
+		words = append(words, part...)
+	}
+	if found := nodesArguments.FindString(strings.Join(words, " ")); found != "" {
+		return found
+	}
+	variables, _ := its["env"].([]any)
+	for _, each := range variables {
+		variable, _ := each.(map[string]any)
+		name, _ := variable["name"].(string)
+		value, _ := variable["value"].(string)
+		if _, err := strconv.Atoi(value); err == nil && slices.Contains(nodesVariables, name) {
+			return name + "=" + value
+		}
+	}
+	return ""
 }
 
 // relateRoom reads a bound of Ray's. Its autoscaler keeps within it; without an autoscaler it only has to hold the count.
