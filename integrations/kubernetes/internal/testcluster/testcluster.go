@@ -125,7 +125,7 @@ func (c *Cluster) Install(module Module) error {
 	if err != nil {
 		return err
 	}
-	_, err = envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{Paths: []string{filepath.Join(folder, module.Definition)}})
+	_, err = envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{Paths: []string{filepath.Join(folder, module.Definition)}, MaxTime: time.Minute})
 	return err
 }
 
