@@ -38,7 +38,7 @@ def predict(
     """Predict a job on configurations that were never run, and recommend one."""
     goal = goal_of(wanted)
     checked_plot(plot)
-    asked = asked_job(question, call.server)
+    asked = asked_job(question, call.server, without_batch=True)
     ranges = asked_ranges(question, asked)
     options = PredictOptions(model=options_of(question), fidelity=fidelity, simulated_steps_count=simulated_steps)
     if simulated_steps is not None and fidelity is not Fidelity.SIMULATE:
