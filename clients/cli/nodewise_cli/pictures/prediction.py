@@ -22,9 +22,7 @@ _MEASURED: Final = "#222222"
 _CHOSEN: Final = "#d1495b"
 
 
-def draw(
-    path: Path, name: str, result: PredictResult, points: Sequence[Point], unit: Unit, *, by_nodes: bool
-) -> None:
+def draw(path: Path, name: str, result: PredictResult, points: Sequence[Point], unit: Unit, *, by_nodes: bool) -> None:
     """Draw a prediction into a file.
 
     Raises

@@ -48,8 +48,8 @@ def judged(
     """Apply an objective to predicted rows.
 
     Rates are samples/s, or goodput where the objective says what another batch is worth; where the batch of a row is
-    not known, mini-batches/s, which compare rows of one batch alike. Other rows than the current one are judged with
-    the restart in their times and costs.
+    not known, steps/s of as many workers as the smallest row has, which compare rows of one batch alike. Other rows
+    than the current one are judged with the restart in their times and costs.
 
     Raises
     ------
@@ -59,8 +59,10 @@ def judged(
     answered = predictions.answered
     efficiency, current = objective.efficiency, objective.current
     known = _batch_known(configurations, predictions, samples_per_s)
-    rate, rate_name = (samples_per_s, "samples/s") if known else (minibatches_per_s, "mini-batches/s")
-    if known and efficiency is not None:
+    rate, rate_name = samples_per_s, "samples/s"
+    if not known:
+        rate, rate_name = _alike_steps(configurations, answered, minibatches_per_s)
+    elif efficiency is not None:
         rate, rate_name = goodput_per_s(efficiency, configurations, samples_per_s), "samples/s of goodput"
     elsewhere = answered if current is None else answered & (np.arange(len(answered)) != current.row)
     judging, by = answered, ""
@@ -128,6 +130,18 @@ def judged(
         keeps_current=keeps,
     )
     return Verdict(finish_s=finish_s, costs=costs, recommendation=recommendation, notice=None, remarks=remarks)
+
+
+def _alike_steps(
+    configurations: Configurations, answered: NDArray[np.bool_], minibatches_per_s: Floats
+) -> tuple[Floats, str]:
+    """Steps/s as if every row's step were as large as the smallest one's, and what they are called."""
+    sizes = configurations.rates.minibatches_per_step[answered]
+    smallest, largest = sizes.min(initial=np.inf), sizes.max(initial=1.0)
+    if largest == 1.0:
+        return minibatches_per_s, "steps/s"
+    of = "" if smallest == largest else f" of {smallest:.0f} worker{'s' if smallest > 1 else ''}"
+    return minibatches_per_s / smallest, f"steps/s{of}"
 
 
 def _or_kept(
