@@ -89,7 +89,7 @@ def test_no_answered_row_is_a_notice() -> None:
     assert (found.notice.reason, found.notice.message) == (Reason.OBJECTIVE_UNREACHABLE, "no row was answered")
 
 
-def test_an_unknown_batch_compares_mini_batches_and_says_so() -> None:
+def test_an_unknown_batch_compares_steps_of_one_size_and_says_so() -> None:
     found = verdict(Objective(rule=HighestThroughput()), [1, 2], [3.0, 5.0], batch=0)
     assert found.recommendation is not None
     assert "5 steps/s of 1 worker on 2 nodes" in found.recommendation.why

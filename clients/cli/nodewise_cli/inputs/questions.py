@@ -171,7 +171,7 @@ def asked_job(question: Question, server: str | None, *, without_batch: bool = F
         return AskedJob(profile_id_of(profile), profile)
     if source is None:
         raise InputError(
-            "must be asked about a TABLE.csv, a PROFILE.json, a --profile of the server or what was --measured; found none"
+            "must be asked about a TABLE.csv, a PROFILE.json, a --profile of the server or --measured runs; found none"
         )
     if source.suffix.lower() == ".json":
         if job is not None:
