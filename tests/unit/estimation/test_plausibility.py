@@ -17,9 +17,9 @@ PEAK = Catalogue(devices={"a100": {"fp32_flops_per_s": 19.5e12, "fp16_flops_per_
 
 
 def reasons(
-    nodes: list[int], workers: list[int], steps_per_s: list[float], workload: Workload | None = None, **how: Any
+    nodes: list[int], workers: list[int], steps_per_s: list[float], workload: Workload | None = None, **stated: Any
 ) -> list[str]:
-    how = {"device": "A100", "sync_mode": SyncMode.ALLREDUCE, "batch_per_worker": 32} | how
+    how: dict[str, Any] = {"device": "A100", "sync_mode": SyncMode.ALLREDUCE, "batch_per_worker": 32} | stated
     ran = Configurations.of(len(nodes), nodes=nodes, workers=workers, parameter_servers=0, **how)
     profile = Profile(observations=Observations.of(ran, as_floats(steps_per_s)), workload=workload or Workload())
     return [each.reason for each in doubts(profile, PEAK)]
@@ -66,7 +66,7 @@ def test_faster_than_the_peak(workload: Workload) -> None:
 
 
 @pytest.mark.parametrize("batch", [{"batch_per_worker": 32}, {"batch_per_worker": 0}])
-def test_more_than_linear(batch: dict[str, int]) -> None:
+def test_more_than_linear(batch: dict[str, Any]) -> None:
     assert reasons([1, 2, 4], [8, 16, 32], [10.0, 19.2, 36.6], **batch) == ["MORE_THAN_LINEAR"]
     assert reasons([1, 2], [8, 16], [10.0, 11.0], **batch) == []
 

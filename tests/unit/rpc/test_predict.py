@@ -62,7 +62,7 @@ def test_every_question_gets_the_fastest_row_recommended(asked: Asked) -> None:
     found = asked.predict(configurations=FEW).recommendation
     assert found.rule == objective_pb2.OBJECTIVE_RULE_HIGHEST_THROUGHPUT
     assert (found.row, found.workers, found.keeps_current) == (3, 8, False)
-    assert "steps/s of" in found.why
+    assert "steps/s on 8 nodes" in found.why
     assert not found.HasField("samples_per_second")
     assert asked.predict(configurations=FEW, objective=objective_pb2.Objective()).recommendation == found
     (of_batch,) = asked.batch(jobs=[pb.BatchJob(profile=inline())], configurations=FEW).outcomes
