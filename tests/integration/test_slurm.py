@@ -24,6 +24,10 @@ from nodewise_client import (
     configurations,
     observations,
 )
+from nodewise_integrations.slurm.stated import shape_of, stated_options
+from nodewise_integrations.slurm.submission import sbatch_directives, split
+
+pytestmark = pytest.mark.slurm
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "integrations" / "slurm.md"
@@ -71,6 +75,11 @@ class Site:
             environment={**self.environment, **more},
             script=script,
         )
+
+    def got(self, command: str, *, script: str | None = None) -> list[str]:
+        """Nodes, tasks, and GPUs of each node that Slurm gave to a job that tells them. Empty = it tells none."""
+        job, _ = self.submitted(command, script=script)
+        return (self.folder / f"slurm-{job['JobId']}.out").read_text().removesuffix("\n").split(",")
 
     def submitted(self, command: str, *, script: str | None = None, **more: str) -> tuple[dict[str, str], str]:
         """The job once it has ended, and what was said at its submission."""
@@ -240,3 +249,108 @@ def test_a_job_that_tells_nothing_is_logged(site: Site, client: Client) -> None:
     site.submitted("nodewise-sbatch", script=f"#!/bin/sh\n#NODEWISE --profile={PROFILE}\n:\n")
     assert f"nothing to add to {PROFILE}: it wrote no {site.folder}/nodewise-" in site.logged()
     assert len(rows_of(client)) == 2
+
+
+TELLS = "echo $SLURM_JOB_NUM_NODES,$SLURM_NTASKS,$SLURM_GPUS_ON_NODE"
+
+
+STATED = (
+    "--gres=gpu:4",
+    "-N 2 --gres gres:gpu:2",
+    "-N2 --gpus-per-n=3",
+    "-N 2 --tasks-per-node=2 --gres=gpu",
+    "--ntasks=4 --nodes=4 --gpus-per-task=4",
+    "-n4 --gpus-per-task=2 --gpus-per-node=4",
+    "-n 1 --gpus-per-task=4",
+    "-n1 -G 4",
+    "--ntasks-per-node=2 --gpus-per-task=2",
+    "-N2 --gpus-per-task=2",
+    "-N2 --ntasks-per-node 4 --gpus-per-task 1",
+    "--gpus=8 --gpus-per-node=4",
+    "-G 8 --gres=gpu:4",
+    "-N 2 --ntasks=8 --ntasks-per-gpu=1",
+    "-N 2 --ntasks-per-gpu=1 --gpus-per-node=2",
+    "-n 8 --ntasks-per-node=4 --gres=gpu:4",
+    "-N2 --gpus-per-socket=2 --sockets-per-node=1",
+    "-N2 --gpus-per-socket=2 -B 1",
+)
+
+
+def test_numbers_are_read_as_slurm_takes_them(site: Site) -> None:
+    jobs: dict[str, str] = {}
+    for stated in STATED:
+        script = f"#!/bin/sh\n#SBATCH {stated} # words\n{TELLS}\n"
+        typed = site.types("sbatch --parsable", script=script)
+        assert typed.returncode == 0, (stated, typed.stderr)
+        jobs[stated] = typed.stdout.strip()
+        assert sbatch_directives(script).options == split(shlex.split(stated)).options
+    for stated, job_id in jobs.items():
+        site.slurm.finished(job_id)
+        told = (site.folder / f"slurm-{job_id}.out").read_text().removesuffix("\n").split(",")
+        shape = shape_of(stated_options(split(shlex.split(stated)), sbatch_directives(""), {}))
+        assert shape.nodes is not None
+        assert shape.tasks_per_node is not None
+        # Without a word of tasks Slurm tells none: there is one of each node.
+        assert [int(number or shape.nodes) for number in told] == [
+            shape.nodes,
+            shape.nodes * shape.tasks_per_node,
+            shape.gpus_per_node,
+        ], stated
+
+
+def test_lines_of_a_script_are_read_as_sbatch_reads_them(site: Site) -> None:
+    script = f"""#!/bin/sh
+#SBATCH--nodes=2#no space is needed, before or after
+#SLURM -J "it's # one"  # of old
+#SBATCH --gres
+  # the value may follow
+#SBATCH gpu:3
+#SBATCz --nodes=4
+
+# SBATCH --nodes=4
+#SBATCH --ntasks-per-n 2 --comment="a # b"
+{TELLS}
+#SBATCH --nodes=4
+"""
+    shape = shape_of(stated_options(split([]), sbatch_directives(script), {}))
+    assert (shape.nodes, shape.tasks_per_node, shape.gpus_per_node) == (2, 2, 3)
+    assert site.got("sbatch", script=script) == ["2", "4", "3"]
+
+
+def test_every_option_of_this_sbatch_is_known(site: Site) -> None:
+    told = site.types("sbatch --help").stdout
+    options = re.findall(r"^ +(?:-\w, )?--([\w-]+)(\[?=)?", told, re.MULTILINE)
+    assert len(options) > 80
+    for name, value in options:
+        read = split([f"--{name}", "x", "script"])
+        assert read.problem == "", name
+        # Of other options the text does not say for certain whether they take a value.
+        assert value != "=" or read.script == "script", name
+
+
+def test_what_depends_on_the_number_of_nodes_follows_it(site: Site) -> None:
+    """After torchtitan's script, with Slurm's own number in its command."""
+    head = f"#!/bin/sh\n#NODEWISE --profile={PROFILE} --nodes=1-4 --global-batch=2048\n"
+    script = f"{head}#SBATCH --ntasks=4 --nodes=4 --gpus-per-task=4\n{TELLS}\n"
+    assert site.got("nodewise-sbatch", script=script) == ["3", "3", "4"]
+    total = f"{head}#SBATCH --nodes=2 --gpus=8 --gpus-per-node=4\n{TELLS}\n"
+    assert site.got("nodewise-sbatch", script=total) == ["3", "", "4"]
+    assert site.got("nodewise-sbatch --nodes=2-4", script=script.replace(" --ntasks=4", "")) == ["3", "3", "4"]
+    job, said = site.submitted("nodewise-sbatch", script=f"{script}torchrun --nnodes 4 || true\n")
+    assert (job["NumNodes"], job["NumTasks"]) == ("4", "4")
+    assert "the number of nodes is left as it is: line 5 of the script says --nnodes 4" in said
+
+
+def test_a_job_of_several_components_is_submitted_as_it_is(site: Site) -> None:
+    script = f"""#!/bin/sh
+#SBATCH --nodes=1 --gres=gpu:1
+#SBATCH hetjob
+#SBATCH --nodes=2 --gres=gpu:1
+#NODEWISE --profile={PROFILE} --nodes=1-4 --steps=100
+true
+"""
+    typed = site.types("nodewise-sbatch", script=script)
+    assert typed.stderr == "nodewise-sbatch: jobs with several components are submitted as they are\n"
+    (job_id,) = re.findall(r"\d+$", typed.stdout.strip())
+    components = site.slurm.run("scontrol", "-o", "show", "job", job_id, cwd=site.folder).stdout
+    assert re.findall(r"HetJobOffset=(\d).*?NumNodes=(\d)", components) == [("0", "1"), ("1", "2")]

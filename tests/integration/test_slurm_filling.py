@@ -20,7 +20,8 @@ from nodewise_client import (
 )
 from nodewise_integrations.advice import NoAdvice, NoAnswer
 from nodewise_integrations.slurm.filling import Filling, filled, table
-from nodewise_integrations.slurm.requests import Requests
+from nodewise_integrations.slurm.requests import read_requests
+from nodewise_integrations.slurm.submission import split
 from nodewise_integrations.slurm.wishes import read_wishes
 
 SMALL = ProfileContent(
@@ -45,7 +46,6 @@ LARGE = ProfileContent(
     ),
     network=Network(link_bytes_per_second=25e9),
 )
-ASKED = Requests(output="slurm-%j.out")
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +61,13 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NODEWISE_STATE_FOLDER", str(tmp_path))
 
 
-def answered(target: str, *wishes: str, asked: Requests = ASKED) -> Filling:
-    found = filled(read_wishes("", [*wishes, f"server={target}", "timeout-s=60"]), asked)
+def found_for(target: str, *wishes: str, typed: str = "", script: str = "") -> Filling | NoAnswer:
+    read = read_wishes(script, [*wishes, f"server={target}", "timeout-s=60"])
+    return filled(read, read_requests(split([*typed.split(), "train.sh"]), script, {}, read))
+
+
+def answered(target: str, *wishes: str, typed: str = "", script: str = "") -> Filling:
+    found = found_for(target, *wishes, typed=typed, script=script)
     assert isinstance(found, Filling), found
     return found
 
@@ -95,11 +100,44 @@ def test_devices_are_filled_in_where_asked_for(target: str) -> None:
     four = answered(target, "profile=small", "nodes=2", "gpus-per-node=4")
     assert four.options == ("--nodes=2", "--gpus-per-node=4")
     assert four.advice.chosen.workers == 8
-    owners = answered(
-        target, "profile=small", "nodes=2", "gpus-per-node=4", asked=Requests(gpus_per_node=2, output="o")
-    )
+    owners = answered(target, "profile=small", "nodes=2", "gpus-per-node=4", typed="--gpus-per-node=2")
     assert owners.options == ("--nodes=2",)
     assert owners.advice.chosen.workers == 4
+
+
+def test_what_a_script_states_of_all_nodes_follows_their_number(target: str) -> None:
+    """The number of all tasks and of all GPUs is another with another number of nodes; what each has stays."""
+    script = "#SBATCH --nodes=4 --ntasks=8 --gpus-per-task=4\n"
+    tasks = answered(target, "profile=small", "nodes=2", script=script)
+    assert tasks.options == ("--nodes=2", "--ntasks=4")
+    assert (tasks.advice.chosen.nodes, tasks.advice.chosen.workers) == (2, 16)
+    gpus = answered(target, "profile=small", "nodes=2", script="#SBATCH -N 4 -G a100:32 --ntasks-per-node=8\n")
+    assert gpus.options == ("--nodes=2", "--gpus=a100:16")
+    assert gpus.advice.chosen.workers == 16
+    assert any(line.startswith("note: 8 GPUs on each node are assumed") for line in gpus.lines)
+    wished = answered(target, "profile=small", "nodes=2", "gpus-per-node=8", script="#SBATCH --gpus=32\n")
+    assert wished.options == ("--nodes=2", "--gpus=16", "--gpus-per-node=8")
+    assert not any("assumed" in line for line in wished.lines)
+
+
+def test_gpus_as_the_script_has_them_stand_above_those_of_the_evidence(target: str) -> None:
+    for stated in (
+        "--gres=gpu:4",
+        "--gpus-per-node=a100:4",
+        "--gres=nvme:1,gpu:a100:4",
+        "--ntasks=2 --gpus-per-task=4",
+    ):
+        found = answered(target, "profile=small", "nodes=2", "gpus-per-node=auto", script=f"#SBATCH -N 2 {stated}\n")
+        assert found.advice.chosen.workers == 8, stated
+        assert not any(option.startswith("--gpus-per-node") for option in found.options), stated
+        assert "4 GPUs on each node, as the job states" in found.lines
+
+
+def test_of_a_range_that_was_typed_a_number_within_it_is_chosen(target: str) -> None:
+    found = answered(target, "profile=small", "nodes=1-8", typed="--nodes=2-3")
+    assert {row.nodes for row in found.advice.answer} == {2, 3}
+    assert found.last == (f"--nodes={found.advice.chosen.nodes}",)
+    assert found.options == ()
 
 
 def test_other_objectives(target: str) -> None:
@@ -120,7 +158,7 @@ def test_what_does_not_fit_is_shown_and_never_filled_in(target: str) -> None:
     assert "it fits into memory with" in two.lines[1]
     assert any(line.startswith("note: ") and "sequence parallelism" in line for line in two.lines)
     assert "GiB too large" in table(two.advice)[1]
-    found = filled(read_wishes("", [*how, "nodes=1", f"server={target}", "timeout-s=60"]), ASKED)
+    found = found_for(target, *how, "nodes=1")
     assert isinstance(found, NoAnswer)
     assert found.reason is NoAdvice.NOTHING_FITS
 

@@ -51,7 +51,7 @@ def predict(
         unit = unit_of(result, asked.counts, asked.tokens_per_sample(client))
     points = measured_points(asked, question.settings, result)
     if plot is not None:
-        draw(plot, asked.name, result, points, unit, by_nodes=question.nodes is not None)
+        draw(plot, asked.name, result, points, unit, by_nodes=question.workers is None)
     call.tell(
         lambda found: document(found, unit),
         lambda found: show(asked.name, found, points, wanted.currency, unit),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -31,20 +32,21 @@ class Filling:
     lines: tuple[str, ...]
     """For people: what was chosen and why."""
     advice: Advice
+    last: tuple[str, ...] = ()
+    """Options that stand in place of those that were typed."""
 
 
 def filled(wishes: Wishes, requests: Requests) -> Filling | NoAnswer:
     """Ask what the owner wants to know, and make options of the answer. What he stated himself is not filled in."""
-    counts = wishes.nodes if requests.nodes is None else (requests.nodes,)
     adviser = Adviser.of_command(wishes.server or None, timeout_seconds=wishes.timeout_s, user_agent="nodewise-sbatch")
     try:
         told = adviser.advise(
             question(
                 wishes.profile,
-                nodes=counts,
-                workers_per_node=wishes.workers_per_node(requests),
+                nodes=requests.counts,
+                workers_per_node=requests.gpus_per_node,
                 columns=wishes.columns,
-                objective=_objective(wishes),
+                objective=_objective(wishes, counts),
                 work=None if wishes.samples is None else Work(samples=wishes.samples),
             )
         )
@@ -53,39 +55,56 @@ def filled(wishes: Wishes, requests: Requests) -> Filling | NoAnswer:
     return told if isinstance(told, NoAnswer) else _filling(told, wishes, requests)
 
 
-def _objective(wishes: Wishes) -> Objective:
+def _objective(wishes: Wishes, counts: Sequence[int]) -> Objective:
+    """What is wanted; a count that is not chosen here may lie as far from the evidence as it does."""
     rules: dict[str, Any] = {
         "knee": lambda: Knee(share=wishes.share),
         "highest-throughput": HighestThroughput,
         "least-time": lambda: LeastTime(max_nodes=wishes.max_nodes),
         "fewest-devices": lambda: FewestDevices(deadline_seconds=wishes.deadline_s or 0.0),
     }
-    return objective(rules[wishes.objective](), confidence=wishes.confidence)
+    rule = rules[wishes.objective]()
+    return objective(rule, confidence=wishes.confidence, max_extrapolation_ratio=None if len(counts) > 1 else 0.0)
 
 
 def _filling(told: Advice, wishes: Wishes, requests: Requests) -> Filling:
     row = told.chosen
     options: list[str] = []
     lines: list[str] = []
-    if requests.nodes is None:
-        options.append(f"--nodes={row.nodes}")
-        why = told.why.removeprefix(f"{_nodes(row.nodes)}: ")
-        lines.append(f"--nodes={row.nodes}, of {_told(wishes.nodes)}: {why}")
+    nodes = f"--nodes={row.nodes}"
+    if requests.nodes_from:
+        lines.append(f"{_nodes(row.nodes)}, {requests.nodes_from}")
     else:
-        lines.append(f"{_nodes(row.nodes)}, as asked for with {requests.nodes_from}")
+        if not requests.narrows:
+            options.append(nodes)
+        why = told.why.removeprefix(f"{_nodes(row.nodes)}: ")
+        lines.append(f"{nodes}, of {_told(requests.counts)}: {why}")
     lines.append(f"predicted {_throughput(row)}, by {told.estimator}{_revision(told)}; {_memory(row)}{_far(told)}")
-    per_node = row.workers // row.nodes if row.workers % row.nodes == 0 else None
-    if wishes.gpus_per_node and requests.gpus_per_node is None:
-        if per_node is None:
+    if requests.tasks_per_node is not None:
+        options.append(f"--ntasks={row.nodes * requests.tasks_per_node}")
+        lines.append(f"{options[-1]}: {requests.tasks_per_node} on each node, as stated")
+    if requests.gpus_kind is not None and requests.gpus_per_node is not None:
+        options.append(f"--gpus={requests.gpus_kind}{row.nodes * requests.gpus_per_node}")
+        lines.append(f"{options[-1]}: {requests.gpus_per_node} on each node, as stated")
+    if requests.fills_gpus:
+        per_node, left = divmod(row.workers, row.nodes)
+        if left:
             lines.append(f"--gpus-per-node is left as it is: {row.workers} workers are not alike on {row.nodes} nodes")
         else:
             options.append(f"--gpus-per-node={per_node}")
             where = ", as in the job's evidence" if wishes.gpus_per_node == AUTO else ""
             lines.append(f"--gpus-per-node={per_node}{where}")
+    elif wishes.gpus_per_node and requests.gpus_per_node is not None:
+        lines.append(f"{requests.gpus_per_node} GPUs on each node, as the job states")
+    if not requests.gpus_placed:
+        lines.append(
+            f"note: {requests.gpus_per_node} GPUs on each node are assumed; Slurm may place them otherwise where "
+            "--gpus-per-node is not stated"
+        )
     if wishes.works:
         options += _limit(told, wishes, requests, lines)
     lines += [f"note: {message}" for message in told.notes]
-    return Filling(tuple(options), tuple(lines), told)
+    return Filling(tuple(options), tuple(lines), told, (nodes,) if requests.narrows else ())
 
 
 def _limit(told: Advice, wishes: Wishes, requests: Requests, lines: list[str]) -> list[str]:

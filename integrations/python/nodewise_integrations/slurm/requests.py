@@ -1,75 +1,194 @@
-"""What the owner of a job asks Slurm for himself."""
+"""What the owner of a job asks Slurm for, and what of it a prediction may change."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
-from nodewise_integrations.slurm.submission import Submission, directives, split
+from nodewise_integrations.slurm.body import literals
+from nodewise_integrations.slurm.stated import (
+    Shape,
+    Stated,
+    UnreadableError,
+    gpus_in,
+    node_counts,
+    shape_of,
+    stated_options,
+)
+from nodewise_integrations.slurm.submission import Submission, sbatch_directives, translated
+from nodewise_integrations.slurm.wishes import AUTO, Wishes
 
 __all__ = ["Requests", "read_requests"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """Requests that stand above a prediction: those of the command line, and of SBATCH_ variables.
+    """What to ask about, and what may be filled in.
 
-    Lines `#SBATCH` of the script do not: they are what the job gets where Nodewise does not answer. Only where it may
-    choose no number of nodes, theirs is the one that a time is predicted for.
+    Requests of the command line and of SBATCH_ variables stand above a prediction. Lines `#SBATCH` are what the job
+    gets where Nodewise does not answer: another number of nodes may take the place of theirs, and what depends on it
+    follows.
     """
 
-    nodes: int | None = None
-    """The fewest nodes; None = not stated, or not to be read."""
+    problem: str = ""
+    """Why nothing can be asked, and the job is submitted as it is. Empty = there is no reason."""
+    heterogeneous: bool = False
+    """Whether the job has several components."""
+    counts: tuple[int, ...] = ()
+    """Numbers of nodes to ask about."""
     nodes_from: str = ""
-    """Where they are stated. Empty = nowhere."""
+    """Why it is this number of nodes. Empty = one is chosen."""
+    kept: str = ""
+    """Why none is chosen although the owner wishes it. Empty = there is no reason."""
+    narrows: bool = False
+    """Whether a range was typed, in place of which the chosen number has to stand."""
     gpus_per_node: int | None = None
-    gpus_per_node_of_script: int | None = None
-    """As a line `#SBATCH` says: what the job gets where nothing is filled in."""
+    """As stated, or as wished for; None = as in the job's evidence."""
+    gpus_placed: bool = True
+    """Whether Slurm has to place them so. If not, as many are assumed on each node."""
+    fills_gpus: bool = False
+    """Whether `--gpus-per-node` is to be filled in."""
+    tasks_per_node: int | None = None
+    """Of each node, where the number of all tasks is stated and has to follow the nodes."""
+    gpus_kind: str | None = None
+    """Before the number of all GPUs, where that is stated and has to follow the nodes: `a100:`, or empty."""
     time_from: str = ""
-    """Where a time limit is stated. Empty = nowhere."""
+    """Where a time limit is stated that stands above a prediction. Empty = nowhere."""
     output: str
     """File of the job's output, with Slurm's patterns."""
 
 
-def read_requests(
-    submission: Submission, script: str, environment: Mapping[str, str], *, chosen: bool = False
-) -> Requests:
-    """What a command line, its script and the environment ask for; `chosen` = a number of nodes may be predicted."""
-    options = submission.options
-    try:
-        in_script = split(directives(script, "#SBATCH")).options
-    except ValueError:
-        in_script = {}  # sbatch tells what is wrong with it
-    usual = "slurm-%A_%a.out" if {"array", "a"} & {*options, *in_script} else "slurm-%j.out"
-    output = options.get("output") or environment.get("SBATCH_OUTPUT") or in_script.get("output") or usual
-    nodes, nodes_from = options.get("nodes"), "--nodes"
-    if nodes is None and not chosen:
-        nodes, nodes_from = in_script.get("nodes"), "#SBATCH --nodes"
-    per_node = options.get("gpus-per-node") or environment.get("SBATCH_GPUS_PER_NODE")
-    return Requests(
-        nodes=_first_number(nodes),
-        nodes_from="" if nodes is None else f"{nodes_from}={nodes}",
-        gpus_per_node=_last_number(per_node),
-        gpus_per_node_of_script=_last_number(in_script.get("gpus-per-node")),
-        time_from=(
-            f"--time={options['time']}"
-            if "time" in options
-            else "SBATCH_TIMELIMIT"
-            if environment.get("SBATCH_TIMELIMIT")
-            else ""
-        ),
-        output=output,
+def read_requests(submission: Submission, script: str, environment: Mapping[str, str], wishes: Wishes) -> Requests:
+    """What a command line, its script and the environment ask for, beside what is wished of Nodewise."""
+    header = sbatch_directives(script)
+    options = stated_options(submission, header, environment)
+    output = options.get("output")
+    usual = "slurm-%A_%a.out" if "array" in options else "slurm-%j.out"
+    found = Requests(
+        heterogeneous=submission.heterogeneous or header.heterogeneous,
+        time_from=_time_from(options),
+        output=usual if output is None else output.value,
     )
+    problem = submission.problem or header.problem or _foreign(options, script)
+    if not problem:
+        try:
+            return _with_counts(found, options, wishes, script or submission.options.get("wrap", ""))
+        except UnreadableError as error:
+            problem = str(error)
+    return replace(found, problem=problem, gpus_per_node=_wished(wishes))
 
 
-def _first_number(text: str | None) -> int | None:
-    """Of `4` and of `2-4` the least; of anything else, such as `1k`, None."""
-    match = re.fullmatch(r"([1-9]\d{0,6})(-\d+)?", text or "", re.ASCII)
-    return None if match is None else int(match[1])
+def _foreign(options: Mapping[str, Stated], script: str) -> str:
+    line = "" if "ignore-pbs" in options else translated(script)
+    return line and f"sbatch translates {line!r}; state it in a line #SBATCH, or type --ignore-pbs"
 
 
-def _last_number(text: str | None) -> int | None:
-    """Of `8` and of `a100:8` the number."""
-    match = re.fullmatch(r"(?:[\w.-]+:)?([1-9]\d{0,4})", text or "", re.ASCII)
-    return None if match is None else int(match[1])
+def _time_from(options: Mapping[str, Stated]) -> str:
+    limit = options.get("time")
+    if limit is not None and limit.typed:
+        return limit.source
+    # A limit below the least one would be refused.
+    return options["time-min"].source if "time-min" in options else ""
+
+
+_OF_GPUS: Final = (
+    "gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task", "gres", "tres-per-node", "tres-per-task",
+)  # fmt: skip
+
+
+def _wished(wishes: Wishes) -> int | None:
+    return int(wishes.gpus_per_node) if wishes.gpus_per_node not in {"", AUTO} else None
+
+
+def _with_counts(found: Requests, options: dict[str, Stated], wishes: Wishes, body: str) -> Requests:
+    wished = _wished(wishes)
+    if any(options[name].typed for name in _OF_GPUS if name in options):
+        wished = None
+    elif wished is not None:
+        # The same option, in whose place it stands.
+        options.pop("gpus-per-node", None)
+    shape = shape_of(options, gpus_per_node=wished)
+    allowed = node_counts(options["nodes"]) if "nodes" in options else ()
+    typed = "nodes" in options and options["nodes"].typed
+    fills_gpus = (wished is not None and not _states_gpus_of_each(options)) or (
+        wishes.gpus_per_node == AUTO and shape.gpus_per_node is None
+    )
+    found = replace(
+        found,
+        gpus_per_node=shape.gpus_per_node,
+        gpus_placed=shape.placed or fills_gpus,
+        fills_gpus=fills_gpus,
+    )
+    chosen: tuple[int, ...] = ()
+    kept = ""
+    if wishes.nodes and not (typed and len(allowed) == 1):
+        chosen = tuple(count for count in wishes.nodes if len(allowed) < 2 or count in allowed)
+        kept = _stands_against(options, shape)
+        if not chosen:
+            kept = f"{options['nodes'].source} allows none of the numbers that Nodewise may choose"
+        if not kept:
+            chosen, kept = _as_commands_say(chosen, shape.nodes if _states_nodes(options) else None, body)
+    if chosen and not kept:
+        kind, colon, _ = options["gpus"].value.rpartition(":") if "gpus" in options else ("", "", "")
+        return replace(
+            found,
+            counts=chosen,
+            narrows=typed,
+            tasks_per_node=shape.tasks_per_node if "ntasks" in options else None,
+            gpus_kind=kind + colon if "gpus" in options else None,
+        )
+    own = allowed[0] if shape.nodes is None else shape.nodes
+    placed = found.gpus_placed or own == 1
+    return replace(found, counts=(own,), nodes_from=_why(options, allowed), kept=kept, gpus_placed=placed)
+
+
+def _states_gpus_of_each(options: Mapping[str, Stated]) -> bool:
+    """Whether beside GPUs of all nodes together others are stated, with which one more option might not agree."""
+    return any(gpus_in(name, options[name]) is not None for name in _OF_GPUS[1:] if name in options)
+
+
+def _states_nodes(options: Mapping[str, Stated]) -> bool:
+    return any(name in options for name in ("nodes", "ntasks", "gpus"))
+
+
+def _why(options: Mapping[str, Stated], allowed: Sequence[int]) -> str:
+    if allowed:
+        source = options["nodes"].source
+        return f"as asked for with {source}" if len(allowed) == 1 else f"the fewest of {source}"
+    stated = [options[name].source for name in ("ntasks", "ntasks-per-node", *_OF_GPUS) if name in options]
+    if _states_nodes(options):
+        return f"as follows from {', '.join(stated)}"
+    return "which Slurm gives where no number is stated"
+
+
+def _stands_against(options: Mapping[str, Stated], shape: Shape) -> str:
+    """The option that another number of nodes would contradict. Empty = there is none."""
+    for name, sets in (
+        ("nodelist", True),
+        ("nodefile", True),
+        ("distribution", "arbitrary" in options.get("distribution", _NONE).value),
+        ("constraint", "*" in options.get("constraint", _NONE).value),
+    ):
+        if sets and name in options:
+            return f"{options[name].source} says which nodes"
+    for name, each in (("ntasks", shape.tasks_per_node), ("gpus", shape.gpus_per_node)):
+        if name in options and (options[name].typed or each is None):
+            return f"{options[name].source} is the number on all nodes together"
+    return ""
+
+
+def _as_commands_say(counts: tuple[int, ...], own: int | None, body: str) -> tuple[tuple[int, ...], str]:
+    """The numbers of nodes that agree with what the commands of a script state, or why there is no choice."""
+    for literal in literals(body):
+        if literal.most <= 1 and own not in {None, 1} and (literal.of_step or not literal.of_nodes):
+            continue  # a step beside the training
+        if not literal.of_nodes or not (own is None or literal.fewest <= own <= literal.most):
+            return (), literal.source
+        counts = tuple(count for count in counts if literal.fewest <= count <= literal.most)
+        if not counts or counts == (own,):
+            return (), literal.source
+    return counts, ""
+
+
+_NONE: Final = Stated("", "", typed=False)

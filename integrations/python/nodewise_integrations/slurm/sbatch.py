@@ -42,9 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         raise SystemExit(BAD_INPUT) from None
     submitted = _Submitted(submission.rest)
     if wishes.profile:
-        submitted = _advised(
-            submission, wishes, read_requests(submission, script, os.environ, chosen=bool(wishes.nodes))
-        )
+        submitted = _advised(submission, wishes, read_requests(submission, script, os.environ, wishes))
     elif submission.ours:
         _say("--nodewise-profile is not stated: submitted as it is")
     if wishes.explain:
@@ -56,15 +54,18 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _script_of(submission: Submission) -> tuple[str, bool]:
     """The script, and whether it came by standard input, which sbatch will want to read too."""
     if submission.script is not None:
-        return read_script(submission.script), False
+        return read_script(submission.script, submission.options.get("chdir", "")), False
     if "wrap" in submission.options or sys.stdin is None or sys.stdin.isatty():
         return "", False
     return sys.stdin.buffer.read().decode("utf-8", "surrogateescape"), True
 
 
 def _advised(submission: Submission, wishes: Wishes, requests: Requests) -> _Submitted:
-    """The command line with what was filled in before everything else: of two options sbatch takes the last."""
-    if submission.heterogeneous:
+    """The command line with what was filled in before everything else: of two options sbatch takes the last.
+
+    Only where a number of nodes was chosen of a range that was typed, it stands after what was typed.
+    """
+    if requests.heterogeneous:
         _say("jobs with several components are submitted as they are")
         return _Submitted(submission.rest)
     note = Note(
@@ -72,12 +73,18 @@ def _advised(submission: Submission, wishes: Wishes, requests: Requests) -> _Sub
         measured=wishes.measured,
         output=requests.output,
         pattern=wishes.pattern,
-        workers_per_node=wishes.workers_per_node(requests),
+        workers_per_node=requests.gpus_per_node,
         columns=wishes.columns,
         server=wishes.server,
     )
-    # Nothing to choose and no time to tell, or a number of nodes that only Slurm can read.
-    if not (wishes.nodes or wishes.works) or (requests.nodes is None and (requests.nodes_from or not wishes.nodes)):
+    if not (wishes.nodes or wishes.works):
+        return _Submitted(submission.rest, note)
+    if requests.problem:
+        _say(f"submitted as it is: {requests.problem}")
+        return _Submitted(submission.rest, note)
+    if requests.kept:
+        _say(f"the number of nodes is left as it is: {requests.kept}")
+    if requests.nodes_from and not wishes.works:
         return _Submitted(submission.rest, note)
     try:
         with _quiet_grpc():
@@ -95,7 +102,8 @@ def _advised(submission: Submission, wishes: Wishes, requests: Requests) -> _Sub
         print("\n".join(table(told.advice)))
     for line in told.lines:
         _say(line)
-    return _Submitted((*told.options, *submission.rest), note)
+    before, after = submission.rest[: submission.options_end], submission.rest[submission.options_end :]
+    return _Submitted((*told.options, *before, *told.last, *after), note)
 
 
 @contextmanager

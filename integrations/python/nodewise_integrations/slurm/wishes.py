@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from nodewise_integrations.counts import counted
-from nodewise_integrations.slurm.requests import Requests
 from nodewise_integrations.slurm.submission import OURS, directives
 
-__all__ = ["DIRECTIVE", "Wishes", "WrongWishError", "read_wishes"]
+__all__ = ["AUTO", "DIRECTIVE", "Wishes", "WrongWishError", "read_wishes"]
 
 DIRECTIVE: Final = "#NODEWISE"
 OBJECTIVES: Final = ("knee", "highest-throughput", "least-time", "fewest-devices")
@@ -72,12 +71,6 @@ class Wishes:
     def works(self) -> bool:
         """Whether it is said how much is left to do."""
         return self.steps is not None or self.samples is not None
-
-    def workers_per_node(self, requests: Requests) -> int | None:
-        """Devices on each node: as typed, as wished for, as the script has them; None = as in the job's evidence."""
-        if requests.gpus_per_node is not None or not self.gpus_per_node:
-            return requests.gpus_per_node or requests.gpus_per_node_of_script
-        return None if self.gpus_per_node == AUTO else int(self.gpus_per_node)
 
 
 def read_wishes(script: str, ours: Sequence[str]) -> Wishes:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from nodewise_integrations.slurm.requests import Requests
 from nodewise_integrations.slurm.wishes import Wishes, WrongWishError, read_wishes
 
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "integrations" / "slurm.md"
@@ -22,25 +21,6 @@ def test_the_command_line_stands_above_the_script() -> None:
     assert found.columns == {"devices": "A100"}
     assert found.works
     assert read_wishes("", []) == Wishes()
-
-
-@pytest.mark.parametrize(
-    ("wished", "typed", "of_script", "asked_about"),
-    [
-        ("", None, None, None),
-        ("", None, 4, 4),
-        ("", 2, 4, 2),
-        ("8", None, 4, 8),
-        ("8", 2, 4, 2),
-        ("auto", None, 4, None),
-        ("auto", 2, 4, 2),
-    ],
-)
-def test_devices_that_are_asked_about(
-    wished: str, typed: int | None, of_script: int | None, asked_about: int | None
-) -> None:
-    requests = Requests(gpus_per_node=typed, gpus_per_node_of_script=of_script, output="")
-    assert Wishes(gpus_per_node=wished).workers_per_node(requests) == asked_about
 
 
 @pytest.mark.parametrize(
