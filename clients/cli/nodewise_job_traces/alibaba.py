@@ -1,8 +1,8 @@
 """Alibaba's GPU clusters: tasks of 2020 and pods of 2023, of alibaba/clusterdata.
 
-2020 (Weng et al., NSDI'22): ``pai_task_table``, published without a header. A job's tasks are its roles; ``plan_gpu`` is in
-percent of a GPU, for each of ``inst_num`` instances. A job holds the GPUs of all its tasks from the first start to the
-last end of those that have GPUs; the table has no time of submission, so that it arrives when it starts.
+2020 (Weng et al., NSDI'22): ``pai_task_table``, published without a header. A job's tasks are its roles; ``plan_gpu``
+is in percent of a GPU, for each of ``inst_num`` instances. A job holds the GPUs of all its tasks from the first start
+to the last end of those that have GPUs; the table has no time of submission, so that it arrives when it starts.
 ``pai_job_table`` names no GPUs.
 
 2023 (Weng et al., ATC'23): ``openb_pod_list``, a pod per row; ``gpu_milli`` is the share of its one GPU in thousandths.

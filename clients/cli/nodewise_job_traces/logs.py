@@ -219,7 +219,8 @@ def runnable(jobs: Iterable[Job], pool_devices: Sequence[int], left_out: LeftOut
             for pool, devices in job.curve.rates
             if not job.rigid or devices == job.requested_devices
         ]
-        if counts and not any(counts):
+        too_large = job.rigid and job.requested_devices > max(pool_devices)
+        if too_large or (counts and not any(counts)):
             left_out.add(Reason.LARGER_THAN_THE_CLUSTER)
         else:
             kept.append(job)

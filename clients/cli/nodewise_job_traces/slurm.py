@@ -1,9 +1,9 @@
 """Slurm's accounting: ``sacct -P`` with any columns in any order.
 
 Needed are ``JobID``, a time of submission (``Submit``, ``Eligible`` or ``Start``), a duration (``ElapsedRaw``,
-``Elapsed``, or ``Start`` and ``End``) and GPUs (``AllocTRES``, else ``ReqTRES``). Steps (``8117657.batch``) are parts of
-their jobs and are passed over. The components of a heterogeneous job (``8117657+1``) are one job. A slice of a GPU (MIG)
-counts as a device, as Slurm counts it.
+``Elapsed``, or ``Start`` and ``End``) and GPUs (``AllocTRES``, else ``ReqTRES``). Steps (``8117657.batch``) are parts
+of their jobs and are passed over. The components of a heterogeneous job (``8117657+1``) are one job. A slice of a GPU
+(MIG) counts as a device, as Slurm counts it.
 """
 
 from __future__ import annotations

@@ -305,7 +305,7 @@ def _recognised(stream: io.StringIO, path: Path) -> str:
             return form
     known = "; ".join(f"{form}: {', '.join(sorted(needed))}" for form, needed in _HEADERS.items())
     raise InputError(
-        f"{path}: is no list of jobs: its first line must be a row of 7 or 10 columns separated by tabs (gavel), a row "
-        "of pai_task_table (alibaba-2020), the header of sacct -P with JobID, the beginning of a JSON list (philly), or "
+        f"{path}: is no list of jobs: its first line must be a row of 7 or 10 columns separated by tabs (gavel), a "
+        "row of pai_task_table (alibaba-2020), the header of sacct -P with JobID, a JSON list of jobs (philly), or "
         f"a header with ({known})"
     )
