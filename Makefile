@@ -1,4 +1,4 @@
-# Each target sets up what it needs on a machine with make, git and Python 3.11 or newer (with venv). A second run is quick:
+# Each target sets up what it needs on a machine with make and Python 3.11 or newer (with venv). A second run is quick:
 # tools/environment.py calls pip only when the pinned requirements or the packaging tables have changed.
 PYTHON ?= python3
 WORKERS ?= 2
@@ -6,8 +6,6 @@ WORKERS ?= 2
 VENV := .venv/bin
 TOOLS := .venv-tools/bin
 export COVERAGE_RCFILE := $(CURDIR)/pyproject.toml
-# Where the tests and the demo look for data from outside the repository; `make NODEWISE_DATA=... test`.
-export NODEWISE_DATA
 
 TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_job_traces clients/python/nodewise_client \
 	clients/python/nodewise_client_conformance clients/conformance/nodewise_conformance \
@@ -16,16 +14,20 @@ TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_j
 DEMO := $(wildcard examples/demo examples/provision.py clients/python/examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help check chaos conformance coverage demo fuzz soak cluster-day test test-clients test-integrations test-source test-wheel test-torch lint format bench accuracy stubs lock contract-image release-image clean wheel-ahead
+.PHONY: help check chaos conformance coverage demo fuzz soak cluster-day test test-all test-rest test-clients test-data test-integrations test-long test-source test-stores test-wheel test-torch lint format bench accuracy stubs lock contract-image release-image clean wheel-ahead
 
 help:
 	@echo "make check          while working: lint and tests of what a change touches, in under a minute"
 	@echo "make demo           the main job, end to end, with tables and a plot"
-	@echo "make test           every test, those marked \`wheel\` on the built wheels"
-	@echo "make coverage       every test while lines are counted, and their floor; takes twice as long"
+	@echo "make test           the service, its plugins, the Python client and the command line, from source and on the wheels"
+	@echo "make test-all       make test and all targets below, each of which leaves out and names what does not run here"
+	@echo "make test-data      the tests marked data, on the measurements that NODEWISE_DATA names"
+	@echo "make test-long      the tests marked long, chaos or oracle: failures, operation, comparisons with others' programs"
+	@echo "make test-stores    stores in PostgreSQL and traces in an S3 bucket"
 	@echo "make test-torch     the tests marked torch, with the CPU build of PyTorch where pip finds it"
 	@echo "make test-clients   build, lint, tests and examples of the clients of all languages, and their conformance"
-	@echo "make test-integrations  the integrations with Ray, Optuna, SkyPilot and Kubernetes, on the real managers"
+	@echo "make test-integrations  the integrations with Slurm, Ray, Optuna, SkyPilot and Kubernetes, on the real managers"
+	@echo "make coverage       every test while lines are counted, and their floor; takes twice as long"
 	@echo "make conformance    the conformance of all clients alone; writes docs/conformance.md (RESTARTS=100 restarts under load)"
 	@echo "make lint           ruff, mypy, import-linter, buf, and whether what is generated is fresh"
 	@echo "make chaos          plugins fail in every way, processes are killed, servers restarted, under load (CHAOS=--help)"
@@ -45,24 +47,57 @@ demo:
 	@$(PYTHON) tools/environment.py demo
 	@$(VENV)/python examples/demo/run_demo.py
 
-test: wheel-ahead test-source test-wheel test-torch test-clients
+test: wheel-ahead test-source test-wheel
+
+# Everything that `make test` leaves out.
+test-rest: test-data test-long test-stores test-torch test-clients test-integrations
+
+test-all: test
+	@$(MAKE) test-rest
+# Targets share environments, and the machine's cores.
+.NOTPARALLEL:
 
 # The environment of test-wheel is set up beside the first tests, as much of that is waiting for the index; test-wheel
 # waits for it, and says what failed.
 wheel-ahead:
-	@$(PYTHON) tools/environment.py test
+	@$(PYTHON) tools/environment.py dev
 	@mkdir -p build
 	@nice $(PYTHON) tools/environment.py wheel >build/wheel-ahead.log 2>&1 &
 
 # Tests start hundreds of processes. Without bytecode on disk each of them would compile all sources, which takes a second.
-test-source test-wheel test-torch: export PYTHONDONTWRITEBYTECODE :=
+test-source test-wheel test-data test-long test-stores test-torch test-integrations: export PYTHONDONTWRITEBYTECODE :=
 
 # Tests marked `wheel` run on the wheels alone. Files stay together: what a file starts, such as a server, is started once.
 # In their order: by numbers of tests the longest would come last, and leave the other worker idle.
 PYTEST_OPTIONS := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Marks of tests that need more than Python, or minutes each: they have targets of their own.
+LONG := long or chaos or oracle
+APART := data or stores or slurm or ray or skypilot or torch
+ON_WHEELS := mkdir -p build/elsewhere && cd build/elsewhere && ../../.venv-wheel/bin/pytest $(PYTEST_OPTIONS) -c ../../pyproject.toml --rootdir ../.. -p no:cacheprovider ../../tests/integration
 test-source:
-	@$(PYTHON) tools/environment.py test openapi
-	$(VENV)/pytest $(PYTEST_OPTIONS) -m "not wheel and not ray and not skypilot"
+	@$(PYTHON) tools/environment.py dev
+	$(VENV)/pytest $(PYTEST_OPTIONS) -m "not wheel and not ($(LONG) or $(APART))"
+
+test-wheel: test-source
+	@$(PYTHON) tools/environment.py dev wheel
+	$(ON_WHEELS) -m "wheel and not ($(LONG) or $(APART))"
+
+test-data:
+	@$(PYTHON) tools/environment.py test
+	@if [ -n "$$NODEWISE_DATA" ]; then \
+		$(VENV)/pytest $(PYTEST_OPTIONS) -m "data"; \
+	else \
+		echo "make test-data: left out, NODEWISE_DATA names no folder of measurements"; \
+	fi
+
+test-long:
+	@$(PYTHON) tools/environment.py test openapi wheel
+	$(VENV)/pytest $(PYTEST_OPTIONS) -m "($(LONG)) and not wheel and not ($(APART))"
+	$(ON_WHEELS) -m "($(LONG)) and wheel and not ($(APART))"
+
+test-stores:
+	@$(PYTHON) tools/environment.py test
+	$(VENV)/pytest $(PYTEST_OPTIONS) -m "stores"
 
 # By hand: counting lines doubles the time that tests take.
 coverage:
@@ -72,11 +107,6 @@ coverage:
 	@$(VENV)/coverage combine --quiet
 	$(VENV)/coverage report --fail-under=90
 
-test-wheel: test-source
-	@$(PYTHON) tools/environment.py test wheel
-	@mkdir -p build/elsewhere
-	cd build/elsewhere && ../../.venv-wheel/bin/pytest $(PYTEST_OPTIONS) -c ../../pyproject.toml --rootdir ../.. -p no:cacheprovider -m wheel ../../tests/integration
-
 # The pinned build of PyTorch is the small one for CPUs, which not every index has: without it these tests are left out.
 test-torch:
 	@if $(PYTHON) tools/environment.py torch; then \
@@ -85,21 +115,21 @@ test-torch:
 		echo "make test-torch: left out, pip finds no CPU build of PyTorch as pinned in requirements/torch.txt"; \
 	fi
 
-# Languages whose toolchains are absent are left out, and named.
+# Languages whose toolchains do not run are left out, and named.
 test-clients:
 	@$(PYTHON) tools/environment.py dev
 	@$(VENV)/python tools/test_clients.py $(CLIENTS)
 
 # Cluster managers: those in Python are heavy and have an environment each, the others' own programs are needed. What pip
-# cannot install, or is absent, is left out and named.
+# cannot install, or does not run, is left out and named.
 MANAGERS := ray skypilot
-test-integrations: export PYTHONDONTWRITEBYTECODE :=
 test-integrations:
-	@$(PYTHON) tools/environment.py test
+	@$(PYTHON) tools/environment.py test wheel
 	@for manager in $(MANAGERS); do \
 		$(PYTHON) tools/environment.py $$manager || echo "make test-integrations: left out, pip cannot install requirements/$$manager.txt" >&2; \
 	done
-	$(VENV)/pytest $(or $(PYTEST),tests/integration/managers)
+	$(VENV)/pytest -m "(slurm or ray or skypilot) and not wheel" $(or $(PYTEST),tests/integration)
+	$(if $(PYTEST),,$(ON_WHEELS) -m "wheel and (slurm or ray or skypilot)")
 	@$(VENV)/python tools/test_integrations.py $(INTEGRATIONS)
 
 # One table: every scenario, every client that is built (`make test-clients` builds them).

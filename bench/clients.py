@@ -11,7 +11,6 @@ written by hand for this one call.
 from __future__ import annotations
 
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from typing import Any, Final
 from processes import Server
 from results import Result
 
+from nodewise_conformance.programs import why_not
 from nodewise_protos.v1 import prediction_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
@@ -126,8 +126,8 @@ def run() -> Iterator[Result]:
         with Server(str(HERE / "bare_server.py"), one.SerializeToString().hex(), pinned=False) as bare:
             environment = os.environ | {"NODEWISE_SERVER": bare.target, "NODEWISE_REPLY": str(reply)}
             for name, language in LANGUAGES.items():
-                if shutil.which(language.program) is None:
-                    print(f"make bench: there is no {language.program}; the {name} client is left out", file=sys.stderr)
+                if why := why_not(language.program):
+                    print(f"make bench: the {name} client is left out: {why}", file=sys.stderr)
                 else:
                     yield from measured(name, language, environment)
 

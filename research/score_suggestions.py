@@ -40,7 +40,11 @@ RECOMMENDED: Final = "recommended"
 DESIGNS: Final = (SUGGESTED, RECOMMENDED, "doubling", *CRITERIA, "random")
 """``RECOMMENDED`` runs what is recommended until that has run, then the rest by nodes: a plain rule, but not fixed."""
 ENDS: Final = ("first", "lasting")
-OBJECTIVES: Final = {"highest-throughput": Objective(rule=HighestThroughput()), "knee": Objective(rule=Knee())}
+OBJECTIVES: Final = {
+    "highest-throughput": Objective(rule=HighestThroughput(), most_extrapolation=0.0),
+    "knee": Objective(rule=Knee(), most_extrapolation=0.0),
+}
+"""Of every row, however far it lies from what ran."""
 NOT_NEEDED: Final = "no measurement is needed"
 RUN_STEPS: Final = 100
 TIE: Final = 1e-9

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
+from measurements import WHY_NO_DATA
 from postgres_clusters import PostgresCluster, running_cluster
 from s3_servers import S3Server, running_s3
 from structlog.testing import capture_logs
@@ -37,6 +38,14 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECT_EVERY)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip tests marked `data` where there is none, and say why."""
+    if WHY_NO_DATA:
+        for item in items:
+            if item.get_closest_marker("data"):
+                item.add_marker(pytest.mark.skip(reason=WHY_NO_DATA))
 
 
 @pytest.fixture
@@ -80,6 +89,7 @@ def bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> C
     """The URL of an empty bucket; the server is started for those who ask, and its keys are in the environment."""
 
     def made() -> str:
+        _starts_a_store(request)
         server: S3Server = request.getfixturevalue("s3_server")
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
@@ -91,4 +101,14 @@ def bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> C
 @pytest.fixture
 def database(request: pytest.FixtureRequest) -> Callable[[], str]:
     """An empty database in PostgreSQL; the server is started for those who ask."""
-    return lambda: str(request.getfixturevalue("cluster").emptied())
+
+    def made() -> str:
+        _starts_a_store(request)
+        return str(request.getfixturevalue("cluster").emptied())
+
+    return made
+
+
+def _starts_a_store(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("stores") is None:
+        pytest.fail("starts a program of a store: mark the test `stores`")

@@ -7,13 +7,14 @@ copied to for clients that carry it inside. A language whose toolchain is not th
 
 import argparse
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from nodewise_conformance.programs import why_not
 
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "buf.gen.yaml"
@@ -72,14 +73,16 @@ class Language:
     """What the client of one language has generated. Paths are relative to the repository's root."""
 
     name: str  # its folder under clients
-    needs: str  # a program on the PATH, or a file that the client's own set-up makes (then with a slash)
+    needs: str  # a program that runs, or a file that the client's own set-up makes (then with a slash)
     generated: Sequence[str]  # folders that hold nothing but what is generated
     service_config: str | None = None  # where a copy of the service config goes
     generate: Callable[[str, Path], None] = generate_by_buf  # (name, folder that stands for the root)
 
     def ready(self) -> bool:
-        """Return whether the toolchain is there."""
-        return (ROOT / self.needs).exists() if "/" in self.needs else shutil.which(self.needs) is not None
+        """Return whether the toolchain runs."""
+        return (
+            (ROOT / self.needs).exists() if "/" in self.needs else not why_not(self.needs, ROOT / "clients" / self.name)
+        )
 
 
 LANGUAGES = (

@@ -1,10 +1,10 @@
 """Build, lint and test the clients of all languages by their ecosystems' ordinary commands, then their conformance.
 
-    python tools/test_clients.py                    # every language whose toolchain is here
+    python tools/test_clients.py                    # every language whose toolchain runs here
     python tools/test_clients.py --only go --only java
     python tools/test_clients.py --no-conformance
 
-What is absent on this machine is left out, and said. `clients/*/client.toml` has each language's commands.
+What does not run on this machine is left out, and said. `clients/*/client.toml` has each language's commands.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from nodewise_conformance.languages import STEPS, Language, TableError, missing_programs, read_languages
+from nodewise_conformance.languages import STEPS, Language, TableError, read_languages
+from nodewise_conformance.programs import why_not_any
 from nodewise_conformance.servers import NODEWISE, RealServer
 
 RESTARTS = 2
@@ -77,9 +78,8 @@ def main() -> int:
     failed: list[str] = []
     able: list[Language] = []
     for language in wanted:
-        missing = missing_programs(language.needs)
-        if missing:
-            print(f"make test-clients: {language.title} is left out: no {', no '.join(missing)} on PATH", flush=True)
+        if why := why_not_any(language.needs, language.folder):
+            print(f"make test-clients: {language.title} is left out: {why}", flush=True)
         elif language.steps:
             able.append(language)
     steps = ("build",) if chosen.only_build else STEPS

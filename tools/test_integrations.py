@@ -1,22 +1,23 @@
 """Build, lint and test the integrations with cluster managers by their ecosystems' ordinary commands.
 
-    python tools/test_integrations.py                      # every one whose programs are here
+    python tools/test_integrations.py                      # every one whose programs run here
     python tools/test_integrations.py --only kubernetes
 
-What is absent on this machine is left out, and said. `integrations/*/integration.toml` has each one's commands, which
-find the server's command in NODEWISE_COMMAND.
+What does not run on this machine is left out, and said. `integrations/*/integration.toml` has each one's commands,
+which find the server's command in NODEWISE_COMMAND.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import time
 import tomllib
 from pathlib import Path
+
+from nodewise_conformance.programs import why_not_any
 
 ROOT = Path(__file__).resolve().parents[1]
 STEPS = ("build", "lint", "test")
@@ -53,9 +54,8 @@ def main() -> int:
         if chosen.only and table.parent.name not in chosen.only:
             continue
         integration = tomllib.loads(table.read_text())
-        missing = [program for program in integration["needs"] if shutil.which(program) is None]
-        if missing:
-            print(f"make test-integrations: {integration['title']} is left out: no {', no '.join(missing)} on PATH")
+        if why := why_not_any(integration["needs"], table.parent):
+            print(f"make test-integrations: {integration['title']} is left out: {why}")
         elif step := failed_step(table.parent, integration["steps"], integration["title"]):
             failed.append(f"{integration['title']}: {step}")
     for each in failed:

@@ -27,6 +27,7 @@ type Rule interface {
 }
 
 // Objective asks for what a rule says. Set Confidence in what it returns to judge by a bound of the interval; absent = by the point.
+// Set MaxExtrapolationRatio to let it recommend more than 4 times the measured scale; 0 = no limit.
 func Objective[R Rule](rule R) *nodewisev1.Objective {
 	switch rule := any(rule).(type) {
 	case *nodewisev1.Knee:

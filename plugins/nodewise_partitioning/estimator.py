@@ -23,9 +23,11 @@ from nodewise.plugin import (
     Query,
     Reason,
     Refusal,
+    RowRefusal,
     Transformer,
     as_ints,
     catalogue_key,
+    freeze,
 )
 from nodewise_partitioning.calibration import Calibrated, Runs, calibrated, log_residuals
 from nodewise_partitioning.evidence import levels_of
@@ -85,7 +87,8 @@ class PartitioningEstimator:
         if transformer is None:
             return Assessment(refusal=_NO_DIMENSIONS, of_profile=True)
         refusals = refusals_of(_uncorrected(profile, transformer, query.catalogue), query.configurations)
-        if sum(len(each.rows) for each in refusals) == len(query.configurations):
+        answered = RowRefusal.left(len(query.configurations), refusals)
+        if not answered.any():
             nothing = Refusal.missing("no configuration was asked about", "configurations")
             return Assessment(refusal=refusals[0].refusal if refusals else nothing)
         own = len(profile.observations)
@@ -93,7 +96,9 @@ class PartitioningEstimator:
         words = [f"dimensions of a transformer ({transformer.layers} layers of {transformer.hidden_size})"]
         if own:
             words.append(f"{own} measured run{'s' if own > 1 else ''}")
-        return Assessment(evidence=tuple(words), strength=strength, expected_log_error=EXPECTED_LOG_ERROR[strength])
+        error = EXPECTED_LOG_ERROR[strength]
+        errors = freeze(np.where(answered, error, np.inf)) if refusals else error
+        return Assessment(evidence=tuple(words), strength=strength, expected_log_error=errors)
 
     def fit(self, profile: Profile, context: Context) -> Model:
         """Correct the stack by the runs of other transformers, then by the job's own."""

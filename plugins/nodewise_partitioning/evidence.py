@@ -76,6 +76,8 @@ class Levels:
         Deviation of the rest.
     installation : float
         Prior deviation of the installation.
+    across_nodes : frozenset
+        Devices (with number formats) of which some run was on several nodes.
     """
 
     places: Mapping[Hashable, int]
@@ -83,6 +85,7 @@ class Levels:
     covariance: Floats
     within: float
     installation: float
+    across_nodes: frozenset[tuple[str, str]] = frozenset()
 
     def factor_of(self, device: Device, dimensions: Dimensions, layout: Layout) -> Floats | float:
         """Factor on steps of a model on a device: of each row, one number where no row's replica was measured."""
@@ -107,6 +110,11 @@ class Levels:
             both, design = self._both(replica), _design(layout, rows)
             variances[rows] = known + 2.0 * self.covariance[np.ix_(common, both)].sum(axis=0) @ design
             variances[rows] += np.einsum("er,ef,fr->r", design, self.covariance[np.ix_(both, both)], design)
+        if (catalogue_key(device.name), device.number_format) not in self.across_nodes:
+            # Runs inside one node identify nothing of the network between nodes: there, facts alone count.
+            growth = (GROWTH * np.log(_nodes(layout))) ** 2
+            facts = sum(deviation**2 for deviation in shared.values()) + WITHIN**2 + REPLICA**2 + growth
+            variances = np.where(_nodes(layout) > 1.0, np.maximum(variances, facts), variances)
         return np.asarray(np.sqrt(variances))
 
     def least_of(self, device: Device, dimensions: Dimensions, layout: Layout) -> Floats:
@@ -173,7 +181,13 @@ def levels_of(runs: Sequence[Runs], residuals: Floats, *, known: bool) -> Levels
         rest = np.asarray(-residuals - design @ means)
         weights = (TAIL + 1.0) / (TAIL + (rest / WITHIN) ** 2)
     squares = WITHIN_RUNS * WITHIN**2 + float(rest @ rest)
-    return Levels(places, means, covariance, float(np.sqrt(squares / (WITHIN_RUNS + len(rest)))), installation)
+    within = float(np.sqrt(squares / (WITHIN_RUNS + len(rest))))
+    across_nodes = frozenset(
+        (catalogue_key(each.device.name), each.device.number_format)
+        for each in runs
+        if (_nodes(each.layout) > 1.0).any()
+    )
+    return Levels(places, means, covariance, within, installation, across_nodes)
 
 
 def _shared(device: Device, dimensions: Dimensions, installation: float) -> dict[Hashable, float]:

@@ -28,7 +28,7 @@ PARTS: Final = (
     "pipeline_transfer",
     "data_parallel",
     "optimizer",
-    "other",
+    "framework_overhead",
 )
 """Parts of a step: the slowest stage's kernels and launches, what it waits for others, and what comes once."""
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nodewise.plugin import Assessment, Context, Fidelity, Model, Profile, Query, Reason, Refusal, SyncMode
+from nodewise.plugin import Assessment, Context, Fidelity, Model, Profile, Query, Reason, Refusal, SyncMode, freeze
 from nodewise_laws import exact_mva, overlapped_mva
 from nodewise_queueing.curve_model import WELL_CONDITIONED_WORKERS, CurveModel, shows_saturation
 from nodewise_queueing.evidence import DeviceEvidence, Runs, evidence_of, facts_of
@@ -62,14 +63,15 @@ class QueueingEstimator:
         phases_needed = query.options.fidelity == Fidelity.SIMULATE
         if not plan.refused and len(plan.groups) == 1 and profile.digest:
             return self._of_curve(profile, plan, phases_needed=phases_needed)
-        return _assessed(profile, plan, phases_needed=phases_needed)[0]
+        return _assessed(profile, plan, len(query.configurations), phases_needed=phases_needed)[0]
 
     def _of_curve(self, profile: Profile, plan: Plan, *, phases_needed: bool) -> Assessment:
         """Of rows of one curve the same is said whatever their workers are, unless one number alone was measured."""
         about = (profile.digest, plan.groups[0].key, phases_needed)
         known = self._said.get(about)
         if known is None:
-            known, everywhere = _assessed(profile, plan, phases_needed=phases_needed)
+            rows = len(plan.groups[0].workers)
+            known, everywhere = _assessed(profile, plan, rows, phases_needed=phases_needed)
             if everywhere:
                 if len(self._said) >= KEPT_ASSESSMENTS:
                     self._said.clear()
@@ -107,18 +109,21 @@ def _weakest(judged: list[_Judgement]) -> _Judgement:
     return strength, tuple(dict.fromkeys(text for _, texts, _ in judged for text in texts)), error
 
 
-def _assessed(profile: Profile, plan: Plan, *, phases_needed: bool) -> tuple[Assessment, bool]:
+def _assessed(profile: Profile, plan: Plan, rows: int, *, phases_needed: bool) -> tuple[Assessment, bool]:
     """What is said of some rows, and whether the same is said of every other number of workers on their curves."""
     evidence = evidence_of(profile)
     support = Support(evidence)
     refusals = [refusal for _, refusal in plan.refused]
     judged: list[_Judgement] = []
+    errors = np.full(rows, np.inf)
     anywhere = True
     for group in plan.groups:
         try:
-            judgement, everywhere = _of_group(profile, support, group, phases_needed=phases_needed)
+            judgement, answered = _of_group(profile, support, group, phases_needed=phases_needed)
             judged.append(judgement)
-            anywhere = anywhere and everywhere
+            at = slice(None) if group.rows is None else group.rows
+            errors[at] = np.where(True if answered is None else answered, judgement[2], np.inf)
+            anywhere = anywhere and answered is None
         except Refused as refused:
             refusals.append(refused.refusal)
     if not judged:
@@ -126,24 +131,28 @@ def _assessed(profile: Profile, plan: Plan, *, phases_needed: bool) -> tuple[Ass
         nothing = Refusal.missing("no configuration was asked about", "configurations")
         return Assessment(refusal=(missing or refusals or [nothing])[0]), False
     strength, texts, error = _weakest(judged)
-    return Assessment(evidence=texts, strength=strength, expected_log_error=error), anywhere
+    alike = anywhere and len(judged) == 1 and not plan.refused
+    return Assessment(evidence=texts, strength=strength, expected_log_error=error if alike else freeze(errors)), alike
 
 
-def _of_group(profile: Profile, support: Support, group: Group, *, phases_needed: bool) -> tuple[_Judgement, bool]:
+def _of_group(
+    profile: Profile, support: Support, group: Group, *, phases_needed: bool
+) -> tuple[_Judgement, NDArray[np.bool_] | None]:
     """The weakest of what the rows of one group rest on; Refused where none of them is answered.
 
-    And whether any number of workers is answered.
+    And which rows are answered; None = every number of workers is.
     """
     judged: list[_Judgement] = []
-    everywhere = True
+    answered: NDArray[np.bool_] | None = None
     for key in group.key.by_mode():
         for device in dict.fromkeys(support.devices_of(key, phases_needed=phases_needed)):
             only = support.only(device, key)
-            everywhere = everywhere and only is None
-            if only is not None and not np.any(group.workers == only):
-                raise support.elsewhere(key.mode, only)
+            if only is not None:
+                answered = np.asarray(group.workers == only) if answered is None else answered & (group.workers == only)
+                if not answered.any():
+                    raise support.elsewhere(key.mode, only)
             judged.append(_judged(profile, support.devices[device], key))
-    return _weakest(judged), everywhere
+    return _weakest(judged), answered
 
 
 def _judged(profile: Profile, evidence: DeviceEvidence, key: CurveKey) -> _Judgement:

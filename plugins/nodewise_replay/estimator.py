@@ -18,6 +18,7 @@ from nodewise.plugin import (
     Refusal,
     SyncMode,
     Trace,
+    freeze,
 )
 from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.estimating.asked import Evidence
@@ -71,12 +72,13 @@ class ReplayEstimator:
         strength = SOME_RANKS if not complete else SEVERAL_WORLDS if len(complete) > 1 else ALL_RANKS
         worlds = np.array(complete or list(ranks), dtype=np.float64)
         workers = np.maximum(asked.workers, 1).astype(np.float64)
-        doublings = np.abs(np.log2(workers[:, None] / worlds)).min(axis=1) if len(workers) else np.zeros(1)
-        error = RECORDED_LOG_ERROR + PER_DOUBLING * float(doublings.mean()) + (0.0 if complete else MISSING_RANKS)
+        doublings = np.abs(np.log2(workers[:, None] / worlds)).min(axis=1)
+        errors = RECORDED_LOG_ERROR + PER_DOUBLING * doublings + (0.0 if complete else MISSING_RANKS)
+        errors = np.where(np.isin(asked.sync_mode, modes), errors, np.inf)
         evidence = tuple(
             f"traces of {len(seen)} of {world} rank{'s' if world > 1 else ''}" for world, seen in sorted(ranks.items())
         )
-        return Assessment(evidence=evidence, strength=strength, expected_log_error=error)
+        return Assessment(evidence=evidence, strength=strength, expected_log_error=freeze(errors))
 
     def fit(self, profile: Profile, context: Context) -> Model:
         """Read the traces and build their graphs; replays happen when rows are asked for.

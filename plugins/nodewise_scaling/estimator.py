@@ -22,6 +22,7 @@ from nodewise.plugin import (
     Query,
     Refusal,
     RowRefusal,
+    freeze,
 )
 from nodewise_scaling.device import INTERVAL_LEVEL, DeviceModel
 from nodewise_scaling.fitting import TAIL_DEGREES, Fitted, student_log_density
@@ -92,30 +93,27 @@ class ScalingEstimator:
         found: list[RowRefusal] = []
         used: list[tuple[Route, Mapping[Setting, Points]]] = []
         unknown: list[Split] = []
-        refused = 0
+        errors = np.full(len(query.configurations), np.inf)
         for split, alike in splits_of(query.configurations).items():
             settings = evidence.get(split)
             if settings is None:
                 unknown.append(split)
-                refused += int(alike.sum())
                 continue
-            refusals, routes = routes_of(query.configurations.take(np.flatnonzero(alike)), settings, query.catalogue)
+            rows = np.flatnonzero(alike)
+            refusals, routes = routes_of(query.configurations.take(rows), settings, query.catalogue)
             found += refusals
-            refused += sum(len(each.rows) for each in refusals)
             used += [(route, settings) for route in sorted(routes, key=str)]
+            for route, members in routes.items():
+                errors[rows[members]] = EXPECTED_LOG_ERROR[_strength_of(route, settings)]
         if not used:
             nothing = Refusal.missing("no configuration was asked about", "observations")
             told = [each.refusal for each in found] + [not_known(split, evidence) for split in unknown]
             return Assessment(refusal=told[0] if told else nothing, of_profile=not evidence)
         lines = [line for route, settings in used for line in _lines(route, settings)]
-        weakest = min(
-            OTHER_DEVICE if route.evidence is None else _strength(settings[route.evidence]) for route, settings in used
-        )
         return Assessment(
             evidence=tuple(dict.fromkeys(lines)),
-            strength=weakest,
-            expected_log_error=EXPECTED_LOG_ERROR[weakest],
-            refused_count=refused,
+            strength=min(_strength_of(route, settings) for route, settings in used),
+            expected_log_error=float(errors[0]) if len(set(errors.tolist())) == 1 else freeze(errors),
         )
 
     def fit(self, profile: Profile, context: Context) -> Model:
@@ -199,6 +197,10 @@ def log_peak(device: str, catalogue: Catalogue) -> float | None:
     facts = catalogue.device(device)
     peaks = [facts[name] for name in PEAKS if name in facts] if facts is not None else []
     return float(np.log(max(peaks) / REFERENCE_PEAK_FLOPS_PER_S)) if peaks else None
+
+
+def _strength_of(route: Route, settings: Mapping[Setting, Points]) -> float:
+    return OTHER_DEVICE if route.evidence is None else _strength(settings[route.evidence])
 
 
 def _strength(points: Points) -> float:

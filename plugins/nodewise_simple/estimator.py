@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.plugin import (
     Assessment,
@@ -21,13 +22,15 @@ from nodewise.plugin import (
     Query,
     Refusal,
     RowRefusal,
+    as_ints,
+    freeze,
 )
-from nodewise_simple.evidence import KEPT_JOBS, MOST_KEPT_ROWS, Points, Rows, asked_of, near, points_of
+from nodewise_simple.evidence import KEPT_JOBS, MOST_KEPT_ROWS, Points, Rows, asked_of, boundaries, near, points_of
 from nodewise_simple.rules import Curve, Rule
 from nodewise_simple.settings import Setting
-from nodewise_simple.spread import DEVIATION_TO_MEAN, Spread, deviations_of
+from nodewise_simple.spread import DEVIATION_TO_MEAN, Spread
 
-__all__ = ["NOT_WHOLE", "RuleEstimator", "RuleModel", "answered"]
+__all__ = ["NOT_WHOLE", "RuleEstimator", "RuleModel", "answered", "crosses_more", "not_crossed"]
 
 NOT_WHOLE: Final = Refusal.unsupported(
     "rules of one line are of all-reduce jobs of alike workers whose samples per step are known",
@@ -60,8 +63,14 @@ class RuleModel:
             curve = self.curves.get(setting, "")
             if isinstance(curve, str):
                 refused.setdefault(lacking(curve, setting), []).extend(at.tolist())
-            else:
-                pieces.append((at, answered(curve(rows), self.points[setting], rows, self.spread)))
+                continue
+            points = self.points[setting]
+            beyond = crosses_more(points.rows, rows)
+            if beyond.any():
+                refused.setdefault(not_crossed(points.rows), []).extend(at[beyond].tolist())
+            if not beyond.all():
+                within = rows.take(~beyond)
+                pieces.append((as_ints(at[~beyond]), answered(curve(within), points, within, self.spread)))
         refusals = tuple(RowRefusal(tuple(sorted(out)), refusal) for refusal, out in refused.items())
         return Predictions.joined(len(configurations), pieces, refusals=refusals)
 
@@ -81,24 +90,27 @@ class RuleEstimator:
             return Assessment(refusal=NOT_WHOLE, of_profile=not points_of(profile))
         known = points_of(profile)
         evidence: list[str] = []
-        expected: list[Floats] = []
+        errors = np.full(rows, np.inf)
         refusal = Refusal.missing("no run of an all-reduce job is known", "observations")
-        for setting, (_, own) in asked.places.items():
+        for setting, (at, own) in asked.places.items():
             points = known.get(setting)
             curve = "" if points is None else drawn(self.rule, points)
             if points is None or isinstance(curve, str):
                 refusal = lacking(str(curve), setting)
                 continue
+            beyond = crosses_more(points.rows, own)
+            if beyond.all():
+                refusal = not_crossed(points.rows)
+                continue
             evidence.append(f"{len(points)} measured configurations on {setting.device or 'a device not stated'}")
-            expected.append(deviations_of(points, own, near(points, own), self.spread))
-        if not expected:
+            expected = DEVIATION_TO_MEAN * self.spread.at(near(points, own).reach)
+            errors[at] = np.where(beyond, np.inf, expected)
+        if not evidence:
             return Assessment(refusal=refusal, of_profile=not known)
-        claim = DEVIATION_TO_MEAN * float(np.concatenate(expected).mean())
         return Assessment(
             evidence=tuple(dict.fromkeys(evidence)),
             strength=STRENGTH,
-            expected_log_error=claim,
-            refused_count=rows - sum(map(len, expected)),
+            expected_log_error=freeze(errors),
         )
 
     def fit(self, profile: Profile, context: Context) -> RuleModel:  # noqa: ARG002  # the protocol's
@@ -123,9 +135,21 @@ def answered(step_s: Floats, points: Points, rows: Rows, spread: Spread) -> Pred
     there = near(points, rows)
     return Predictions.of(
         np.where(there.measured, points.step_s[there.point], step_s),
-        log_spread=deviations_of(points, rows, there, spread),
+        log_spread=spread.at(there.reach),
         extrapolation=np.exp(np.maximum(there.reach, 0.0)),
     )
+
+
+def crosses_more(runs: Rows, rows: Rows) -> NDArray[np.bool_]:
+    """Rows whose exchange crosses a boundary that no run crosses: rules have no term for exchange."""
+    return np.asarray(boundaries(rows) > boundaries(runs).max())
+
+
+def not_crossed(runs: Rows) -> Refusal:
+    """Why rows beyond the runs' boundary are refused."""
+    where = "one node" if boundaries(runs).max() else "one device"
+    text = f"every run is on {where}, and a rule knows nothing of exchange beyond it: measure a run on two"
+    return Refusal.missing(text, "observations")
 
 
 def lacking(what: str, setting: Setting) -> Refusal:

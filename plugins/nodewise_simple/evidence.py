@@ -22,6 +22,7 @@ __all__ = [
     "Points",
     "Rows",
     "asked_of",
+    "boundaries",
     "near",
     "points_of",
     "rows_of",
@@ -196,6 +197,11 @@ def _near(points: Points, rows: Rows) -> Near:
     reach = np.log(np.maximum(outside, 1.0)) + np.log(np.maximum(beyond, 1.0))
     measured = point >= 0
     return Near(measured, point, np.where(measured, -1.0, reach))
+
+
+def boundaries(rows: Rows) -> Floats:
+    """What the exchange of each row crosses: 0 = nothing, 1 = devices of one node, 2 = nodes."""
+    return np.where(rows.nodes > 1.0, 2.0, np.where(rows.workers > 1.0, 1.0, 0.0))
 
 
 def _run_of(points: Points, rows: Rows) -> NDArray[np.int64]:

@@ -8,9 +8,8 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Floats
-from nodewise_simple.evidence import Near, Points, Rows
 
-__all__ = ["DEVIATION_TO_MEAN", "SPREADS", "Spread", "deviations_of"]
+__all__ = ["DEVIATION_TO_MEAN", "SPREADS", "Spread"]
 
 DEVIATION_TO_MEAN: Final = float(np.sqrt(2.0 / np.pi))
 """Mean of the absolute value of a normal variable over its standard deviation."""
@@ -42,15 +41,3 @@ SPREADS: Final = {
 """Of the least interval score at 90 %, sources weighing alike. Entries of MLPerf and of InternEvo stay within; on
 clusters of slow links a line in the batch errs by a factor of two wherever it is asked, which is what ``near`` is for
 (research/learn_simple_rules.py)."""
-
-
-UNSEEN_EXCHANGE: Final = 0.9
-"""Standard deviation of ln(step time) of several workers where no run had a second one: rules that know one worker
-err by 0.3 to 1.1 on average, by cluster (docs/accuracy.md, one row a job)."""
-
-
-def deviations_of(points: Points, rows: Rows, there: Near, spread: Spread) -> Floats:
-    """Standard deviation of ln(step time) of some rows, by the runs of their setting and how they lie beside these."""
-    found = spread.at(there.reach)
-    unseen = (rows.workers > 1.0) & (points.rows.workers.max() == 1.0)
-    return np.where(unseen, np.hypot(found, UNSEEN_EXCHANGE), found)

@@ -8,7 +8,7 @@ al., SC 2021).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -28,8 +28,9 @@ from nodewise.plugin import (
     RowRefusal,
     Transformer,
     Workload,
+    freeze,
 )
-from nodewise_simple.estimator import NOT_WHOLE, STRENGTH
+from nodewise_simple.estimator import NOT_WHOLE, STRENGTH, crosses_more, not_crossed
 from nodewise_simple.evidence import Rows, asked_of, rows_of, whole
 from nodewise_simple.settings import PARTITION
 from nodewise_simple.spread import DEVIATION_TO_MEAN
@@ -95,16 +96,27 @@ class _Measured:
 
     utilisations: Floats
     partitions: Floats
+    ran: Rows
 
     @staticmethod
     def of(profile: Profile, catalogue: Catalogue) -> _Measured:
         observations = profile.observations
         if not len(observations):
-            return _Measured(np.zeros(0), np.zeros((0, len(PARTITION))))
+            return _Measured(np.zeros(0), np.zeros((0, len(PARTITION))), rows_of(observations.configurations))
         work = _Work.of(profile.workload, observations.configurations, catalogue)
         usable = work.known & (observations.steps_per_s > 0.0)
         utilisations = work.at_peak_s[usable] * observations.steps_per_s[usable]
-        return _Measured(utilisations, _partitions(observations.configurations)[usable])
+        partitions = _partitions(observations.configurations)[usable]
+        return _Measured(utilisations, partitions, work.rows.take(usable))
+
+    def answerable(self, work: _Work) -> _Work:
+        """The same work, with the rows refused that cross a boundary which no run crosses."""
+        if not len(self):
+            return work
+        beyond = np.flatnonzero(crosses_more(self.ran, work.rows) & work.known)
+        if not len(beyond):
+            return work
+        return replace(work, refusals=(*work.refusals, RowRefusal(tuple(beyond.tolist()), not_crossed(self.ran))))
 
     def __len__(self) -> int:
         return len(self.utilisations)
@@ -133,7 +145,7 @@ class UtilisationModel:
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002  # the protocol's
         """Predict every row whose FLOPs and peak are known."""
-        work = _Work.of(self.workload, configurations, self.catalogue)
+        work = self.measured.answerable(_Work.of(self.workload, configurations, self.catalogue))
         utilisation, log_spread = self.measured.at(_partitions(configurations))
         return Predictions.of(work.at_peak_s / utilisation, log_spread=log_spread, refusals=work.refusals)
 
@@ -149,18 +161,18 @@ class UtilisationEstimator:
             return Assessment(refusal=NOT_WHOLE, of_profile=flops_per_sample(profile.workload) <= 0.0)
         if flops_per_sample(profile.workload) <= 0.0:
             return Assessment(refusal=_NO_FLOPS if usable.all() else NOT_WHOLE, of_profile=True)
-        work = _Work.of(profile.workload, query.configurations, query.catalogue)
-        if not work.known.any():
-            return Assessment(refusal=work.refusals[0].refusal if work.refusals else _NO_FLOPS)
         measured = _Measured.of(profile, query.catalogue)
+        work = measured.answerable(_Work.of(profile.workload, query.configurations, query.catalogue))
+        if not work.known.any():
+            return Assessment(refusal=work.refusals[-1].refusal if work.refusals else _NO_FLOPS)
         if not len(measured) and profile.workload.transformer is None:
             return Assessment(refusal=_NO_RUN)
-        utilisation, spread = measured.at(_partitions(query.configurations)[work.known])
+        utilisation, spread = measured.at(_partitions(query.configurations))
         told = f"{len(measured)} runs" if len(measured) else "published runs of transformers"
         return Assessment(
-            evidence=(f"{utilisation.mean():.0%} of the devices' peak, as in {told}",),
+            evidence=(f"{utilisation[work.known].mean():.0%} of the devices' peak, as in {told}",),
             strength=STRENGTH,
-            expected_log_error=DEVIATION_TO_MEAN * float(spread.mean()),
+            expected_log_error=freeze(np.where(work.known, DEVIATION_TO_MEAN * spread, np.inf)),
         )
 
     def fit(self, profile: Profile, context: Context) -> UtilisationModel:

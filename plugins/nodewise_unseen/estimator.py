@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.plugin import (
     Architectures,
@@ -17,12 +18,14 @@ from nodewise.plugin import (
     Configurations,
     Context,
     Corpus,
+    Floats,
     NodewiseError,
     Prior,
     Profile,
     Query,
     Refusal,
-    as_ints,
+    RowRefusal,
+    freeze,
 )
 from nodewise_unseen.corpus import SHIPPED_SOURCE, Run, over_peaks, runs_of, shipped_runs
 from nodewise_unseen.laws import Laws, learn_laws
@@ -37,8 +40,8 @@ STRENGTH: Final = 0.0
 """Of facts alone: whoever knows runs of the model itself comes first."""
 LAWS_KEPT: Final = 64
 """Of pairs of a prior and a catalogue, the last ones asked about: a server has one prior for each namespace."""
-MOST_CLAIMED: Final = 32
-"""Rows, spread over the question, that an expected error is the mean of: it is a mean, and must not cost an answer."""
+RAN_THERE_LOG_ERROR: Final = 0.65
+"""Expected of rows on a device that the job itself ran on: its own runs tell more there than other models' steps."""
 DEVIATION_TO_MEAN: Final = float(np.sqrt(2.0 / np.pi))
 """Mean of the absolute value of a normal variable over its standard deviation."""
 
@@ -74,31 +77,29 @@ class UnseenEstimator:
         asked, precision = Architectures.of(profile.workload), profile.workload.precision or ""
         peaks = self._of(query.catalogue)
         refusals = refusals_of(asked, configurations, peaks, precision)
-        refused = sum(len(each.rows) for each in refusals)
-        if refused and refused == len(configurations):
+        left = RowRefusal.left(len(configurations), refusals)
+        if len(configurations) and not left.any():
             return Assessment(refusal=refusals[-1].refusal)  # of the rows that are nearest to an answer
-        claim = None if _ran_there(profile, configurations, peaks) else self._claim(profile, query)
         told = f"of family {profile.workload.family}" if profile.workload.family else "of a family not stated"
         return Assessment(
             evidence=(f"FLOPs of a model {told}; steps of one worker of others ({SHIPPED_SOURCE}; the store's)",),
             strength=STRENGTH,
-            expected_log_error=claim,
-            refused_count=refused,
+            expected_log_error=self._errors(profile, query, left, peaks),
         )
 
-    def _claim(self, profile: Profile, query: Query) -> float | None:
-        """Mean |ln(predicted / measured)| by the ranges of the table that ships; None = it has no answer.
+    def _errors(self, profile: Profile, query: Query, left: NDArray[np.bool_], peaks: Peaks) -> Floats | None:
+        """Expected |ln(predicted / measured)| of each row by the ranges of the shipped table; None = it has no answer.
 
         What the store taught beside it is not known here, and makes errors smaller.
         """
+        configurations = query.configurations
         law = self._kept(shipped_runs(), ("", query.catalogue.digest), query.catalogue)
         if law is None:
             return None
-        rows = np.flatnonzero(query.configurations.workers == 1)
-        some = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MOST_CLAIMED)).round().astype(np.int64))
-        asked = query.configurations.take(as_ints(rows[some]))
-        told = UnseenModel(law, profile.workload, self._of(query.catalogue)).predict(asked, query.options)
-        return DEVIATION_TO_MEAN * float(told.log_spread[told.answered].mean()) if told.answered.any() else None
+        predictions = UnseenModel(law, profile.workload, peaks).predict(configurations, query.options)
+        spread = predictions.log_spread
+        errors = np.where(left & (spread > 0.0), DEVIATION_TO_MEAN * spread, np.inf)
+        return freeze(np.where(left & _ran_there(profile, configurations, peaks), RAN_THERE_LOG_ERROR, errors))
 
     def fit(self, profile: Profile, context: Context) -> UnseenModel:
         """The law over the catalogue's peaks: learned once for each prior and catalogue, anew with a job's own runs.
@@ -136,7 +137,8 @@ class UnseenEstimator:
             return self._laws[key]
 
 
-def _ran_there(profile: Profile, configurations: Configurations, peaks: Peaks) -> bool:
-    """Whether the job itself ran on one worker of a device that is asked about: others then know more."""
+def _ran_there(profile: Profile, configurations: Configurations, peaks: Peaks) -> NDArray[np.bool_]:
+    """Rows on a device on which the job itself ran with one worker: others then know more."""
     own = {peaks.named(run.device, "")[0] for run in runs_of([profile])}
-    return any(peaks.named(device, "")[0] in own for device in configurations.devices)
+    there = np.array([peaks.named(device, "")[0] in own for device in configurations.devices], dtype=bool)
+    return np.asarray(there[configurations.device_index])

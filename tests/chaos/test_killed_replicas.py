@@ -15,7 +15,7 @@ from warm_servers import warm_servers
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 from nodewise_protos.v1 import profile_service_pb2 as profiles
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.chaos, pytest.mark.stores, pytest.mark.timeout(1800)]
 
 KILLS = 8
 SEED = 2026

@@ -10,7 +10,7 @@ from sent_twice import expected, send_twice, stored_rates
 from serving import Stubs
 from warm_servers import warm_servers
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.chaos, pytest.mark.stores, pytest.mark.timeout(1800)]
 
 BATCHES = 200
 """``make chaos CHAOS=twice`` sends ten thousand."""

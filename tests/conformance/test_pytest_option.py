@@ -31,6 +31,7 @@ def test_a_distribution_a_plugin_or_a_record(asked: pytest.Pytester) -> None:
     assert found.ret == 0
 
 
+@pytest.mark.long
 def test_evidence_of_the_project(asked: pytest.Pytester) -> None:
     without = asked.runpytest_subprocess("--nodewise-conformance", "chrome")
     without.stdout.fnmatch_lines(["*it recognises no file; pass files of its format as evidence*"])
@@ -38,6 +39,7 @@ def test_evidence_of_the_project(asked: pytest.Pytester) -> None:
     assert asked.runpytest_subprocess("--nodewise-conformance", "chrome").ret == 0
 
 
+@pytest.mark.long
 def test_tests_that_stand_there_run_too_if_they_are_named(asked: pytest.Pytester) -> None:
     path = Path(asked.makepyfile("def test_own(): pass"))
     found = asked.runpytest_subprocess("-v", "--nodewise-conformance", "fifo", path.name)
@@ -50,6 +52,7 @@ def test_a_name_that_nothing_has(asked: pytest.Pytester) -> None:
     found.stderr.fnmatch_lines(["*no plugin, distribution or record is called 'nobody'; plugins are: *policies*"])
 
 
+@pytest.mark.long
 def test_without_the_option_nothing_of_the_suite_is_imported(asked: pytest.Pytester) -> None:
     asked.makepyfile("import sys\ndef test_own(): assert 'nodewise.conformance.cases' not in sys.modules")
     assert asked.runpytest_subprocess().ret == 0

@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
-from stores import opener
+from stores import POSTGRESQL, opener
 
 from nodewise.conformance import Case, NonConformanceError, store_cases
 from nodewise.conformance.stores import STORE_CHECKS
@@ -16,7 +16,7 @@ from nodewise.profiles.opening import open_store
 from nodewise.profiles.sqlite_store import SqliteProfileStore
 from nodewise.profiles.store import Outcome, ProfileStore, WriteRequest
 
-KINDS = ("sqlite", "postgresql", "audit")
+KINDS = ("sqlite", POSTGRESQL, "audit")
 
 
 @pytest.fixture

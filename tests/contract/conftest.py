@@ -18,7 +18,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, database: Callable[[],
     opened.close()
 
 
-@pytest.fixture(params=[*KINDS, *(f"{kind} with s3" for kind in KINDS_ELSEWHERE)])
+@pytest.fixture(params=KINDS_ELSEWHERE)
 def traced(
     request: pytest.FixtureRequest, tmp_path: Path, database: Callable[[], str], bucket: Callable[[], str]
 ) -> Iterator[ProfileStore]:

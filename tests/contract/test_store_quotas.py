@@ -8,7 +8,7 @@ from threading import Barrier, Thread
 
 import pytest
 from profile_batches import batch, chunk
-from stores import KINDS, SHARED_KINDS, opener, refused
+from stores import KINDS, POSTGRESQL, SHARED_KINDS, opener, refused
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.profiles.quotas import NO_USAGE, StoreQuotas, Usage
@@ -79,7 +79,7 @@ def limits(kind: str, tmp_path: Path, database: Database, **quotas: int) -> Prof
     return opener(kind, tmp_path, database, quotas=StoreQuotas(**quotas))()
 
 
-@pytest.mark.parametrize("kind", ["memory", "postgresql"])
+@pytest.mark.parametrize("kind", ["memory", POSTGRESQL])
 @pytest.mark.parametrize(
     ("quota", "limit", "found"),
     [("profiles", 1, "2"), ("trace_bytes", 5, "6"), ("stored_bytes", 5000, None), ("total_bytes", 5000, None)],

@@ -19,7 +19,6 @@ from accuracy.scoring import scored
 UNITS = [f"job {number}" for number in range(10)]
 SCRIPT = Path(__file__).parents[2] / "research" / "score_accuracy.py"
 EXAMPLES = SCRIPT.parents[1] / "examples"
-DATA = os.environ.get("NODEWISE_DATA")
 METRICS = {"refused_count": 1, "coverage90": 0.9, "memory_mape": 0.05, "false_fits": 0.0}
 ERRORS = [0.1 + 0.01 * number for number in range(10)]
 BEFORE: dict[str, object] = {
@@ -34,7 +33,7 @@ def document(**estimators: dict[str, object]) -> dict[str, object]:
     return {"table": {"units": UNITS, "estimators": estimators}}
 
 
-@pytest.mark.skipif(not DATA, reason="NODEWISE_DATA does not say where the shared data is")
+@pytest.mark.data
 def test_no_table_is_worse_than_the_committed_figures() -> None:
     # In a process of its own: there NumPy keeps to one thread, as small matrices want it.
     command = [sys.executable, str(SCRIPT), "--quick", "--check"]

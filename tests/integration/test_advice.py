@@ -94,8 +94,10 @@ def test_a_count_with_its_interval_and_its_reasons(adviser: Adviser) -> None:
     assert re.fullmatch(r"[a-z-]+@[\d.]+(\+[a-z-]+@[\d.]+)*", told.estimator)
     assert not told.extrapolates
     assert len(told.answer) == 3
-    far = advised(adviser.advise(question("team/job", nodes=range(1, 17), workers_per_node=4)))
-    assert (far.chosen.nodes, far.chosen.workers) == (16, 64)
+    asked = question("team/job", nodes=range(1, 17), workers_per_node=4)
+    far = advised(adviser.advise(asked))
+    assert (far.chosen.nodes, far.chosen.workers) == (8, 32)
+    assert "the evidence reaches 2 nodes" in far.why
     assert far.extrapolates
 
 

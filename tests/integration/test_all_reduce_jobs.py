@@ -97,7 +97,9 @@ def test_a_job_that_was_run_on_two_nodes_is_predicted_on_sixteen(client: Client)
     assert (found.recommendation.row, found.recommendation.nodes) == (2, 3)
     best = client.predict(
         PredictRequest(
-            profile=profile_source("all-reduce/job"), configurations=rows, objective=objective(rule=HighestThroughput())
+            profile=profile_source("all-reduce/job"),
+            configurations=rows,
+            objective=objective(HighestThroughput(), max_extrapolation_ratio=0),
         )
     )
     assert best.recommendation is not None

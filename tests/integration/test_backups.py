@@ -66,7 +66,9 @@ def asked(options: list[str]) -> Any:
         store.close()
 
 
-@pytest.mark.parametrize(("first", "second"), [("first", "second"), ("postgresql with s3", "back")])
+@pytest.mark.parametrize(
+    ("first", "second"), [("first", "second"), pytest.param("postgresql with s3", "back", marks=pytest.mark.stores)]
+)
 def test_a_backup_of_everything_comes_back_in_a_store_of_any_kind(
     tmp_path: Path, place: Places, full: list[str], first: str, second: str
 ) -> None:
@@ -88,6 +90,7 @@ def test_a_backup_of_everything_comes_back_in_a_store_of_any_kind(
     assert ran("verify", *back)["problems"] == []
 
 
+@pytest.mark.stores
 def test_a_store_is_copied_into_one_of_another_kind(place: Places, full: list[str]) -> None:
     there = place("postgresql with s3")
     ran("copy", there[1], "--to-traces", there[3], *full)
@@ -164,6 +167,7 @@ def test_damage_of_a_store_is_found(tmp_path: Path, full: list[str]) -> None:
     assert not any(changed.name in problem for problem in quick)
 
 
+@pytest.mark.stores
 def test_storage_that_does_not_answer_says_nothing_of_a_store(
     place: Places, s3_server: S3Server, full: list[str]
 ) -> None:
@@ -176,6 +180,7 @@ def test_storage_that_does_not_answer_says_nothing_of_a_store(
         s3_server.start()
 
 
+@pytest.mark.stores
 def test_replicas_that_run_follow_what_is_restored(
     tmp_path: Path, full: list[str], database: Callable[[], str]
 ) -> None:

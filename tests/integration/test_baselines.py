@@ -14,8 +14,11 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import pytest
+from measurements import data_path
 from patience import PATIENCE_S
 from serving import COMMAND
+
+pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).resolve().parents[2]
 DISTRIBUTION = ROOT / "examples" / "plugins" / "nodewise_baselines"
@@ -112,14 +115,10 @@ def test_auto_prefers_whoever_is_shipped(site: Path) -> None:
 
 
 @pytest.mark.oracle
+@pytest.mark.data
 @pytest.mark.parametrize(("table", "name", "errors"), published())
 def test_published_errors_are_reproduced(site: Path, table: str, name: str, errors: tuple[float, float, float]) -> None:
-    data = os.environ.get("NODEWISE_DATA")
-    if not data:
-        pytest.skip("NODEWISE_DATA does not say where the shared data is")
-    path = Path(data) / "measurements" / table
-    if not path.is_file():
-        pytest.skip(f"{path} is not there")
+    path = data_path("measurements", table)
     metrics = scored(site, path)[name]
     assert metrics["refused"] == 0
     # No form has a spread of its own; intervals come of its errors at the largest scale of the jobs' train rows.

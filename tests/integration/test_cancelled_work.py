@@ -16,6 +16,8 @@ from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import configuration_pb2, options_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
+pytestmark = pytest.mark.long
+
 BEGUN_S = 0.3
 """Of a processor: the call is at work."""
 QUIET_S = 0.2

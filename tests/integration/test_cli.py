@@ -193,8 +193,9 @@ def test_errors_are_json_where_answers_are(arguments: list[str | Path], status: 
     [
         (["predict", TESTBED, "--nodes", "4"], "--job: must be a job of"),
         (["predict", TESTBED, "--job", "b", "--nodes", "4"], "found 'b'"),
-        (["predict", TESTBED, "--job", "a1"], "--nodes: must be given"),
-        (["predict", TESTBED, "--job", "a1", "--nodes", "4", "--workers", "4"], "--nodes: must be given"),
+        (["predict", EXAMPLES / "mlp.json", "--device", "K80"], "--nodes: must be given, such as --nodes 1-16: no run"),
+        (["predict", TESTBED, "--job", "a1", "--within-evidence", "-1"], "--within-evidence: must be a finite number"),
+        (["predict", TESTBED, "--job", "a1", "--nodes", "4", "--workers", "4"], "--workers: must be left out"),
         (["predict", TESTBED, "--job", "a1", "--nodes", "0"], "--nodes: must begin at 1"),
         (["predict", TESTBED, "--job", "a1", "--nodes", "1000000"], "INVALID_FIELD: ranges[0].nodes"),
         (["predict", TESTBED, "--job", "a1", "--nodes", "4", "--link", "0"], "--link: must be a finite number of"),

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE_S
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "examples" / "demo" / "run_demo.py"
 

@@ -312,7 +312,6 @@ def test_numbers_that_are_none_are_refused_and_nothing_is_stored(stubs: Stubs, v
         ({"configurations": configurations.Configurations(nodes=[1_000_000])}, "configurations.nodes[0]"),
         ({"configurations": configurations.Configurations()}, "configurations"),
         ({"configurations": configurations.Configurations(workers=[1, 2], nodes=[1, 1, 1])}, "configurations.workers"),
-        ({"ranges": [configurations.ConfigurationRange()]}, "ranges[0]"),
         (
             {"ranges": [configurations.ConfigurationRange(nodes=configurations.CountRange(first=4, last=2))]},
             "ranges[0].nodes.last",

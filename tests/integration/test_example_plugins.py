@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from patience import PATIENCE_S
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ("rotation", "steplog", "busy")
 

@@ -108,6 +108,7 @@ RECENT = 59
 """Workers that the test's own requests alone ask about: what fails there passes its conformance checks."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("more", "why"),
     [
@@ -136,6 +137,7 @@ def test_a_candidate_that_fails_changes_nothing(site: Site, more: dict[str, str]
     assert site.reload().outcome == admin.RELOAD_OUTCOME_UNCHANGED
 
 
+@pytest.mark.long
 def test_a_canary_answers_its_share_of_the_jobs(site: Site) -> None:
     stable = site.version()
     number = site.install("4.0", seconds=4.0)
@@ -166,6 +168,7 @@ def test_a_canary_answers_its_share_of_the_jobs(site: Site) -> None:
     assert failure_of(site.stubs.admin.Promote, admin.PromoteRequest()).reason == "GENERATION_NOT_FOUND"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("promotes", "log_ratio"), [(False, 0.1), (True, 9.0)])
 def test_a_rule_decides_for_itself(site: Site, promotes: bool, log_ratio: float) -> None:
     before = site.version()
@@ -185,6 +188,7 @@ def test_a_rule_decides_for_itself(site: Site, promotes: bool, log_ratio: float)
     assert seen <= {before, "5.0"}
 
 
+@pytest.mark.long
 def test_the_catalogue_is_swapped_and_rolled_back(site: Site) -> None:
     before = site.stubs.prediction.ListDevices(pb.ListDevicesRequest()).catalog_digest
     assert site.reload().outcome == admin.RELOAD_OUTCOME_UNCHANGED
@@ -222,6 +226,7 @@ def test_a_generation_that_is_not_there(site: Site) -> None:
     assert failure.reason == "GENERATION_NOT_FOUND"
 
 
+@pytest.mark.long
 def test_one_change_at_a_time(site: Site) -> None:
     site.install("6.0", seconds=6.0)
     trying = [site.stubs.admin.Reload.future(admin.ReloadRequest(), timeout=PATIENCE_S) for _ in range(2)]
@@ -240,6 +245,7 @@ def test_admin_is_off_unless_enabled() -> None:
 # --- the folder
 
 
+@pytest.mark.long
 def test_what_pip_installs_lies_apart(tmp_path: Path) -> None:
     folder = PluginsFolder(tmp_path / "plugins")
     wheels = tmp_path / "wheels"
@@ -260,6 +266,7 @@ def test_what_pip_installs_lies_apart(tmp_path: Path) -> None:
     assert [each.number for each in folder.generations()] == [1, 2, 3, 4]
 
 
+@pytest.mark.long
 def test_what_cannot_be_installed(tmp_path: Path) -> None:
     folder = PluginsFolder(tmp_path / "plugins")
     other = wheel(tmp_path, "1.0", distribution="other", group="nothing")

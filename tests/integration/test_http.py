@@ -7,7 +7,6 @@ import http.client
 import json
 import os
 import shlex
-import shutil
 import signal
 import ssl
 import struct
@@ -23,6 +22,7 @@ from certificates import Authority
 from google.protobuf import json_format
 from google.rpc import error_details_pb2
 from patience import PATIENCE_S
+from programs import needs
 from serving import ServerProcess, Stubs, inline
 
 from nodewise.profiles.opening import open_store
@@ -275,7 +275,7 @@ def test_the_document_names_every_path(call: Caller) -> None:
     assert call("GET", "/healthz").value == {"status": "SERVING"}
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+@needs("curl")
 def test_the_guide_runs_as_it_stands(tmp_path: Path) -> None:
     guide = Path(__file__).resolve().parents[2] / "docs" / "guides" / "http.md"
     lines = [line for line in guide.read_text(encoding="utf-8").splitlines() if line.startswith("curl ")]

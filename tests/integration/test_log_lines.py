@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import pytest
 from logged_server import LoggedServer
 from patience import PATIENCE_S
 from serving import Stubs, failure_of, inline, workers
@@ -15,6 +16,8 @@ from steady_callers import predict_request
 
 from nodewise_protos.v1 import prediction_service_pb2 as predictions
 from nodewise_protos.v1 import profile_service_pb2 as profiles
+
+pytestmark = pytest.mark.long
 
 ROUNDS = 60
 SEED = 15

@@ -149,6 +149,7 @@ def answers(stubs: Stubs) -> bool:
     return bool(stubs.prediction.SuggestMeasurements(request, timeout=PATIENCE_S).suggestions)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CALLS)
 def test_a_caller_that_goes_ends_the_work_whatever_it_does(
     name: str, stubs: Stubs, marks: Path, server: ServerProcess
@@ -162,6 +163,7 @@ def test_a_caller_that_goes_ends_the_work_whatever_it_does(
     assert answers(stubs)
 
 
+@pytest.mark.long
 def test_a_caller_whose_time_is_over_ends_the_work(stubs: Stubs, marks: Path) -> None:
     request = plan_service_pb2.PlanRequest(profile=inline(), options=BUSY, constraints=constraints())
     assert answers(stubs)  # started, and what follows has time
@@ -171,6 +173,7 @@ def test_a_caller_whose_time_is_over_ends_the_work(stubs: Stubs, marks: Path) ->
     assert answers(stubs)
 
 
+@pytest.mark.long
 def test_work_that_looks_up_ends_without_its_process(stubs: Stubs) -> None:
     assert answers(stubs)
     call = stubs.simulation.Simulate(simulation(20_000, "fifo", 500))
@@ -208,6 +211,7 @@ def test_when_the_time_is_over_the_simulation_so_far_is_the_answer(stubs: Stubs)
     assert not messages[-1].result.complete
 
 
+@pytest.mark.long
 def test_calls_wait_their_turn_and_too_many_are_told_to_come_again(stubs: Stubs, marks: Path) -> None:
     first = CALLS["Plan"](stubs)
     pid = busy_process(marks)

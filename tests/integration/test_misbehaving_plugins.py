@@ -270,6 +270,7 @@ def nodewise_estimators():
 """
 
 
+@pytest.mark.long
 def test_a_server_outlives_what_would_end_its_event_loop(tmp_path: Path) -> None:
     """In a process of its own the event loop runs in the main thread, where an interrupt may be the operator's."""
     (tmp_path / "plugin_leaving.py").write_text(LEAVING, encoding="utf-8")

@@ -6,11 +6,14 @@ import asyncio
 from collections import Counter
 
 import grpc
+import pytest
 from google.rpc import error_details_pb2, status_pb2
 from patience import PATIENCE_S
 from serving import ServerProcess, inline, workers
 
 from nodewise_protos.v1 import prediction_service_pb2 as pb
+
+pytestmark = pytest.mark.long
 
 BATCH = "/nodewise.v1.PredictionService/BatchPredict"
 OPTIONS = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]

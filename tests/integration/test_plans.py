@@ -464,7 +464,13 @@ def test_the_command_prints_the_keys_of_the_contract(target: str, tmp_path: Path
 def test_the_command_shows_the_reasons(target: str, tmp_path: Path) -> None:
     result = run(tmp_path, SPEC, "--server", target)
     assert result.exit_code == 0, result.stderr
-    for text in ("Best (highest_throughput)", "Frontier", "One dimension changed", "With link_x2", "compute"):
+    for text in (
+        "Best (highest_throughput)",
+        "Frontier",
+        "One dimension changed",
+        "With links twice as fast",
+        "compute",
+    ):
         assert text in result.stdout
     assert "One dimension" not in run(tmp_path, SPEC, "--server", target, "--no-explain").stdout
 

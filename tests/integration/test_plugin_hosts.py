@@ -189,6 +189,7 @@ def test_what_does_not_load_is_listed_among_the_problems(crowd: tuple[ServerProc
     assert modes["queueing"] == plugin_pb2.PLUGIN_MODE_INLINE
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["assess", "fit"])
 def test_a_plugin_that_fails_again_and_again_is_left_alone(crowd: tuple[ServerProcess, Stubs], where: str) -> None:
     _, stubs = crowd
@@ -208,6 +209,7 @@ def test_a_plugin_that_fails_again_and_again_is_left_alone(crowd: tuple[ServerPr
     watched.cancel()
 
 
+@pytest.mark.long
 def test_auto_goes_on_while_a_plugin_hangs(tmp_path: Path) -> None:
     mark = tmp_path / "asked"
     put(tmp_path, "hangs", brings("hangs", "assess", f"open({str(mark)!r}, 'w').close(); time.sleep(1000)"))
@@ -223,6 +225,7 @@ def test_auto_goes_on_while_a_plugin_hangs(tmp_path: Path) -> None:
         stuck.cancel()
 
 
+@pytest.mark.long
 def test_a_start_waits_for_no_stranger(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     waiting = f"while not os.path.exists({str(gate)!r}): time.sleep(0.01)\n"

@@ -47,6 +47,7 @@ def test_a_new_plugin_passes_the_suite_as_it_is_written(tmp_path: Path, kind: st
     assert " passed" in suite.stdout
 
 
+@pytest.mark.long
 def test_a_fault_in_a_new_plugin_is_found(tmp_path: Path) -> None:
     assert plugins("new", "mine").exit_code == 0
     module = tmp_path / "mine" / "mine.py"

@@ -252,6 +252,7 @@ def test_safe_mode_loads_shipped_plugins_only(site: Path) -> None:
         assert "amdahl" not in failure.metadata["available"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("allowed", "present"), [(["nodewise-example-amdahl"], True), ([], False)])
 def test_an_allow_list_lets_in_whom_it_names_and_an_empty_one_nobody(
     site: Path, allowed: list[str], present: bool
@@ -356,6 +357,7 @@ def test_one_bad_plugin_fails_its_own_jobs_of_a_batch_alone(crowd: Stubs) -> Non
     assert not any(outcome.HasField("problem") for outcome in crowd.prediction.BatchPredict(request).outcomes)
 
 
+@pytest.mark.long
 def test_a_duplicate_name_stops_the_start_and_names_both_distributions(tmp_path: Path) -> None:
     put(tmp_path, "first", estimator("same", "return answer(np.ones(rows), np.ones(rows))"))
     put(tmp_path, "second", estimator("same", "return answer(np.ones(rows), np.ones(rows))"))

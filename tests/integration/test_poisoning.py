@@ -40,6 +40,8 @@ from nodewise_client import (
 )
 from nodewise_values.wire import to_message
 
+pytestmark = pytest.mark.long
+
 POINT, WIDTH = 1.05, 1.2
 """What one owner may move of another's."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,11 +12,12 @@ from typing import Any
 
 import pytest
 from patience import PATIENCE_S
+from programs import needs
 
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.settings import Settings
 
-pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl: apt-get install curl")
+pytestmark = needs("bash", "curl")
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "integrations" / "recipes.md"
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from measurements import data_path
 from serving import registry_with
 from tiny_traces import TinyDiagnoser, diagnoser
 from typer.testing import CliRunner
@@ -90,9 +90,9 @@ def test_what_is_ingested_is_read_once(target: str, tmp_path: Path) -> None:
     assert again.steps == first.steps
 
 
-@pytest.mark.skipif("NODEWISE_DATA" not in os.environ, reason="NODEWISE_DATA names no published traces")
+@pytest.mark.data
 def test_eight_ranks_of_a_published_job(target: str) -> None:
-    folder = Path(os.environ["NODEWISE_DATA"]) / "traces" / "dlrm_8rank_v100"
+    folder = data_path("traces", "dlrm_8rank_v100")
     found = asked(target, "replay", folder, "--in-sample")
     assert (found["ranks"], found["world_size"]) == (list(range(8)), 8)
     exchanges = found["collectives"]

@@ -115,6 +115,7 @@ def test_the_catalogue_is_read_anew(site: Site) -> None:
         assert stubs.prediction.ListDevices(pb.ListDevicesRequest()).catalog_digest != before
 
 
+@pytest.mark.long
 def test_a_canary_and_its_end(site: Site) -> None:
     (before,) = site.versions()
     site.install(4)
@@ -129,6 +130,7 @@ def test_a_canary_and_its_end(site: Site) -> None:
     assert site.versions() == {"4.0"}
 
 
+@pytest.mark.long
 def test_workers_judge_a_canary_together(site: Site) -> None:
     """Of 30 of its calls, each worker answers some; the rule wants 24. It ends the canary, and nothing besides."""
     before = site.versions()
@@ -164,6 +166,7 @@ def test_one_that_fails_says_why_and_changes_nothing(site: Site) -> None:
     assert site.versions() == before
 
 
+@pytest.mark.long
 def test_versions_stay_apart_through_a_crash(site: Site) -> None:
     """A worker that dies comes back with the generation that serves, not with the one that failed."""
     before = site.versions()

@@ -55,6 +55,7 @@ def scores() -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("end", ["first", "lasting"])
 def test_what_is_suggested_costs_less_than_fixed_designs_on_most_jobs(scores: Any, end: str) -> None:
     """Over all designs: five of the seven jobs are decided right from the start, whatever is measured."""
@@ -65,6 +66,7 @@ def test_what_is_suggested_costs_less_than_fixed_designs_on_most_jobs(scores: An
     assert end == "first" or all(each["ratio"] < 1.0 for each in against)
 
 
+@pytest.mark.data
 def test_the_service_says_when_it_is_enough(scores: Any) -> None:
     start, enough, settled = (scores["stops"][name] for name in ("start", "enough", "settled"))
     assert enough["regret"] <= start["regret"]

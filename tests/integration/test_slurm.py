@@ -27,6 +27,8 @@ from nodewise_client import (
 from nodewise_integrations.slurm.stated import shape_of, stated_options
 from nodewise_integrations.slurm.submission import sbatch_directives, split
 
+pytestmark = pytest.mark.slurm
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "integrations" / "slurm.md"
 PROGRAMS = Path(sys.executable).parent

@@ -26,6 +26,8 @@ from nodewise_protos.v1 import prediction_service_pb2 as predictions
 from nodewise_protos.v1 import profile_pb2
 from nodewise_protos.v1 import profile_service_pb2 as profiles
 
+pytestmark = pytest.mark.long
+
 SERVICE = "nodewise.v1.ProfileService"
 DEADLINE_S = 30.0
 

@@ -169,7 +169,12 @@ def test_measuring_what_is_suggested_ends_with_the_right_decision(client: Client
     ran: list[Scale] = []
     for _ in rows:
         found = client.suggest_measurements(
-            SuggestMeasurementsRequest(profile=profile_source("measured"), configurations=asked, start_up_seconds=30)
+            SuggestMeasurementsRequest(
+                profile=profile_source("measured"),
+                configurations=asked,
+                objective=objective(HighestThroughput()),
+                start_up_seconds=30,
+            )
         )
         if not found.suggestions or "no measurement is needed" in found.suggestions[0].why:
             break
@@ -339,9 +344,13 @@ def test_the_command_asks_a_server_about_a_profile_it_holds(target: str, client:
     ("arguments", "status", "complaint"),
     [
         ((), 2, "must be asked about a TABLE.csv"),
-        ((TESTBED, "--job", "a1"), 2, "--nodes: must be given, or --workers"),
+        ((TESTBED, "--job", "a1", "--nodes", "4", "--workers", "4"), 2, "--workers: must be left out beside --nodes"),
         ((TESTBED, "--job", "nobody", "--nodes", "1-4"), 2, "--job: must be a job of"),
-        ((TESTBED, "--job", "a1", "--nodes", "1-4", "--share", "0.5"), 2, "--share: belongs to --objective knee"),
+        (
+            (TESTBED, "--job", "a1", "--nodes", "1-4", "--max-nodes", "2"),
+            2,
+            "--max-nodes: belongs to --objective least-time",
+        ),
         (
             (TESTBED, "--job", "a1", "--nodes", "1-4", "--coverage", "2"),
             2,

@@ -148,6 +148,7 @@ def test_a_warm_spare_takes_over_from_a_worker_that_was_killed(server: ServerPro
     assert listening(server) == [spare]
 
 
+@pytest.mark.long
 def test_a_worker_that_hangs_is_replaced(server: ServerProcess, folder: Path) -> None:
     wait_until(lambda: len(server.workers()) == 2)
     (serving,) = listening(server)
@@ -157,6 +158,7 @@ def test_a_worker_that_hangs_is_replaced(server: ServerProcess, folder: Path) ->
     assert serving not in server.workers()
 
 
+@pytest.mark.long
 def test_a_zygote_that_is_killed_is_replaced_and_is_no_need(server: ServerProcess) -> None:
     wait_until(lambda: len(server.workers()) == 2)
     (zygote,) = [pid for pid in children_of(server.pid) if name_of(pid) == "nodewise-zygote"]
@@ -168,6 +170,7 @@ def test_a_zygote_that_is_killed_is_replaced_and_is_no_need(server: ServerProces
     server.log_until("preloaded")
 
 
+@pytest.mark.long
 def test_restarts_lose_no_call(server: ServerProcess, folder: Path, settings: str) -> None:
     """Of one worker; to two of them, each on a core of its own; and of two."""
     with (
@@ -192,6 +195,7 @@ def test_restarts_lose_no_call(server: ServerProcess, folder: Path, settings: st
     assert len(frozenset.union(*map(frozenset, kept_to))) == min(2, len(os.sched_getaffinity(0)))
 
 
+@pytest.mark.long
 def test_workers_that_grow_beyond_their_limit_are_replaced(server: ServerProcess, folder: Path, settings: str) -> None:
     (folder / "settings.toml").write_text(f"{settings}\nrecycle_bytes = 1_000_000\n", encoding="utf-8")
     with Callers(server.target, 2, wait_for_ready=True) as callers:
@@ -215,6 +219,7 @@ def test_a_second_signal_ends_what_the_first_did_not(server: ServerProcess) -> N
     assert status == 0
 
 
+@pytest.mark.long
 def test_a_server_starts_where_one_was_killed_with_connections_open(tmp_path: Path, folder: Path) -> None:
     """Connections of the first are open then; the second has a zygote that must not fork, and gives up its workers."""
     store = ("--store", f"sqlite:{tmp_path}/store.db")
@@ -239,6 +244,7 @@ def test_a_server_starts_where_one_was_killed_with_connections_open(tmp_path: Pa
     assert "given_up" in log
 
 
+@pytest.mark.long
 def test_workers_that_drain_do_not_outlive_a_supervisor_that_is_killed(tmp_path: Path) -> None:
     with ServerProcess("--store", f"sqlite:{tmp_path}/store.db", "--drain-delay-s", "600") as server:
         left = server.workers()
@@ -248,6 +254,7 @@ def test_workers_that_drain_do_not_outlive_a_supervisor_that_is_killed(tmp_path:
         wait_until(lambda: all(map(ended, left)))
 
 
+@pytest.mark.long
 def test_a_signal_while_a_worker_starts_ends_the_server(tmp_path: Path) -> None:
     command = [*COMMAND, "serve", "--listen", "127.0.0.1:0", "--store", f"sqlite:{tmp_path}/store.db"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:

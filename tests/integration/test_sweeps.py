@@ -39,6 +39,7 @@ def test_the_numbers_depend_on_neither_order_nor_processes(tmp_path: Path) -> No
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.long
 def test_a_sweep_simulates_what_simulate_does(tmp_path: Path) -> None:
     swept = json.loads(ran(written(tmp_path, loads=[0.5], seeds=[3], policy="equal-share"), "--json").stdout)
     alone = {**SPEC, "policy": "equal-share", "load": 0.5, "seed": 3}
@@ -53,6 +54,7 @@ def test_a_sweep_simulates_what_simulate_does(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.long
 def test_a_server_sweeps_to_the_same_numbers(tmp_path: Path) -> None:
     spec = written(tmp_path, prediction_errors=[{}, {"job_sigma": 0.5}], policy=["equal-share", "fifo"])
     here = json.loads(ran(spec, "--json").stdout)
@@ -66,6 +68,7 @@ def test_a_server_sweeps_to_the_same_numbers(tmp_path: Path) -> None:
     assert "nobody, load 0.5, seed 0: POLICY_NOT_FOUND" in broken.stderr
 
 
+@pytest.mark.long
 def test_profiles_are_predicted_once_for_all(tmp_path: Path) -> None:
     curve = {"profile": {"table": str(EXAMPLES / "testbed.csv"), "job": "a1"}, "allowed_devices": [1, 2, 4]}
     jobs = [{"job": str(number), "arrival_s": 10.0 * number, "samples": 640, "curve": "a1"} for number in range(4)]
@@ -77,6 +80,7 @@ def test_profiles_are_predicted_once_for_all(tmp_path: Path) -> None:
     assert "a sweep has no store" in stored.stderr
 
 
+@pytest.mark.long
 def test_simulations_that_fail_are_reported_and_the_others_are_not_lost(tmp_path: Path) -> None:
     spec = written(tmp_path, policy=["nobody", "fifo", {"name": "fifo", "parameters": {"nothing": 1}}])
     result = ran(spec, "--json", "--processes", "2")
@@ -136,6 +140,7 @@ def test_options_that_cannot_be_are_refused(tmp_path: Path) -> None:
         assert said in result.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
     spec = written(tmp_path, seeds=500)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 from certificates import Authority
+from programs import needs
 from typer.testing import CliRunner
 
 from nodewise.runtime.embedded import EmbeddedServer
@@ -128,10 +128,9 @@ def test_a_server_of_the_command_s_own_asks_nobody(access: dict[str, str]) -> No
     assert ran("estimators", environment=environment).exit_code == 0
 
 
+@needs("openssl")
 def test_the_worked_example_of_the_guide_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the certificate to a revoked token, as `docs/guides/security.md` has it."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed")
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "guides" / "security.md").read_text(encoding="utf-8")
     certificate, first, others = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)

@@ -69,6 +69,7 @@ def test_each_rank_writes_a_session_of_its_own_into_one_profile(server, folder):
         assert kept(folder, content) == content
 
 
+@pytest.mark.long
 def test_a_trace_of_many_pieces_outlives_a_killed_server(tmp_path):
     content = random.Random(3).randbytes(5 << 20)
     policy = ResumePolicy(initial_pause_s=0.01, deadline_s=PATIENCE_S)
@@ -88,6 +89,7 @@ def test_a_trace_of_many_pieces_outlives_a_killed_server(tmp_path):
             writer.close()
 
 
+@pytest.mark.long
 def test_the_writer_of_asyncio_does_the_same(server, folder):
     content = b"a trace of asyncio"
 
@@ -111,6 +113,7 @@ def test_what_cannot_be_a_trace_is_refused_and_names_the_field(server):
             writer.trace(io.BytesIO(b"x"), trace_id="x", rank=4, world_size=4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("processes", [0, 1])
 def test_a_server_in_memory_has_a_temporary_directory_as_long_as_it_needs_one(tmp_path, monkeypatch, processes):
     def made() -> list[Path]:
@@ -132,6 +135,7 @@ def test_a_server_in_memory_has_a_temporary_directory_as_long_as_it_needs_one(tm
     assert not made()
 
 
+@pytest.mark.stores
 def test_traces_in_a_bucket_outlive_a_killed_server_and_the_disk_of_its_machine(tmp_path, bucket):
     """Another server goes on with a session, and reads its traces in a process for long calls."""
     database = ("--store", f"sqlite:{tmp_path / 'store.db'}", "--traces", bucket())

@@ -70,6 +70,7 @@ def site(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_every_process_warms_up_before_it_listens(tmp_path: Path, site: Path, warmed: Path) -> None:
     put(site, "warm", MARKS)
     put(site, "leaves", "raise SystemExit('a secret of the plugin')")
@@ -92,6 +93,7 @@ def test_every_process_warms_up_before_it_listens(tmp_path: Path, site: Path, wa
     assert log.count('"warm_up_failed"') == 2
 
 
+@pytest.mark.long
 def test_a_warm_up_that_hangs_can_be_stopped(site: Path, warmed: Path) -> None:
     put(site, "hangs", f"{MARKS}; time.sleep(600)")
     with subprocess.Popen(

@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_cli.app import app
 
+pytestmark = pytest.mark.long
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 OF_HEADINGS = re.compile(r"90\s+%\s+(?:interval|covers)|±\s+95\s+%|p9[09]")

@@ -200,6 +200,7 @@ def test_every_worker_tells_its_watchers_of_changes_made_at_any(
         assert each.known["team/a"] == etag
 
 
+@pytest.mark.long
 def test_a_clients_watch_outlives_the_worker_that_told_it(tmp_path: Path) -> None:
     with (
         ServerProcess("--workers", "2", "--store", f"sqlite:{tmp_path / 'store.db'}") as server,
@@ -230,6 +231,7 @@ def question(name: str, **fields: Any) -> predictions.PredictRequest:
     return predictions.PredictRequest(profile=stored(name), configurations=workers(1, 2), **fields)
 
 
+@pytest.mark.long
 def test_what_was_deleted_is_gone_everywhere_until_it_is_brought_back(connections: list[Stubs]) -> None:
     made = append(connections[0], "away")
     first = [stubs.prediction.Predict(question("away"), timeout=PATIENCE_S) for stubs in connections]
@@ -254,6 +256,7 @@ def test_what_was_deleted_is_gone_everywhere_until_it_is_brought_back(connection
         assert (reply.unchanged, reply.basis.profile_revision) == (True, 1)
 
 
+@pytest.mark.long
 def test_a_name_that_is_written_again_is_another_profile(connections: list[Stubs]) -> None:
     made = append(connections[0], "renewed")
     for stubs in connections:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
+from measurements import DATA
 from simulations import POLICIES, as_simulated, pools, settings_of
 
 from nodewise.scheduling.simulation.core import simulated
 from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise_job_traces import gavel, pollux
 
-DATA = Path(os.environ.get("NODEWISE_DATA", ""))
-pytestmark = [
-    pytest.mark.oracle,
-    pytest.mark.skipif(not os.environ.get("NODEWISE_DATA"), reason="NODEWISE_DATA does not name the folder of traces"),
-]
+pytestmark = [pytest.mark.oracle, pytest.mark.data]
 
 CLUSTER = {"v100": 8, "p100": 16, "k80": 24}
 

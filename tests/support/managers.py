@@ -7,15 +7,19 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from patience import PATIENCE_S
 
+from nodewise_conformance.programs import why_not
+
 __all__ = ["Program", "program_of"]
 
 ROOT: Final = Path(__file__).parents[2]
+MODULES: Final = {"ray": "ray", "skypilot": "sky"}
 
 
 class Program:
@@ -44,14 +48,23 @@ class Program:
         return self._errors.read_text(encoding="utf-8", errors="replace")
 
 
+@cache
+def _why_not(manager: str, python: Path) -> str:
+    """Why a manager cannot be imported in its environment, which may be half installed; empty = it can."""
+    if why := why_not(str(python)):
+        return why
+    tried = subprocess.run([python, "-c", f"import {MODULES[manager]}"], capture_output=True, text=True, check=False)
+    return tried.stderr.strip().rpartition("\n")[2] if tried.returncode else ""
+
+
 @contextmanager
 def program_of(
     manager: str, script: str, *arguments: str, folder: Path, environment: Mapping[str, str]
 ) -> Iterator[Program]:
     """A script of tests/support in the environment of a manager, at home in a folder."""
     python = ROOT / f".venv-{manager}" / "bin" / "python"
-    if not python.exists():
-        pytest.skip(f"{manager} is not installed: make test-integrations")
+    if why := _why_not(manager, python):
+        pytest.skip(f"{manager}: {why}: make test-integrations")
     errors = folder / f"{script}.log"
     with (
         errors.open("w") as log,

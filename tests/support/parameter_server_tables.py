@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import pytest
+from measurements import data_path
 
 from nodewise.plugin import (
     Configurations,
@@ -44,14 +43,8 @@ class Job:
 
 
 def table_path(name: str, folder: str = "measurements") -> Path:
-    """Where a shared table is; skips the test without the data."""
-    data = os.environ.get("NODEWISE_DATA")
-    if not data:
-        pytest.skip("NODEWISE_DATA does not say where the shared data is")
-    path = Path(data) / folder / name
-    if not path.is_file():
-        pytest.skip(f"the shared data holds no {folder}/{name}")
-    return path
+    """A shared table, for tests marked `data`."""
+    return data_path(folder, name)
 
 
 def sync_switch_seconds() -> tuple[float, float, dict[float, float]]:

@@ -14,6 +14,8 @@ from typing import Final
 
 import pytest
 
+from nodewise_conformance.programs import why_not
+
 __all__ = ["PostgresCluster", "running_cluster"]
 
 _DEBIAN: Final = Path("/usr/lib/postgresql")
@@ -69,11 +71,15 @@ class PostgresCluster:
         if known is None:
             pytest.skip("PostgreSQL is not installed")
         command = [str(known), f"--pgdata={self._folder}", *arguments]
-        user = "nobody" if os.geteuid() == 0 else None
         log = self._folder.with_name(f"{self._folder.name}-{program}.log")
         with log.open("wb") as output:
-            done = subprocess.run(command, user=user, cwd="/", stdout=output, stderr=output, check=False)
+            done = subprocess.run(command, user=_user(), cwd="/", stdout=output, stderr=output, check=False)
         assert not done.returncode, log.read_text(encoding="utf-8", errors="replace")
+
+
+def _user() -> str | None:
+    """Its programs refuse to run as root."""
+    return "nobody" if os.geteuid() == 0 else None
 
 
 @cache
@@ -87,8 +93,10 @@ def _program(name: str) -> Path | None:
 @contextmanager
 def running_cluster(make_folder: Callable[[], Path]) -> Iterator[PostgresCluster]:
     """A server for as long as this is open; the test is skipped where there is none."""
-    if sys.platform == "win32" or _program("initdb") is None:
-        pytest.skip("PostgreSQL is not installed")
+    if sys.platform == "win32":
+        pytest.skip("PostgreSQL is started on POSIX alone")
+    if why := why_not(str(_program("initdb") or "initdb"), Path("/"), user=_user()):
+        pytest.skip(f"PostgreSQL: {why}")
     pytest.importorskip("psycopg")
     cluster = PostgresCluster(make_folder() / "cluster")
     cluster.create()

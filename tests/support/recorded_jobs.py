@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-import pytest
+from measurements import data_path
 
 from nodewise.domain.trace import Trace, TraceSource
 from nodewise_traces.plugin import nodewise_trace_readers
@@ -29,11 +28,8 @@ def gloo_job(name: str) -> Sequence[Trace]:
 
 
 def measured_traces(pattern: str) -> Sequence[Trace]:
-    """Traces of the measurements that NODEWISE_DATA names; skips without them."""
-    data = os.environ.get("NODEWISE_DATA")
-    if not data:
-        pytest.skip("NODEWISE_DATA does not say where the shared data is")
-    return job_of(Path(data) / "traces", pattern)
+    """Traces of the measurements that NODEWISE_DATA names, for tests marked `data`."""
+    return job_of(data_path("traces"), pattern)
 
 
 def _read(path: Path) -> Sequence[Trace]:

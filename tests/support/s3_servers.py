@@ -16,6 +16,8 @@ from typing import Final
 import pytest
 from patience import PATIENCE_S
 
+from nodewise_conformance.programs import why_not
+
 __all__ = ["S3Server", "running_s3"]
 
 _PROGRAM: Final = "versitygw"
@@ -111,6 +113,8 @@ def running_s3(folder: Path) -> Iterator[S3Server]:
     program = _installed()
     if program is None:
         pytest.skip("VersityGW is not installed")
+    if why := why_not(program):
+        pytest.skip(f"VersityGW: {why}")
     pytest.importorskip("boto3")
     server = S3Server(program, folder)
     server.start()

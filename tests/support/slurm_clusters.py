@@ -20,9 +20,12 @@ from typing import Final
 import pytest
 from patience import PATIENCE_S, wait_until
 
+from nodewise_conformance.programs import why_not_any
+
 __all__ = ["SlurmCluster", "running_slurm"]
 
-_PROGRAMS: Final = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "sinfo")
+_DAEMONS: Final = ("munged", "slurmctld", "slurmd")
+_COMMANDS: Final = ("sbatch", "scontrol", "sinfo")
 _CONFIGURED: Final = """\
 ClusterName=tests
 SlurmctldHost={host}(127.0.0.1)
@@ -195,9 +198,12 @@ def _free_ports(count: int) -> Sequence[int]:
 @contextmanager
 def running_slurm(*, nodes: int = 4, gpus: int = 4, more: str = "") -> Iterator[SlurmCluster]:
     """A cluster for as long as this is open; the test is skipped where Slurm is not installed."""
-    missing = [name for name in _PROGRAMS if _program(name) is None]
-    if sys.platform != "linux" or missing:
-        pytest.skip(f"Slurm is not installed: no {', '.join(missing)}")
+    if sys.platform != "linux":
+        pytest.skip("Slurm is started on Linux alone")
+    # The commands of users do not start before there is a controller.
+    missing = [f"no {name} on PATH" for name in _COMMANDS if _program(name) is None]
+    if why := "; ".join(missing) or why_not_any([_program(name) or name for name in _DAEMONS]):
+        pytest.skip(f"Slurm: {why}")
     # Not pytest's own folder: the path of a socket has 107 bytes at most.
     with tempfile.TemporaryDirectory(prefix="nodewise-slurm-") as folder:
         Path(folder).chmod(0o755)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -14,14 +14,15 @@ from nodewise.profiles.opening import open_store, open_traces
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.traces import TraceStore
 
-__all__ = ["KINDS", "KINDS_ELSEWHERE", "SHARED_KINDS", "Opener", "elsewhere", "opener", "refused"]
+__all__ = ["KINDS", "KINDS_ELSEWHERE", "POSTGRESQL", "SHARED_KINDS", "Opener", "elsewhere", "opener", "refused"]
 
 Opener = Callable[[], ProfileStore]
-KINDS = ("memory", "sqlite", "sqlite-power", "postgresql")
-SHARED_KINDS = ("sqlite", "postgresql")
+POSTGRESQL: Final = pytest.param("postgresql", marks=pytest.mark.stores)
+KINDS = ("memory", "sqlite", "sqlite-power", POSTGRESQL)
+SHARED_KINDS = ("sqlite", POSTGRESQL)
 """Stores that several processes can open at once."""
-KINDS_ELSEWHERE = ("sqlite",)
-"""Stores whose traces are tested in a bucket too."""
+KINDS_ELSEWHERE = (*KINDS, pytest.param("sqlite with s3", marks=pytest.mark.stores))
+"""Stores, and one whose traces are in a bucket."""
 
 
 def opener(kind: str, directory: Path, database: Callable[[], str], **options: Any) -> Opener:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
+from nodewise_conformance.programs import why_not_any
+
 __all__ = [
     "NOT_BUILT",
     "ROOT",
@@ -20,7 +22,6 @@ __all__ = [
     "Language",
     "Over",
     "TableError",
-    "missing_programs",
     "read_languages",
 ]
 
@@ -55,7 +56,7 @@ class Column:
     folder : Path
         Where it is started.
     needs : tuple of str
-        Programs without which it is left out.
+        Programs that must run; else it is left out.
     """
 
     name: str
@@ -72,9 +73,8 @@ class Column:
     @property
     def absent(self) -> str | None:
         """Why the executable cannot be started; None = it can."""
-        missing = missing_programs(self.needs)
-        if missing:
-            return f"no {', no '.join(missing)} on PATH"
+        if why := why_not_any(self.needs, self.folder):
+            return why
         if shutil.which(self.command[0], path=None) is None and not (self.folder / self.command[0]).is_file():
             return f"{self.command[0]} {NOT_BUILT}"
         return None
@@ -93,7 +93,7 @@ class Language:
     folder : Path
         Where its commands run.
     needs : tuple of str
-        Programs without which the language is left out.
+        Programs that must run; else the language is left out.
     steps : mapping of str to tuples of str
         Commands of each of STEPS that it has.
     columns : tuple of Column
@@ -106,11 +106,6 @@ class Language:
     needs: tuple[str, ...]
     steps: Mapping[str, Sequence[Command]]
     columns: tuple[Column, ...]
-
-
-def missing_programs(needs: Sequence[str]) -> list[str]:
-    """Those that are not on PATH."""
-    return [program for program in needs if shutil.which(program) is None]
 
 
 def read_languages(clients: Path = ROOT / "clients") -> tuple[Language, ...]:

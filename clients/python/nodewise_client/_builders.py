@@ -46,10 +46,18 @@ def _count_range(first: int, last: int, step: int | None, *, powers_of_two: bool
     return values.CountRange(first=first, last=last, step=step, powers_of_two=powers_of_two)
 
 
-def objective(rule: Rule | None = None, *, confidence: float | None = None) -> values.Objective:
-    """A rule: `objective(LeastTime(max_nodes=8))`; none = highest throughput. `confidence` judges by a bound."""
+def objective(
+    rule: Rule | None = None, *, confidence: float | None = None, max_extrapolation_ratio: float | None = None
+) -> values.Objective:
+    """A rule: `objective(LeastTime(max_nodes=8))`; none = the knee.
+
+    Args:
+        rule: what best means.
+        confidence: judge by a bound that holds with this probability.
+        max_extrapolation_ratio: recommend at most so many times the measured scale; None = 4, 0 = no limit.
+    """
     rules: dict[str, Any] = {} if rule is None else {_CAPITAL.sub("_", type(rule).__name__).lower(): rule}
-    return values.Objective(confidence=confidence, **rules)
+    return values.Objective(confidence=confidence, max_extrapolation_ratio=max_extrapolation_ratio, **rules)
 
 
 def node_pool(name: str, device_name: str, *, nodes: int, devices_per_node: int, **rest: Any) -> values.NodePool:

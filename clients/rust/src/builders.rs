@@ -141,6 +141,12 @@ impl Objective {
         self.confidence = Some(confidence);
         self
     }
+
+    /// Recommends at most so many times the measured scale, instead of 4; 0 = no limit.
+    pub fn with_max_extrapolation_ratio(mut self, ratio: f64) -> Self {
+        self.max_extrapolation_ratio = Some(ratio);
+        self
+    }
 }
 
 impl From<Rule> for Objective {

@@ -37,13 +37,18 @@ type Rule = Extract<NonNullable<Objective["rule"]>, { case: string }>;
  * What best means: `objective("leastCost", { deadlineSeconds: 3600 })`.
  *
  * @param confidence judge by the bound of the interval that holds with this probability, e.g. 0.9; absent = by the point
+ * @param maxExtrapolationRatio recommend at most so many times the measured scale; absent = 4, 0 = no limit
  */
 export function objective<Case extends Rule["case"]>(
   rule: Case,
   value: Init<Extract<Rule, { case: Case }>["value"]> = {} as never,
-  { confidence }: { confidence?: number } = {},
+  { confidence, maxExtrapolationRatio }: { confidence?: number; maxExtrapolationRatio?: number } = {},
 ): Objective {
-  return { rule: { case: rule, value } as Rule, ...(confidence === undefined ? {} : { confidence }) };
+  return {
+    rule: { case: rule, value } as Rule,
+    ...(confidence === undefined ? {} : { confidence }),
+    ...(maxExtrapolationRatio === undefined ? {} : { maxExtrapolationRatio }),
+  };
 }
 
 type Source = Init<MessageInitShape<typeof ProfileSourceSchema>>;

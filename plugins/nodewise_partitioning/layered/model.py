@@ -56,10 +56,11 @@ def assess_layers(profile: Profile, query: Query) -> Assessment:
     if not question.groups:
         nothing = Refusal.missing("no configuration was asked about", "configurations")
         return Assessment(refusal=question.refusals[0].refusal if question.refusals else nothing)
+    answered = RowRefusal.left(len(query.configurations), question.refusals)
     return Assessment(
         evidence=(f"facts alone: {len(layers)} layers, device and link",),
         strength=0.0,
-        expected_log_error=EXPECTED_LOG_ERROR,
+        expected_log_error=freeze(np.where(answered, EXPECTED_LOG_ERROR, np.inf)),
     )
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         ObjectiveRule,
         Offer,
         Recommendation,
+        RecommendationBound,
         StatisticalEfficiency,
         Work,
     )
@@ -499,6 +500,7 @@ __all__ = [
     "RankShares",
     "ReadTrace",
     "Recommendation",
+    "RecommendationBound",
     "Recomputation",
     "ReloadOutcome",
     "ReloadRequest",
@@ -769,6 +771,7 @@ _HOMES: Final = {
     "RankShares": "nodewise_values.v1beta1.diagnosis_service",
     "ReadTrace": "nodewise_values.v1beta1.diagnosis_service",
     "Recommendation": "nodewise_values.v1.objective",
+    "RecommendationBound": "nodewise_values.v1.objective",
     "Recomputation": "nodewise_values.v1.configuration",
     "ReloadOutcome": "nodewise_values.v1beta1.admin_service",
     "ReloadRequest": "nodewise_values.v1beta1.admin_service",

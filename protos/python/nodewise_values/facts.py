@@ -692,6 +692,21 @@ OBJECTIVE: Final[Mapping[str, Fact]] = by_field(
         exclusive_minimum=True,
         meaning="Judge by the bound of the interval that holds with this probability. Absent = by the point.",
     ),
+    Fact(
+        field="max_extrapolation_ratio",
+        row="max_extrapolation_ratio",
+        csv=None,
+        kind="float",
+        unit="",
+        default=4.0,
+        minimum=0.0,
+        meaning=(
+            "Recommend no row of more nodes, or more workers, than this many times the most that a run of the job was "
+            "measured on, but the current one. Such rows are predicted all the same. Absent = 4; 0 = recommend any "
+            "row. Without a measured run nothing is held back. Where phase timings identify more than their own scale, "
+            "extrapolation_ratios counts instead. Completion and Plan do not look at it."
+        ),
+    ),
 )
 """Of Objective, by field."""
 

@@ -101,6 +101,23 @@ def _row_by_row(asked: Asked) -> None:
     require(where is None, f"rows of {asked.job.name!r} asked one by one differ in {where} from all at once")
 
 
+def _claims(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
+    """An expected error of each row is that of the row alone."""
+    for job in jobs_of(evidence):
+        rows = job.configurations
+        found = assessed(loaded.record, job.profile, rows)
+        if found.refusal is not None or found.expected_log_error is None:
+            continue
+        errors = np.broadcast_to(found.expected_log_error, len(rows))
+        for row in range(len(rows)):
+            alone = assessed(loaded.record, job.profile, rows.take(as_ints([row])))
+            error = np.inf if alone.refusal is not None else np.atleast_1d(alone.expected_log_error or np.nan)[0]
+            require(
+                bool(np.isclose(error, errors[row])) or not np.isfinite(error),
+                f"assess of {job.name!r} expects another error of row {row} alone than among others",
+            )
+
+
 def _taken(predictions: Predictions, order: np.ndarray) -> Predictions:
     """The rows of an answer in another order."""
     places = as_ints(np.argsort(order))
@@ -199,6 +216,7 @@ ESTIMATOR_CHECKS: Final[Mapping[str, Callable[[Loaded[EstimatorRecord], Evidence
         "determinism": _determinism,
         "order of rows": _each(_order),
         "all rows as row by row": _each(_row_by_row),
+        "expected errors as row by row": _claims,
         "refusals": _refusals,
         "columns": _columns,
         "learning": _learning,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from typing import Final
 
 __all__ = [
-    "HIGHEST_THROUGHPUT",
+    "KNEE",
     "BatchBounds",
     "CurrentConfiguration",
     "FewestDevices",
@@ -18,6 +19,7 @@ __all__ = [
     "Objective",
     "Offer",
     "Recommendation",
+    "RecommendationBound",
     "Rule",
     "StatisticalEfficiency",
 ]
@@ -147,6 +149,8 @@ class Objective:
     ----------
     rule : Rule
         How rows are compared.
+    most_extrapolation : float
+        Largest multiple of the measured scale that is recommended; 0 = no limit.
     confidence : float or None
         Judge by the bound that holds with this probability (above 0.5) instead of the point. Rows without a spread are
         not recommended then; if no row has one, all are judged by the point.
@@ -164,7 +168,8 @@ class Objective:
         Given, rows without a global batch get the one of best goodput.
     """
 
-    rule: Rule = HighestThroughput()
+    rule: Rule = Knee()
+    most_extrapolation: float = 4.0
     confidence: float | None = None
     remaining_samples: float | None = None
     remaining_epochs: float | None = None
@@ -187,8 +192,16 @@ class Objective:
         return self.offers[0].currency if self.offers else ""
 
 
-HIGHEST_THROUGHPUT: Final = Objective()
+KNEE: Final = Objective()
 """What is asked for where nothing is said."""
+
+
+class RecommendationBound(IntEnum):
+    """What kept a recommendation from being larger."""
+
+    NOTHING = 0
+    RANGE = 1
+    EVIDENCE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +216,8 @@ class Recommendation:
         Of that row, restart included where the job moves; None = not known.
     keeps_current : bool
         It is the row that the job runs on now.
+    bounded_by : RecommendationBound
+        What ended the search, where the largest row of all was chosen.
     """
 
     row: int
@@ -217,3 +232,4 @@ class Recommendation:
     finish_s: float | None = None
     cost: float | None = None
     keeps_current: bool = False
+    bounded_by: RecommendationBound = RecommendationBound.NOTHING

@@ -25,7 +25,19 @@ from nodewise.domain.columns import (
 )
 from nodewise.domain.errors import Refusal
 
-__all__ = ["Fidelity", "Notice", "Options", "Predictions", "RowRefusal", "RowStatus"]
+__all__ = [
+    "UNATTRIBUTED",
+    "Fidelity",
+    "Notice",
+    "Options",
+    "Predictions",
+    "RowRefusal",
+    "RowStatus",
+    "bottlenecks_of",
+]
+
+UNATTRIBUTED: Final = "unattributed"
+"""The part of a step that nothing divides further: it is no row's bottleneck."""
 
 
 class RowStatus(IntEnum):
@@ -122,7 +134,7 @@ class Predictions:
     breakdown_s : mapping of name to float column
         Parts of ``step_s`` as exposed time; they add up to it in each row.
     bottlenecks, bottleneck_index : tuple of str, int
-        Dictionary and entry of each row; -1 in rows that are not answered.
+        Dictionary and entry of each row; -1 in rows that are not answered, or of which none is known.
     utilisation : mapping of name to float column
         Share of time that each station is busy, 0 to 1.
     staleness_mean, staleness_p95 : float or None
@@ -203,7 +215,7 @@ class Predictions:
         step_s : float or None
             Seconds of the step; None = the parts one after the other, in every row alike.
         bottleneck : int or None
-            Which part it is in each row; None = the largest.
+            Which part it is in each row; None = as :func:`bottlenecks_of`.
         staleness : pair of float columns or None
             Mean and 95th percentile.
         memory_bytes, memory_capacity_bytes : float or None
@@ -233,7 +245,7 @@ class Predictions:
             return {name: column(values) for name, values in (columns or {}).items()}
 
         status = constant_ints(rows, _ANSWERED)
-        index = _largest(breakdown_s, rows) if bottleneck is None else bottleneck
+        index = bottlenecks_of(breakdown_s, rows) if bottleneck is None else bottleneck
         if left is not None:
             status = np.where(left, _ANSWERED, int(RowStatus.REFUSED))
             status = status if unfit is None else np.where(unfit, int(RowStatus.INFEASIBLE_MEMORY), status)
@@ -278,10 +290,10 @@ class Predictions:
     ) -> Predictions:
         """Predictions of a model that says little more than seconds per step, as :meth:`assembled`.
 
-        Without a breakdown the step is one part, ``step``.
+        Without a breakdown the whole step is unattributed, and no row has a bottleneck.
         """
         return Predictions.assembled(
-            breakdown_s or {"step": step_s},
+            breakdown_s or {UNATTRIBUTED: step_s},
             step_s=step_s,
             log_spread=log_spread,
             extrapolation=extrapolation,
@@ -384,11 +396,17 @@ def _columns(predictions: Predictions) -> dict[tuple[str, str], Floats]:
     return {(group, name): column for group, name, column in (*alone, *grouped) if column is not None}
 
 
-def _largest(parts: Mapping[str, Floats], rows: int) -> Ints:
+def bottlenecks_of(parts: Mapping[str, Floats], rows: int) -> Ints:
+    """The largest named part of each row; -1 where the larger half of the step is unattributed."""
+    whole = parts.get(UNATTRIBUTED)
     if len(parts) == 1 or not rows:
-        return constant_ints(rows, 0)
-    found: Ints = np.argmax(np.stack(list(parts.values())), axis=0)
-    return found
+        return constant_ints(rows, 0 if whole is None else -1)
+    columns = np.stack(list(parts.values()))
+    if whole is None:
+        found: Ints = np.argmax(columns, axis=0)
+        return found
+    columns[list(parts).index(UNATTRIBUTED)] = -1.0
+    return np.where(2.0 * whole > np.add.reduce(list(parts.values())), -1, np.argmax(columns, axis=0))
 
 
 def _noticed(rows: int, placed: Sequence[tuple[Ints, Predictions]]) -> Iterable[Notice]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from dataclasses import field as of_dataclass
 from typing import Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from nodewise.domain.columns import Ints, constant_floats, constant_ints, freeze
 from nodewise.domain.configurations import UNSTATED, Configurations, Recomputation, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Violation, invalid_field
 from nodewise.domain.profile import Profile
+from nodewise.estimation.reach import UNMEASURED, Reach, reach_of
 from nodewise.estimation.weights import ENTRY_BYTES, part_of_rows
 from nodewise.ports.cache import CacheSpace, LruCache
 
@@ -43,6 +45,8 @@ class Defaults:
         Largest number seen on one node, so that nodes alone mean full nodes; 1 without evidence.
     link_bytes_per_s : float
         0 = not known.
+    reach : Reach
+        Largest scale in the evidence; it fills in nothing.
     """
 
     sync_modes: tuple[int, ...]
@@ -52,6 +56,7 @@ class Defaults:
     workers_per_node: int
     link_bytes_per_s: float
     recomputations: tuple[int, ...] = ()
+    reach: Reach = of_dataclass(default=UNMEASURED, compare=False)
 
 
 def defaults_of(profile: Profile) -> Defaults:
@@ -80,6 +85,7 @@ def defaults_of(profile: Profile) -> Defaults:
         workers_per_node=max(per_node, default=1),
         link_bytes_per_s=profile.network.link_bytes_per_s or 0.0,
         recomputations=distinct("recomputation", Recomputation.UNSPECIFIED),
+        reach=reach_of(profile),
     )
 
 
@@ -104,13 +110,21 @@ class Resolution:
         self._defaults.clear()
         self._resolved.clear()
 
-    def of(self, profile: Profile, configurations: Configurations) -> Configurations:
-        """The configurations with everything filled in that the profile's evidence tells; raises as ``resolved``."""
-        defaults = self._defaults.get(profile.digest)
+    def reach(self, profile: Profile) -> Reach:
+        """The largest scale in a profile's evidence."""
+        return self._defaults_of(profile).reach
+
+    def _defaults_of(self, profile: Profile) -> Defaults:
+        defaults = self._defaults.get(profile.digest) if profile.digest else None
         if defaults is None:
             defaults = defaults_of(profile)
             if profile.digest:
                 self._defaults.put(profile.digest, defaults, ENTRY_BYTES)
+        return defaults
+
+    def of(self, profile: Profile, configurations: Configurations) -> Configurations:
+        """The configurations with everything filled in that the profile's evidence tells; raises as ``resolved``."""
+        defaults = self._defaults_of(profile)
         key = (configurations, defaults)
         found = self._resolved.get(key)
         if found is None:

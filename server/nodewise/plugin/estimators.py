@@ -88,10 +88,10 @@ class Assessment:
         What the answer would rest on, in words for people.
     strength : float
         0 to 1: 0 facts alone, 0.5 measurements of another kind or scale, 1 measurements that identify every constant.
-    expected_log_error : float or None
-        The estimator's own guess of its mean |ln(predicted / measured)|, if it has one.
-    refused_count : int
-        Rows of the question that it knows it would refuse; others answer them, if they can.
+    expected_log_error : float, (rows,) float or None
+        The estimator's own guess of |ln(predicted / measured)| of each row, or of all rows alike, if it has one. The
+        guess of a row depends on the profile and that row alone, so that its answer does not depend on the other rows
+        of a question. Infinite = the estimator would refuse the row; others answer it, if they can.
     of_profile : bool
         Of a refusal: whether it would refuse every other question about the same profile too, in whatever words.
         Questions that leave the choice of an estimator open then pass it over without asking again.
@@ -100,8 +100,7 @@ class Assessment:
     refusal: Refusal | None = None
     evidence: tuple[str, ...] = ()
     strength: float = 0.0
-    expected_log_error: float | None = None
-    refused_count: int = 0
+    expected_log_error: float | Floats | None = None
     of_profile: bool = False
 
 

@@ -13,6 +13,7 @@ from nodewise.rpc.answering import Answering
 from nodewise.rpc.architectures import ArchitectureBatches
 from nodewise.rpc.calls import Call
 from nodewise.rpc.caps import check_steps, too_many
+from nodewise.rpc.default_ranges import counts_nothing, with_counts
 from nodewise.rpc.errors import prefixed, write_problem
 from nodewise.rpc.options import ReadOptions, read_options
 from nodewise.rpc.questions import Job, objective_of, says_more
@@ -65,7 +66,7 @@ class Batches:
             raise too_many("jobs", "jobs_per_call", self.limits.jobs_per_call, len(request.jobs))
         options = read_options(request.options).required_of(self.answering.answers)
         stint = Stint(call)
-        jobs = await self._jobs(request, stint)
+        jobs = await self._jobs(request, options, call, stint)
         rows = sum(len(job.configurations) for job in jobs if isinstance(job, Job))
         check_steps(rows, options.terms.options, self.limits)
         results: list[Answer | Basis | NodewiseError] = []
@@ -74,24 +75,24 @@ class Batches:
             await stint.over(f"{len(results)} of {len(jobs)} jobs were answered in time")
         return _batch_reply(results, options)
 
-    async def _jobs(self, request: pb.BatchPredictRequest, stint: Stint) -> list[Job | NodewiseError]:
+    async def _jobs(
+        self, request: pb.BatchPredictRequest, options: ReadOptions, call: Call, stint: Stint
+    ) -> list[Job | NodewiseError]:
         """The jobs as read, or why they could not be; stops as soon as they hold more rows than a call takes."""
         shared = None
-        if request.HasField("configurations") or request.ranges:
+        if not counts_nothing(request):
             shared = read_candidates(request.configurations, request.ranges, self.limits)
         common: Objective | None = None
         if shared is not None:
             common = objective_of(pb.BatchJob(), shared, self.limits, request)
         jobs: list[Job | NodewiseError] = []
         rows = 0
-        for number, message in enumerate(request.jobs):
+        for number, asked in enumerate(request.jobs):
             await stint.over(f"{number} of {len(request.jobs)} jobs were read in time")
             try:
-                configurations = shared
-                if message.HasField("configurations") or message.ranges:
+                message, configurations = await self._with_counts(asked, request, options, call), shared
+                if configurations is None or message.HasField("configurations") or message.ranges:
                     configurations = read_candidates(message.configurations, message.ranges, self.limits)
-                if configurations is None:
-                    raise invalid_field("configurations", "must be given here or for the whole batch")
                 if configurations is not shared or common is None or says_more(message):
                     jobs.append(Job(configurations, objective_of(message, configurations, self.limits, request)))
                 else:
@@ -103,6 +104,19 @@ class Batches:
             if rows > self.limits.rows_per_call:
                 raise too_many("rows of all jobs together", "rows_per_call", self.limits.rows_per_call, rows)
         return jobs
+
+    async def _with_counts(
+        self, job: pb.BatchJob, request: pb.BatchPredictRequest, options: ReadOptions, call: Call
+    ) -> pb.BatchJob:
+        """A job of which every range counts something, be it its own or shared; else as it is."""
+        own = bool(job.HasField("configurations") or job.ranges)
+        if not counts_nothing(job if own else request):
+            return job
+        profile = await self.sources.profile(job.profile, options.waiting(call))
+        found = with_counts(job, (job if own else request).ranges, profile, self.limits)
+        if not own:
+            found.configurations.CopyFrom(request.configurations)
+        return found
 
     async def _job_answer(
         self, job: Job | NodewiseError, message: pb.BatchJob, options: ReadOptions, number: int, call: Call

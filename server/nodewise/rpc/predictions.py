@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import TypeVar
 
-from nodewise.domain.objective import HIGHEST_THROUGHPUT
+from nodewise.domain.objective import KNEE
 from nodewise.domain.predictions import Fidelity
 from nodewise.estimation.answer.assembly import Rated
 from nodewise.estimation.answer.prepared import Prepared
@@ -20,6 +21,7 @@ from nodewise.ports.limits import Limits
 from nodewise.rpc.answering import Answering, found
 from nodewise.rpc.calls import Call
 from nodewise.rpc.caps import check_steps
+from nodewise.rpc.default_ranges import counts_nothing, with_counts
 from nodewise.rpc.known_replies import KnownReplies, Remembered
 from nodewise.rpc.long_call import LongCall, Workshop, unary
 from nodewise.rpc.options import ReadOptions, read_model_options, read_options
@@ -33,6 +35,8 @@ from nodewise.rpc.wire_suggestions import read_runnable, read_wish, write_sugges
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 __all__ = ["Predictions"]
+
+_QuestionT = TypeVar("_QuestionT", pb.PredictRequest, pb.SuggestMeasurementsRequest)
 
 _PREDICTIONS, _RECOMMENDATION, _BASIS = (
     tag_of(pb.PredictResponse.DESCRIPTOR.fields_by_name[name]) for name in ("predictions", "recommendation", "basis")
@@ -77,6 +81,8 @@ class Predictions:
 
         The same question about the same model has the same reply: schedulers ask it every round.
         """
+        if counts_nothing(request):
+            request = await self._counted(request, read_options(request.options), call)
         data = request.SerializeToString()
         known, state = self.known, self.known.state
         kept = known.of(data)
@@ -140,7 +146,7 @@ class Predictions:
         options = read_options(request.options).required_of(self.answering.answers)
         configurations = read_candidates(request.configurations, request.ranges, self.limits)
         check_steps(len(configurations), options.terms.options, self.limits)
-        objective = HIGHEST_THROUGHPUT
+        objective = KNEE
         if request.ranges or request.configurations.offer_names or says_more(request):
             objective = objective_of(request, configurations, self.limits)
         return options, Job(configurations, objective)
@@ -162,11 +168,18 @@ class Predictions:
     async def _computed(self, asked: tuple[Question, ReadOptions, str], call: Call) -> LongCall:
         return LongCall(_answered, asked)
 
+    async def _counted(self, request: _QuestionT, options: ReadOptions, call: Call) -> _QuestionT:
+        """A question whose ranges count what the job's evidence suggests."""
+        profile = await self.sources.profile(request.profile, options.waiting(call))
+        return with_counts(request, request.ranges, profile, self.limits)
+
     @unary
     async def suggest_measurements(self, request: pb.SuggestMeasurementsRequest, call: Call) -> LongCall:
         """What to measure next."""
         wish = read_wish(request)
         options = read_model_options(request.options).required_of(self.answering.answers)
+        if counts_nothing(request):
+            request = await self._counted(request, options, call)
         configurations = read_runnable(request, self.limits)
         objective = objective_of(request, configurations, self.limits)
         profile = await self.sources.profile(request.profile, options.waiting(call))

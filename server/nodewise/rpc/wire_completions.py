@@ -23,7 +23,7 @@ from nodewise.domain.completions import CompletionTerms
 from nodewise.domain.configurations import SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.lifetimes import AvailabilityRecord, KnownRevocations, LifetimeLaw
-from nodewise.domain.objective import FewestDevices, HighestThroughput, LeastCost, LeastTime, Objective
+from nodewise.domain.objective import FewestDevices, LeastCost, LeastTime, Objective
 from nodewise.rpc.errors import below
 from nodewise.rpc.options import ReadOptions
 from nodewise.rpc.reading import Reader, shown
@@ -72,10 +72,8 @@ def read_completion(message: pb.EstimateCompletionRequest, options: ReadOptions)
     known = _Known(common, read_data_sets(message.data_sets, reader))
     if not message.offers and not message.HasField("on_demand") and not message.HasField("hybrid"):
         reader.wrong("offers", "must hold at least one offer, unless on_demand or hybrid is asked")
-    objective = read_objective(message.objective, message.work)
-    if not isinstance(objective.rule, HighestThroughput | LeastCost | LeastTime | FewestDevices) or (
-        message.objective.WhichOneof("rule") == "highest_throughput"
-    ):
+    objective = read_objective(message.objective, message.work, usual=LeastCost())
+    if not isinstance(objective.rule, LeastCost | LeastTime | FewestDevices):
         reader.wrong("objective", "must be least_cost, least_time or fewest_devices: throughput knows no risk")
     on_demand = read_on_demand(message.on_demand, reader) if message.HasField("on_demand") else None
     hybrid = read_hybrid(message.hybrid, reader) if message.HasField("hybrid") else None

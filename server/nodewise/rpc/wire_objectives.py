@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from google.protobuf.message import Message
 
 from nodewise.domain.objective import (
-    HIGHEST_THROUGHPUT,
+    KNEE,
     BatchBounds,
     CurrentConfiguration,
     FewestDevices,
@@ -48,14 +48,14 @@ def read_objective(
     current: pb.CurrentConfiguration | None = None,
     efficiency: pb.StatisticalEfficiency | None = None,
     batch_bounds: pb.BatchBounds | None = None,
-    path: str = "",
+    usual: Rule = KNEE.rule,
 ) -> Objective:
     """What best means, and all that it is computed from; equal messages give one object.
 
     Parameters
     ----------
-    path : str
-        Stands before the names of the fields.
+    usual : Rule
+        What an objective without a rule means.
 
     Raises
     ------
@@ -66,9 +66,10 @@ def read_objective(
     amount = None if work is None else work.SerializeToString()
     if not offers and current is None and efficiency is None and batch_bounds is None:
         # Most questions state no more.
-        return _read(rule, amount, None, None, None, (), path) if rule or amount else HIGHEST_THROUGHPUT
+        stated = rule or amount or usual is not KNEE.rule
+        return _read(rule, amount, None, None, None, (), usual) if stated else KNEE
     parts = (None if part is None else part.SerializeToString() for part in (current, efficiency, batch_bounds))
-    return _read(rule, amount, *parts, tuple(offer.SerializeToString() for offer in offers), path)
+    return _read(rule, amount, *parts, tuple(offer.SerializeToString() for offer in offers), usual)
 
 
 @lru_cache(maxsize=1024)
@@ -79,24 +80,25 @@ def _read(
     efficiency: bytes | None,
     bounds: bytes | None,
     offers: tuple[bytes, ...],
-    path: str,
+    usual: Rule,
 ) -> Objective:
     reader = Reader()
 
     def part(kind: type[PartT], of: type[Message], data: bytes | None, name: str) -> PartT | None:
         if data is None:
             return None
-        return read_row(kind, of.FromString(data), f"{path}{name}.", reader, most=LARGEST_AMOUNT)
+        return read_row(kind, of.FromString(data), f"{name}.", reader, most=LARGEST_AMOUNT)
 
     asked = pb.Objective.FromString(objective or b"")
-    stated = reader.stated(asked, f"{path}objective.") if asked.HasField("confidence") else {}
-    amount = reader.stated(pb.Work.FromString(work), f"{path}work.", most=LARGEST_AMOUNT) if work else {}
+    stated = reader.stated(asked, "objective.") if objective else {}
+    amount = reader.stated(pb.Work.FromString(work), "work.", most=LARGEST_AMOUNT) if work else {}
     found = Objective(
-        rule=_rule(asked, f"{path}objective", reader),
+        rule=_rule(asked, usual, reader),
+        most_extrapolation=stated.get("max_extrapolation_ratio", KNEE.most_extrapolation),
         confidence=stated.get("confidence"),
         remaining_samples=amount.get("samples"),
         remaining_epochs=amount.get("epochs"),
-        offers=read_offers([*map(pb.Offer.FromString, offers)], f"{path}offers", reader) if offers else (),
+        offers=read_offers([*map(pb.Offer.FromString, offers)], "offers", reader) if offers else (),
         current=part(CurrentConfiguration, pb.CurrentConfiguration, current, "current"),
         efficiency=part(StatisticalEfficiency, pb.StatisticalEfficiency, efficiency, "efficiency"),
         batch_bounds=part(BatchBounds, pb.BatchBounds, bounds, "batch_bounds"),
@@ -104,18 +106,20 @@ def _read(
     chosen = found.batch_bounds
     if chosen is not None and reader.clean and chosen.most < chosen.least:
         text = f"must be at least min_global_batch_samples ({chosen.least}), found {chosen.most}"
-        reader.wrong(f"{path}batch_bounds.max_global_batch_samples", text)
+        reader.wrong("batch_bounds.max_global_batch_samples", text)
     if chosen is not None and found.efficiency is None:
-        reader.wrong(f"{path}efficiency", "must be given with batch_bounds: it says what another batch is worth")
+        reader.wrong("efficiency", "must be given with batch_bounds: it says what another batch is worth")
     reader.finish()
     return found
 
 
-def _rule(message: pb.Objective, path: str, reader: Reader) -> Rule:
+def _rule(message: pb.Objective, usual: Rule, reader: Reader) -> Rule:
     chosen = message.WhichOneof("rule")
-    if chosen not in _RULES:
+    if chosen is None:
+        return usual
+    if chosen == "highest_throughput":
         return HighestThroughput()
-    return read_row(_RULES[chosen], getattr(message, chosen), f"{path}.{chosen}.", reader, most=LARGEST_AMOUNT)
+    return read_row(_RULES[chosen], getattr(message, chosen), f"objective.{chosen}.", reader, most=LARGEST_AMOUNT)
 
 
 def write_recommendation(found: Recommendation | None) -> pb.Recommendation | None:
@@ -135,6 +139,7 @@ def write_recommendation(found: Recommendation | None) -> pb.Recommendation | No
         why=found.why,
         numbers=[pb.NamedNumber(name=name, value=value) for name, value in found.numbers.items()],
         keeps_current=found.keeps_current,
+        bounded_by=int(found.bounded_by),  # type: ignore[arg-type]  # the same numbers, tested
     )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Final
 
 from nodewise.domain.configurations import Recomputation, SyncMode
+from nodewise.domain.objective import HighestThroughput, Objective
 from nodewise.domain.planning import PlanConstraints, PlanPool
 from nodewise.domain.profile import Profile
 from nodewise.planning.results import PlanQuestion, PlanResult
@@ -60,13 +62,19 @@ def read_plan(message: pb.PlanRequest, options: ReadOptions, limits: Limits) -> 
     question = PlanQuestion(
         profile=Profile(),
         constraints=constraints,
-        objective=read_objective(message.objective, message.work, message.offers),
+        objective=_objective(message),
         terms=options.terms,
         exhaustive=message.exhaustive,
         explain=not message.skip_explanation,
         **asked,
     )
     return question, budget_s
+
+
+def _objective(message: pb.PlanRequest) -> Objective:
+    """What is best of the devices given, however many of them were measured."""
+    found = read_objective(message.objective, message.work, message.offers, usual=HighestThroughput())
+    return replace(found, most_extrapolation=0.0)
 
 
 def _constraints(message: pb.PlanConstraints, path: str, reader: Reader, limits: Limits) -> PlanConstraints:

@@ -286,18 +286,20 @@ def _name_of_column(name: str) -> bytes:
 
 
 def _write_bottlenecks(message: prediction_pb2.Predictions, found: Sequence[Predictions]) -> None:
-    """One dictionary for all answers."""
+    """One dictionary for all answers; an empty name stands for no bottleneck. Nothing where no row has one."""
+    if len(found) == 1 and found[0].all_answered and not (found[0].bottleneck_index < 0).any():
+        message.bottleneck_indexes.extend(found[0].bottleneck_index.tolist())
+        message.bottleneck_names.extend(found[0].bottlenecks)
+        return
     dictionary: dict[str, int] = {}
+    indexes: list[int] = []
     for predictions in found:
-        names = predictions.bottlenecks
-        if len(found) == 1 and predictions.all_answered and len(set(names)) == len(names):
-            message.bottleneck_indexes.extend(predictions.bottleneck_index.tolist())
-            message.bottleneck_names.extend(names)
-            return
-        codes = [dictionary.setdefault(name, len(dictionary)) for name in predictions.bottlenecks]
-        indexes = predictions.bottleneck_index.tolist()
-        message.bottleneck_indexes.extend([codes[index] if index >= 0 else 0 for index in indexes])
-    message.bottleneck_names.extend(dictionary)
+        names = (*predictions.bottlenecks, "")
+        for index, answered in zip(predictions.bottleneck_index.tolist(), predictions.answered.tolist(), strict=True):
+            indexes.append(dictionary.setdefault(names[index], len(dictionary)) if answered else 0)
+    if dictionary.keys() - {""}:
+        message.bottleneck_indexes.extend(indexes)
+        message.bottleneck_names.extend(dictionary)
 
 
 def _write_statuses(message: prediction_pb2.Predictions, answers: Sequence[Answer]) -> None:

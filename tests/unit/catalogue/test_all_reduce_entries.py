@@ -75,9 +75,10 @@ def test_entries_are_read_by_the_catalogue(tmp_path: Path) -> None:
     assert table.sizes == (MIB, 16.0 * MIB, 256.0 * MIB)
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("ranks", [2, 4, 8])
 def test_published_tables_are_thinned_and_stay_close(ranks: int) -> None:
-    path = table_path("vtrain_a100_single_node.csv").parents[1] / "allreduce" / f"vtrain_a100_allreduce_gpu{ranks}.csv"
+    path = table_path(f"vtrain_a100_allreduce_gpu{ranks}.csv", "allreduce")
     whole = TOOL["read"](path)
     assert whole.ranks == ranks
     few = TOOL["thinned"](whole, 32)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import os
 import tomllib
 from importlib import resources
 from pathlib import Path
 
 import pytest
+from measurements import DATA
 
 from nodewise.catalogue.loading import CatalogueError, load_catalogue
 from nodewise.plugin import Catalogue, catalogue_key
@@ -122,7 +122,7 @@ SYSTEMS = {
     "l40s": "L40S",
     "rtx_pro_6000_server": "RTX-PRO-6000",
 }
-KERNELS = Path(os.environ.get("NODEWISE_DATA", "/nowhere")) / "kernels" / "systems.csv"
+KERNELS = DATA / "kernels" / "systems.csv"
 OTHERWISE = {
     ("l40s", "mem_capacity"): "what is left with error correction, 45 of 48 GB",
     ("rtx_pro_6000_server", "mem_bw"): "that of the workstation edition; the server's data sheet says 1597 GB/s",
@@ -131,7 +131,7 @@ OTHERWISE = {
 """What the authors of `systems.csv` state otherwise than the documents here by more than 2 %, and why."""
 
 
-@pytest.mark.skipif(not KERNELS.exists(), reason="needs NODEWISE_DATA (kernels/systems.csv)")
+@pytest.mark.data
 def test_facts_are_those_that_others_state() -> None:
     named = {
         "mem_bw": "memory_bytes_per_s",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import runpy
 import sys
 import tomllib
@@ -10,11 +9,12 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+from measurements import DATA
 
 from nodewise.catalogue.loading import CatalogueError, load_catalogue
 
 ROOT = Path(__file__).resolve().parents[3]
-KERNELS = Path(os.environ.get("NODEWISE_DATA", "/nowhere")) / "kernels"
+KERNELS = DATA / "kernels"
 MINE = """
 [efficiencies.mine]
 device = "T4"
@@ -65,7 +65,7 @@ def test_errors_name_entry_and_field(tmp_path: Path, old: str, new: str, said: s
     assert said in str(caught.value)
 
 
-@pytest.mark.skipif(not KERNELS.exists(), reason="needs NODEWISE_DATA (kernels)")
+@pytest.mark.data
 @pytest.mark.parametrize("entries", [True, False])
 def test_the_shipped_ones_and_the_page_are_what_the_script_prints(
     entries: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

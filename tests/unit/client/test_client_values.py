@@ -151,10 +151,11 @@ RULES = [
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
 def test_a_rule_finds_its_field(rule):
-    found = objective(rule, confidence=0.9)
+    found = objective(rule, confidence=0.9, max_extrapolation_ratio=8.0)
     message = to_message(found)
     assert getattr(found, message.WhichOneof("rule")) == rule
     assert found.confidence == 0.9
+    assert found.max_extrapolation_ratio == 8.0
     assert objective() == Objective()
 
 

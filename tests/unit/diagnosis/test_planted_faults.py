@@ -26,7 +26,7 @@ HEALTHY = [
     "ddp_4_ranks_3_buckets_fast_link",
     "parameter_server_2_ranks",
     "parameter_server_4_ranks",
-    "dlrm_8rank_v100",
+    pytest.param("dlrm_8rank_v100", marks=pytest.mark.data),
 ]
 
 

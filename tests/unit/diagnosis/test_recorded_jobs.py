@@ -93,6 +93,7 @@ def test_a_server_is_not_compared_with_its_workers() -> None:
         assert found.bound_by in {"network", "device"}
 
 
+@pytest.mark.data
 def test_the_eight_ranks_of_the_recommender_wait_for_each_other_and_not_for_the_network() -> None:
     found = diagnosed(measured_traces("dlrm_8rank_v100/*.json.gz"))
 
@@ -110,6 +111,7 @@ def test_the_eight_ranks_of_the_recommender_wait_for_each_other_and_not_for_the_
     assert any("begin the step" in warning for warning in found.warnings)
 
 
+@pytest.mark.data
 def test_of_one_rank_it_is_said_how_waiting_was_told_from_transfer() -> None:
     found = diagnosed(measured_traces("ddp_one_rank/a100x8_recsys_rank3.json.gz"))
 
@@ -118,6 +120,7 @@ def test_of_one_rank_it_is_said_how_waiting_was_told_from_transfer() -> None:
     assert found.stragglers == ()
 
 
+@pytest.mark.data
 def test_a_job_that_waits_for_its_loader_is_told_so() -> None:
     found = diagnosed(measured_traces("single_gpu/v100_resnet50_workers0*"))
 

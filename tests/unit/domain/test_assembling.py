@@ -90,10 +90,10 @@ def test_pieces_in_their_places() -> None:
     assert answer.status.tolist() == [ANSWERED, REFUSED, REFUSED, ANSWERED, REFUSED]
     assert answer.step_s.tolist() == [7.0, 0.0, 0.0, 3.0, 0.0]
     assert answer.breakdown_s["exchange"].tolist() == [0.0, 0.0, 0.0, 2.0, 0.0]
-    assert answer.breakdown_s["step"].tolist() == [7.0, 0.0, 0.0, 0.0, 0.0]
+    assert answer.breakdown_s["unattributed"].tolist() == [7.0, 0.0, 0.0, 0.0, 0.0]
     assert answer.utilisation["link"].tolist() == [0.0, 0.0, 0.0, 0.5, 0.0]
     named = [answer.bottlenecks[index] if index >= 0 else "" for index in answer.bottleneck_index]
-    assert named == ["step", "", "", "exchange", ""]
+    assert named == ["", "", "", "exchange", ""]
     assert answer.refusals == (RowRefusal((1,), NO), RowRefusal((2, 4), NEVER))
     assert answer.notices == (Notice("ALL", "all"), Notice("SEEN", "both", (0, 1, 3)), Notice("OWN", "one row", (3,)))
 

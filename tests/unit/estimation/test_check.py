@@ -87,7 +87,7 @@ def test_rows_may_be_refused_or_infeasible() -> None:
             "bottleneck_index lies outside the dictionary",
         ),
         (
-            predictions_of([1, 2, 3], bottleneck_index=as_ints([0, -1, 0])),
+            predictions_of([1, 2, 3], bottleneck_index=as_ints([0, -2, 0])),
             "bottleneck_index lies outside the dictionary",
         ),
         (predictions_of([1, 2, 3], notices=("beware",)), "notices holds something that is no Notice"),

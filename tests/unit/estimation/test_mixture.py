@@ -66,7 +66,7 @@ def test_breakdowns_are_joined_and_add_up() -> None:
         "exchange": [0.5],
     }
     assert found.bottlenecks[found.bottleneck_index[0]] == "compute"
-    assert mixed([part("a", [1.0], breakdown_s={}), part("b", [1.0])]).breakdown_s["step"].tolist() == [0.5]
+    assert mixed([part("a", [1.0], breakdown_s={}), part("b", [1.0])]).breakdown_s["unattributed"].tolist() == [0.5]
 
 
 def test_each_row_is_of_those_that_answer_it() -> None:

@@ -72,14 +72,14 @@ def test_highest_throughput_among_equals_the_fewest_nodes_then_the_first_row() -
     assert recommendation is not None
     assert (recommendation.rule, recommendation.nodes, recommendation.workers) == ("highest_throughput", 2, 2)
     assert recommendation.numbers == {"samples_per_s": 9.0}
-    assert recommendation.why == "9 samples/s on 2 nodes is the highest of 3 rows"
+    assert recommendation.why == "9 samples/s on 2 nodes is the highest of 3 configurations"
 
 
 def test_rows_that_are_not_answered_are_not_recommended() -> None:
     found = verdict(Objective(rule=HighestThroughput()), [1, 2, 3], [5.0, 0.0, 4.0])
     assert found.recommendation is not None
     assert (found.recommendation.row, found.recommendation.nodes) == (0, 1)
-    assert found.recommendation.why.endswith("of 2 rows")
+    assert found.recommendation.why.endswith("of 2 configurations")
 
 
 def test_no_answered_row_is_a_notice() -> None:
@@ -163,7 +163,9 @@ def test_least_time_without_limits_is_the_highest_throughput() -> None:
     assert found.recommendation is not None
     assert found.recommendation.row == 1
     assert (found.finish_s, found.costs) == (None, None)
-    assert found.recommendation.why == "2 samples/s on 2 nodes is the least time within no limit"
+    assert found.recommendation.why == (
+        "2 samples/s on 2 nodes is the least time; the range asked about ends here, and no run of the job was measured"
+    )
 
 
 def test_least_time_within_a_budget_of_nodes() -> None:
@@ -322,7 +324,7 @@ def test_without_any_spread_the_point_judges_and_says_so() -> None:
     found = verdict(safe, [1, 2], [5.0, 6.0], log_spread=as_floats([0.0, 0.0]))
     assert found.recommendation is not None
     assert found.recommendation.row == 1
-    assert found.recommendation.why.endswith("judged by the point: the model states no spread")
+    assert "judged by the point: the model states no spread" in found.recommendation.why
     assert [(notice.reason, notice.rows) for notice in found.remarks] == [("NO_SPREAD", ())]
 
 

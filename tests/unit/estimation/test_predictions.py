@@ -14,7 +14,7 @@ WHY = Refusal(Reason.UNSUPPORTED_CONFIGURATION, "not this row")
 def test_seconds_alone_are_an_answer() -> None:
     found = checked(Predictions.of(as_floats([3.0, 2.0, 1.0])), asked(1, 2, 4))
     assert found.all_answered
-    assert (found.bottlenecks, found.bottleneck_index.tolist()) == (("step",), [0, 0, 0])
+    assert (found.bottlenecks, found.bottleneck_index.tolist()) == (("unattributed",), [-1, -1, -1])
     assert (found.log_spread.tolist(), found.extrapolation.tolist()) == ([0.0] * 3, [1.0] * 3)
     assert len(checked(Predictions.of(as_floats([])), asked())) == 0
 

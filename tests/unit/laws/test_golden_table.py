@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
+from measurements import data_path
 
 from nodewise_laws import exact_mva, exact_mva_multiclass
 
@@ -29,13 +28,9 @@ def _solve(case: str) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float
     return {"X": solved.throughput_per_s, "R": solved.residence_s.ravel()}
 
 
+@pytest.mark.data
 def test_the_shared_table_of_textbook_values_is_reproduced() -> None:
-    data = os.environ.get("NODEWISE_DATA")
-    if not data:
-        pytest.skip("NODEWISE_DATA does not say where the shared data is")
-    table = Path(data) / "golden" / "golden_mva_textbook.csv"
-    if not table.is_file():
-        pytest.skip("the shared data holds no golden/golden_mva_textbook.csv")
+    table = data_path("golden", "golden_mva_textbook.csv")
     with table.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
     assert len(rows) >= 8

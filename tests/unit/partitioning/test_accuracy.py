@@ -7,10 +7,13 @@ import json
 from functools import lru_cache
 from typing import Any
 
+import pytest
 from parameter_server_tables import table_path
 from typer.testing import CliRunner
 
 from nodewise_cli.app import app
+
+pytestmark = pytest.mark.data
 
 
 @lru_cache

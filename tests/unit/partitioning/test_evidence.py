@@ -41,6 +41,17 @@ def test_a_level_reaches_other_replicas_less_and_other_models_least() -> None:
     assert spread.max() < wider.min() < widest.min()
 
 
+def test_runs_inside_one_node_narrow_nothing_across_nodes() -> None:
+    """What a run does not identify stays as unsure as from facts alone."""
+    inside = Layout.of(2, data=np.array([4.0, 8.0]), devices=np.array([4.0, 8.0]))
+    facts = told(levels_of((), np.zeros(0), known=True), dimensions(SMALL), DOUBLED)[1]
+    spread = told(learned(0.2, inside), dimensions(SMALL), DOUBLED)[1]
+    nodes = DOUBLED.devices / DOUBLED.devices_per_node
+    assert (spread[nodes > 1.0] >= facts[nodes > 1.0]).all()
+    assert spread[0] < facts[0]
+    assert (told(learned(0.2), dimensions(SMALL), DOUBLED)[1] < facts).all()
+
+
 def test_growth_with_nodes_goes_on() -> None:
     grown = 0.03 * np.log(DOUBLED.devices / 8.0)
     factors = told(learned(grown), dimensions(SMALL), DOUBLED)[0]

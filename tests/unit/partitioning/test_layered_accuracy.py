@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
 import runpy
 import sys
 from pathlib import Path
 
 import pytest
+from measurements import DATA
 
 ROOT = Path(__file__).parents[3]
-DATA = os.environ.get("NODEWISE_DATA")
 PAGE = (ROOT / "research" / "partitioning_layered.md").read_text(encoding="utf-8")
 
-pytestmark = pytest.mark.skipif(DATA is None, reason="NODEWISE_DATA does not name the folder of measurements")
+pytestmark = pytest.mark.data
 
 
 def printed(script: str, tables: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
-    monkeypatch.setattr(sys, "argv", [script, *(str(Path(DATA or "") / table) for table in tables)])
+    monkeypatch.setattr(sys, "argv", [script, *(str(DATA / table) for table in tables)])
     monkeypatch.syspath_prepend(str(ROOT / "research"))  # as Python does for a script
     runpy.run_path(str(ROOT / "research" / script), run_name="__main__")
     return capsys.readouterr().out

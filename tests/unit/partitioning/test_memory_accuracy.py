@@ -17,6 +17,8 @@ from partitioned_transformers import KnownContext, profile, rows
 from nodewise.plugin import Configurations, Observations, Options, RowStatus, Transformer, as_floats
 from nodewise_partitioning.estimator import PartitioningEstimator
 
+pytestmark = pytest.mark.data
+
 DIMENSIONS = ("layers", "hidden_size", "attention_heads", "sequence_length", "vocabulary_size")
 WHOLE = ("nodes", "workers", "global_batch", "tensor_parallel", "pipeline_parallel", "data_parallel", "zero_stage")
 

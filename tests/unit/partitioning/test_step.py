@@ -67,7 +67,7 @@ def test_the_engine_of_deepspeed_waits_for_every_transfer() -> None:
 
 def test_each_doubling_of_nodes_delays_replicas_by_as_much() -> None:
     layout = Layout.of(4, data=np.array([8.0, 16.0, 32.0, 64.0]), devices=np.array([8.0, 16.0, 32.0, 64.0]))
-    delays = np.diff(part(layout, "other"))
+    delays = np.diff(part(layout, "framework_overhead"))
     np.testing.assert_allclose(delays, delays[0], rtol=1e-9)
     assert delays[0] > 0.0
 

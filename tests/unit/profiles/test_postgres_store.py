@@ -21,6 +21,7 @@ from nodewise.profiles.traces import TraceStore
 from nodewise.runtime.identity.secret_texts import new_token
 
 psycopg = pytest.importorskip("psycopg")
+pytestmark = pytest.mark.stores
 
 NOWHERE = "postgresql://nodewise@/none?host=/nowhere"
 

@@ -23,6 +23,8 @@ from nodewise.profiles.store import AppendRequest, DeleteRequest, ProfileStore
 from nodewise.profiles.trace_storage import GARBAGE_S
 from nodewise.profiles.writer import StoreWriter
 
+pytestmark = pytest.mark.stores
+
 CONTENT = b"abcdefgh"
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 DAYS_S = 10 * GARBAGE_S

@@ -21,6 +21,8 @@ from nodewise.plugin import Observations
 from nodewise_cli.app import app
 from nodewise_queueing.expected import LEARNED
 
+pytestmark = pytest.mark.data
+
 OWN_JOBS = Path(__file__).parents[3] / "research" / "queueing_own.csv"
 TABLES = ("testbed_ps.csv", "cmdare_async_ps.csv", "tf_ec2_sync_ps.csv")
 

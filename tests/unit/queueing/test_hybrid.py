@@ -29,6 +29,7 @@ def pure(job: Profile, workers: int, mode: SyncMode) -> Predictions:
     return answered(job, rows([workers], mode))
 
 
+@pytest.mark.data
 def test_published_switch_points_from_the_two_pure_runs() -> None:
     asynchronous_s, synchronous_s, switched = sync_switch_seconds()
     assert (asynchronous_s, synchronous_s) == (1598.0, 10532.0)

@@ -14,6 +14,8 @@ from nodewise_replay.building.assembly import built
 from nodewise_replay.graph.sweep import swept
 from nodewise_replay.replaying.replayer import replayed
 
+pytestmark = pytest.mark.data
+
 
 def replay(traces: list[Trace], *, in_sample: bool = False) -> Replay:
     return replayed(traces, ReplayQuestion(in_sample=in_sample), NobodyWaits())

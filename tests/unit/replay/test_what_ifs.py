@@ -148,6 +148,7 @@ def test_what_cannot_be_told_is_refused(job: str, change: tuple[ChangeKind, floa
     assert caught.value.violations[0].field in ("changes.kind", "changes.value")
 
 
+@pytest.mark.data
 def test_a_measured_job_of_which_one_rank_is_known() -> None:
     traces = measured_traces("ddp_one_rank/a100x2_resnet_ddp_rank0_ncclargs*")
 
@@ -163,6 +164,7 @@ def test_a_measured_job_of_which_one_rank_is_known() -> None:
     assert any("1 of 2 ranks" in warning for warning in found(WORLD, 8).warnings)
 
 
+@pytest.mark.data
 def test_gradients_that_others_wait_for_share_no_bucket() -> None:
     question = ReplayQuestion(changes=(Change(kind=BUCKET, value=1e9),), in_sample=True)
     with pytest.raises(NodewiseError, match="cannot share a bucket"):

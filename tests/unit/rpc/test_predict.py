@@ -18,6 +18,7 @@ from nodewise.ports.limits import Limits
 from nodewise_protos.v1 import configuration_pb2, objective_pb2, options_pb2, prediction_pb2, profile_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
+FASTEST = objective_pb2.Objective(highest_throughput=objective_pb2.HighestThroughput())
 FEW = workers(1, 2, 4, 8)
 CONTENT = ("step_seconds", "steps_per_second", "nodes", "workers", "extrapolation_ratios")
 EURO = "EUR"
@@ -58,10 +59,10 @@ def held(predictions: prediction_pb2.Predictions) -> set[str]:
 # --- what is recommended where nothing is said
 
 
-def test_every_question_gets_the_fastest_row_recommended(asked: Asked) -> None:
+def test_a_question_that_says_nothing_gets_the_knee_recommended(asked: Asked) -> None:
     found = asked.predict(configurations=FEW).recommendation
-    assert found.rule == objective_pb2.OBJECTIVE_RULE_HIGHEST_THROUGHPUT
-    assert (found.row, found.workers, found.keeps_current) == (3, 8, False)
+    assert found.rule == objective_pb2.OBJECTIVE_RULE_KNEE
+    assert (found.row, found.workers, found.keeps_current) == (1, 2, False)
     assert "mini-batches/s" in found.why
     assert not found.HasField("samples_per_second")
     assert asked.predict(configurations=FEW, objective=objective_pb2.Objective()).recommendation == found
@@ -287,7 +288,9 @@ GOODPUT = options_pb2.PREDICTION_COLUMN_GOODPUT
 
 
 def test_goodput_is_throughput_by_what_a_sample_is_worth_at_its_batch(asked: Asked) -> None:
-    answer = asked.predict(configurations=known_batch(1, 2, 4), efficiency=SCALE, options=options(GOODPUT))
+    answer = asked.predict(
+        configurations=known_batch(1, 2, 4), objective=FASTEST, efficiency=SCALE, options=options(GOODPUT)
+    )
     found = answer.predictions
     assert list(found.global_batch_samples) == [32.0, 64.0, 128.0]
     worth = 232.0 / (200.0 + np.array(found.global_batch_samples))

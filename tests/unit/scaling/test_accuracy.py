@@ -28,6 +28,8 @@ from nodewise_scaling.points import points_of
 from nodewise_scaling.prior import Lesson
 from nodewise_values import Metrics
 
+pytestmark = pytest.mark.data
+
 BOUNDS = {
     "sia_8_points_2_to_16_nodes.csv": 0.15,
     "sia_t4_10_points_4_to_16_nodes.csv": 0.14,

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
+from measurements import DATA
 
 from score_sharing import completed, gavel_runs, learned, lucid_runs, models_out
 
-DATA = os.environ.get("NODEWISE_DATA")
-pytestmark = pytest.mark.skipif(DATA is None, reason="NODEWISE_DATA does not name the folder of measurements")
+pytestmark = pytest.mark.data
 
 
 @pytest.mark.parametrize(("device", "points"), [("k80", 6.0), ("p100", 8.0), ("v100", None)])
 def test_pairs_of_gavel(device: str, points: float | None) -> None:
-    runs = gavel_runs(Path(str(DATA)) / "gavel" / "simulation_throughputs.json", device)
+    runs = gavel_runs(DATA / "gavel" / "simulation_throughputs.json", device)
     found = models_out(runs, learned)
     assert points is None or max(found["own"], found["both"]) <= points
     assert 85.0 <= found["coverage"] <= 95.0
@@ -24,7 +21,7 @@ def test_pairs_of_gavel(device: str, points: float | None) -> None:
 
 
 def test_pairs_with_utilisation() -> None:
-    runs = lucid_runs(Path(str(DATA)) / "colocation")
+    runs = lucid_runs(DATA / "colocation")
     found = models_out(runs, learned)
     assert max(found["own"], found["both"]) <= 6.5
     assert 85.0 <= found["coverage"] <= 95.0

@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from nodewise_cli.app import app
 
+pytestmark = pytest.mark.data
+
 MLPERF, INTERNEVO = "mlperf_scaling_dev.csv", "internevo_dev.csv"
 
 NAMES = ("auto", "batch-line", "last-known", "power-law")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rule_jobs import RECORDS, Run, asked, assessed, job, predicted
 
-from nodewise.plugin import Reason, SyncMode
+from nodewise.plugin import Configurations, Observations, Profile, Reason, SyncMode, as_floats, as_ints
 from nodewise_simple.rules import FIXED_POWER, FIXED_S, RULES
 from nodewise_simple.spread import AGAIN
 
@@ -46,8 +48,8 @@ def test_one_run_leaves_the_usual_fixed_part() -> None:
     run: Run = (8, 256, 0.32)
     fixed_s = FIXED_S * 0.32**FIXED_POWER
     for name in ("batch-line", "last-known"):
-        found = predicted(name, job([run]), asked([(16, 256), (8, 512)]))
-        np.testing.assert_allclose(found.step_s, fixed_s + (0.32 - fixed_s) * np.array([0.5, 2.0]))
+        found = predicted(name, job([run]), asked([(4, 128), (8, 512)]))
+        np.testing.assert_allclose(found.step_s, fixed_s + (0.32 - fixed_s) * np.array([1.0, 2.0]))
 
 
 def test_long_steps_shrink_with_their_share_of_a_sample() -> None:
@@ -112,3 +114,26 @@ def test_refusals_say_what_is_missing(name: str) -> None:
 def test_the_records_are_of_rules() -> None:
     assert set(RECORDS) == {*NAMES, "constant-utilisation"}
     assert all("sync-mode:allreduce" in record.capabilities for record in RECORDS.values())
+
+
+@pytest.mark.parametrize(
+    ("ran", "answered"),
+    [((1, 1), [(1, 1)]), ((1, 4), [(1, 1), (1, 8)]), ((2, 2), [(1, 1), (1, 8), (4, 32)])],
+)
+def test_no_rule_answers_beyond_the_boundary_that_its_runs_cross(
+    ran: tuple[int, int], answered: list[tuple[int, int]]
+) -> None:
+    """From one device to several, and from one node to several, a rule knows no exchange."""
+    scales = [(1, 1), (1, 8), (4, 32)]
+
+    def placed(places: Sequence[tuple[int, int]]) -> Configurations:
+        nodes, workers = zip(*places, strict=True)
+        rows = asked([(count, 32 * count) for count in workers])
+        return rows.replaced(nodes=as_ints(list(nodes)))
+
+    profile = Profile(observations=Observations.of(placed([ran, ran]), as_floats([1.0, 1.0])))
+    for name in ("last-known", "batch-line"):
+        found = predicted(name, profile, placed(scales))
+        assert [scale for scale, there in zip(scales, found.answered, strict=True) if there] == answered
+        claims = np.broadcast_to(assessed(name, profile, placed(scales)).expected_log_error, len(scales))
+        assert np.isfinite(claims).tolist() == found.answered.tolist()

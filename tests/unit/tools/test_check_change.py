@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from programs import needs
+
+pytestmark = needs("git")
 
 TOOLS = Path(__file__).resolve().parents[3] / "tools"
 PROJECT = '[project.scripts]\nhouse = "house.values:main"\n'

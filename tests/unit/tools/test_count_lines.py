@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from programs import needs
 
 from count_lines import code_lines, counted, generated, room_of, table
 
@@ -76,6 +77,7 @@ def test_generated_files_do_not_count(path: str, source: str, is_generated: bool
     assert generated(path, source) == is_generated
 
 
+@needs("git")
 def test_revisions_are_compared() -> None:
     known = subprocess.run(["git", "rev-parse", "HEAD"], check=False, capture_output=True, cwd=Path(__file__).parent)
     if known.returncode:

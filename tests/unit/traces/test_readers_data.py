@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import tarfile
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
+from measurements import DATA
 
 from nodewise.plugin import CollectiveKind, EventKind, SyncKind, Trace, TraceSource
 from nodewise_traces.formats.chakra import ChakraReader
 from nodewise_traces.formats.kineto import KinetoReader
 
-DATA = Path(os.environ.get("NODEWISE_DATA", "/nonexistent"))
-pytestmark = pytest.mark.skipif(not (DATA / "traces").is_dir(), reason="NODEWISE_DATA holds no traces")
+pytestmark = pytest.mark.data
 
 RANKS = range(8)
 COUNTS = {

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from measurements import DATA
 
 from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, Reason
@@ -46,8 +45,7 @@ from nodewise_transient.plugin import nodewise_estimators
 from nodewise_transient.shipped import shipped_names, shipped_of
 from transient_tables import lifetimes, spot_runs
 
-FOLDER = Path(os.environ.get("NODEWISE_DATA", "/nonexistent")) / "transient"
-needs_data = pytest.mark.skipif(not FOLDER.is_dir(), reason="NODEWISE_DATA holds no tables of spot machines")
+FOLDER = DATA / "transient"
 
 (RECORD,) = nodewise_estimators()
 ESTIMATOR: Any = RECORD.estimator
@@ -84,7 +82,7 @@ def test_known_revocations_are_replayed() -> None:
     assert found.lifetimes[0].law == "trace"
 
 
-@needs_data
+@pytest.mark.data
 def test_recorded_runs_are_told_within_a_percent_by_the_estimator() -> None:
     runs = spot_runs(FOLDER)
     clean = [run for run in runs if not run.revoked.any()]
@@ -101,7 +99,7 @@ def test_recorded_runs_are_told_within_a_percent_by_the_estimator() -> None:
     assert np.mean(errors) < 0.01
 
 
-@needs_data
+@pytest.mark.data
 def test_what_is_shipped_is_what_was_published() -> None:
     published = lifetimes(FOLDER)
     assert set(shipped_names()) == {f"cm-dare/{gpu}/{region}" for gpu, region in published}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
+from measurements import DATA, data_path
 
 from nodewise.plugin import AvailabilityRecord, CompletionTerms, HybridTimes, OnDemandQuestion
 from nodewise_transient.deterministic import expect
@@ -22,9 +20,8 @@ from nodewise_transient.walk import finish_s
 from transient_errors import icac_errors, left_out_saves, left_out_speeds, policy_ratios
 from transient_tables import availability, lifetimes, p3_fleet, spot_runs, switch_runs
 
-DATA = Path(os.environ.get("NODEWISE_DATA", "/nonexistent"))
 FOLDER = DATA / "transient"
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="NODEWISE_DATA holds no tables of spot machines")
+pytestmark = pytest.mark.data
 
 
 def test_runs_with_known_losses_are_told_within_a_percent() -> None:
@@ -150,9 +147,7 @@ def test_switch_points_are_told_and_feasible_ones_are_data() -> None:
 
 
 def test_shared_servers_are_told_from_two_runs_or_from_another_device() -> None:
-    table = DATA / "measurements" / "cmdare_async_ps.csv"
-    if not table.is_file():
-        pytest.skip("the shared data holds no measurements/cmdare_async_ps.csv")
+    table = data_path("measurements", "cmdare_async_ps.csv")
     errors = left_out_speeds(table)
     for job in ("ResNet-15/P100/1ps", "Shake-Shake-Big/P100/1ps", "Shake-Shake-Big/P100/2ps"):
         assert errors[job] <= 0.1

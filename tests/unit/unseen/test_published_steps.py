@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
+from measurements import DATA
 
 from score_unseen import cmdare_steps, left_out, order, scores
 
-DATA = os.environ.get("NODEWISE_DATA")
-pytestmark = pytest.mark.skipif(DATA is None, reason="NODEWISE_DATA does not name the folder of measurements")
+pytestmark = pytest.mark.data
 
 
 def test_models_left_out() -> None:
-    steps = cmdare_steps(Path(str(DATA)) / "transient" / "cmdare_single_worker_step_time.csv")
+    steps = cmdare_steps(DATA / "transient" / "cmdare_single_worker_step_time.csv")
     told = left_out(steps, "model")
     assert 85.0 <= scores(told)["coverage"] <= 95.0
     for device, percent in {"K80": 6.0, "P100": 8.0}.items():
@@ -27,5 +24,5 @@ def test_models_left_out() -> None:
 
 
 def test_devices_left_out() -> None:
-    steps = cmdare_steps(Path(str(DATA)) / "transient" / "cmdare_single_worker_step_time.csv")
+    steps = cmdare_steps(DATA / "transient" / "cmdare_single_worker_step_time.csv")
     assert scores(left_out(steps, "device"))["error"] <= 12.0

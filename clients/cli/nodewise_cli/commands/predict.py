@@ -47,7 +47,7 @@ def predict(
         result = client.predict(PredictRequest(profile=asked.source, ranges=ranges, options=options, **goal))
     points = measured_points(asked, question.settings, result)
     if plot is not None:
-        draw(plot, asked.name, result, points, by_nodes=question.nodes is not None)
+        draw(plot, asked.name, result, points, by_nodes=question.workers is None)
     call.tell(document, lambda found: show(asked.name, found, points, wanted.currency), result)
     if len(result) and all(found.status is RowStatus.REFUSED for found in result):
         why = next(filter(None, map(refusal_of, result)), Problem())

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from typer import Option
 
 from nodewise_cli.commands.options import ONE_MINUTE, Call
-from nodewise_cli.inputs.objectives import Rule, Wanted, goal_of
+from nodewise_cli.inputs.objectives import Wanted, goal_of
 from nodewise_cli.inputs.questions import Question, asked_job, asked_ranges, located, options_of
 from nodewise_cli.views.suggest import document, show
 from nodewise_cli.waiting import waiting
@@ -17,18 +16,9 @@ from nodewise_client import SuggestMeasurementsRequest
 __all__ = ["suggest"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Decision(Wanted):
-    """The objective of the decision that a run should improve."""
-
-    rule: Annotated[Rule, Option("--objective", help="What is best: the decision that a run should improve.")] = (
-        Rule.HIGHEST_THROUGHPUT
-    )
-
-
 def suggest(
     question: Question,
-    wanted: _Decision,
+    wanted: Wanted,
     count: Annotated[int, Option(min=1, max=3, help="At most so many runs.")] = 3,
     start_up_s: Annotated[
         float, Option(metavar="SECONDS", min=0, help="To start a run, in which its nodes are held.")

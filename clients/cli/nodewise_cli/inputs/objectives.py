@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -65,6 +65,13 @@ class Wanted:
     samples_per_epoch: Annotated[int | None, Option(min=1, help="Size of an epoch where the profile does not say.")] = (
         None
     )
+    within_evidence: Annotated[
+        float | None,
+        Option(
+            metavar="RATIO",
+            help="Recommend at most so many times the largest measured nodes and workers. Default 4; 0 = no limit.",
+        ),
+    ] = None
     confidence: Annotated[
         float | None, Option(help="Judge by what is reached with this probability. Default: by the point.")
     ] = None
@@ -80,6 +87,8 @@ def goal_of(wanted: Wanted) -> dict[str, Any]:
     """
     rule = _rule(wanted)
     checked("--confidence", wanted.confidence, facts.OBJECTIVE["confidence"])
+    most = 0.0 if wanted.within_evidence == math.inf else wanted.within_evidence
+    checked("--within-evidence", most, facts.OBJECTIVE["max_extrapolation_ratio"])
     work = _work(wanted)
     offers = tuple(_offer(price, wanted.currency) for price in wanted.prices or ())
     costs = wanted.rule is Rule.LEAST_COST or wanted.max_cost is not None
@@ -89,7 +98,8 @@ def goal_of(wanted: Wanted) -> dict[str, Any]:
         raise InputError(
             "--samples: must be given (or --epochs) where costs are compared: they depend on the work left"
         )
-    return {"objective": replace(objective(rule), confidence=wanted.confidence), "work": work, "offers": offers}
+    goal = objective(rule, confidence=wanted.confidence, max_extrapolation_ratio=most)
+    return {"objective": goal, "work": work, "offers": offers}
 
 
 def _rule(wanted: Wanted) -> Any:

@@ -54,7 +54,11 @@ class Question:
     job: Annotated[str | None, Option(help="Job of the table.")] = None
     profile: Annotated[str | None, Option(metavar="ID", help="A profile that the server holds, instead.")] = None
     nodes: Annotated[
-        str | None, Option(metavar="COUNTS", help="Numbers of nodes: 1-16, 1,2,4,8, 1-64:2 or pow2:1-64.")
+        str | None,
+        Option(
+            metavar="COUNTS",
+            help="Numbers of nodes: 1-16, 1,2,4,8, 1-64:2 or pow2:1-64. Default: up to 4 times the most measured.",
+        ),
     ] = None
     workers: Annotated[str | None, Option(metavar="COUNTS", help="Numbers of workers, instead.")] = None
     workers_per_node: Annotated[
@@ -150,7 +154,7 @@ def asked_job(question: Question, server: str | None) -> AskedJob:
 
 
 def asked_ranges(question: Question, asked: AskedJob) -> tuple[ConfigurationRange, ...]:
-    """The configurations that the options name, in their order.
+    """The configurations that the options name, in their order; the server counts where they count nothing.
 
     Raises
     ------
@@ -158,14 +162,16 @@ def asked_ranges(question: Question, asked: AskedJob) -> tuple[ConfigurationRang
         Naming the option and what would be right.
     """
     nodes, workers = question.nodes, question.workers
-    if (nodes is None) == (workers is None):
-        raise InputError("--nodes: must be given, or --workers, and only one of them, such as --nodes 1-16")
+    if nodes is not None and workers is not None:
+        raise InputError("--workers: must be left out beside --nodes: count one of them, such as --nodes 1-16")
     checked("--link", question.link_bytes_per_s, CONFIGURATION_SETTINGS["link_bytes_per_second"])
     common: dict[str, Any] = {
         "workers_per_node": question.workers_per_node,
         "placement_rule": question.placement,
         "settings": settings_by_csv(_without_evidence(asked) | question.settings),
     }
+    if nodes is None and workers is None:
+        return (ConfigurationRange(**common),)
     axis, given = ("workers", workers or "") if nodes is None else ("nodes", nodes)
     return tuple(ConfigurationRange(**common | {axis: counts}) for counts in parse_counts(given, f"--{axis}"))
 
@@ -184,7 +190,7 @@ def options_of(question: Question) -> ModelOptions:
 
 @contextmanager
 def located(asked: AskedJob) -> Iterator[None]:
-    """What is about a row of the job's table, with the table's line.
+    """What is about a row of the job's table, with the table's line; counts that are missing, by their option.
 
     Raises
     ------
@@ -193,6 +199,11 @@ def located(asked: AskedJob) -> Iterator[None]:
     try:
         yield
     except NodewiseError as error:
+        if any(found.field == "ranges[0]" for found in error.violations):
+            text = (
+                "must be given, such as --nodes 1-16: no run of this job was measured, from which a range would follow"
+            )
+            raise InputError(f"--nodes: {text}") from None
         table = asked.table
         if table is None:
             raise

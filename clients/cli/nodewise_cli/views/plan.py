@@ -152,16 +152,24 @@ def _explanation(result: PlanAnswer) -> None:
         say(f"{_sentence(binding.message)}.")
     if not found.binding and found.complete:
         say("Nothing binds: no constraint that was looked at keeps anything better out.")
-    unchanged = [each.change for each in found.sensitivities if each.speedup_ratio == 1.0]
     for each in found.sensitivities:
-        speedup = each.speedup_ratio
-        if speedup != 1.0:
+        speedup, change = each.speedup_ratio, _CHANGES.get(each.change, each.change)
+        if speedup == 1.0:
+            say(f"With {change}: no faster ({each.obstacle or 'nothing beats the same configuration'}).")
+        else:
             gain = "nothing is feasible" if speedup is None else f"{100 * (speedup - 1):+.1f} % throughput"
-            say(f"With {each.change}: {gain}; best is {each.best}.")
-    if unchanged:
-        say(f"With {' or '.join(unchanged)}: no faster.")
+            say(f"With {change}: {gain}; best is {each.best}.")
     if not found.complete:
         say("Time was over before all reasons were looked at.")
+
+
+_CHANGES: Final = {
+    "link_x2": "links twice as fast",
+    "memory_x2": "twice the memory",
+    "one_more_node": "one more node",
+    "nodes_x2": "twice the nodes",
+}
+"""What was changed, for people."""
 
 
 def _sentence(text: str) -> str:

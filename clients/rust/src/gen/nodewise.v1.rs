@@ -242,13 +242,15 @@ pub struct ConfigurationRange {
     /// Everything else. A global batch here means strong scaling, a batch per worker weak scaling.
     #[prost(message, optional, tag = "5")]
     pub settings: ::core::option::Option<ConfigurationSettings>,
-    /// What is counted.
+    /// What is counted. Absent = nodes, as the job's evidence suggests: every number from 1 to 16, then powers of two, up to 4
+    /// times the most that a run of the job was measured on, and that number. A job of which no run was measured needs one.
     #[prost(oneof = "configuration_range::Axis", tags = "1, 2")]
     pub axis: ::core::option::Option<configuration_range::Axis>,
 }
 /// Nested message and enum types in `ConfigurationRange`.
 pub mod configuration_range {
-    /// What is counted.
+    /// What is counted. Absent = nodes, as the job's evidence suggests: every number from 1 to 16, then powers of two, up to 4
+    /// times the most that a run of the job was measured on, and that number. A job of which no run was measured needs one.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Axis {
         /// One row per number of nodes; workers = nodes times workers per node.
@@ -373,14 +375,21 @@ impl Recomputation {
         }
     }
 }
-/// What is asked for. An absent objective, or one without a rule, means highest throughput: in Predict, BatchPredict,
-/// SuggestMeasurements and Plan alike. Throughput is compared in samples per second; where the batch is not known, in
-/// mini-batches per second, and the recommendation says so; where the question tells the gradient noise scale, in goodput.
+/// What is asked for. An absent objective, or one without a rule, means the knee: in Predict, BatchPredict and
+/// SuggestMeasurements alike. (Plan compares splits rather than scales, and says there what it means.) Throughput is compared
+/// in samples per second; where the batch is not known, in mini-batches per second, and the recommendation says so; where the
+/// question tells the gradient noise scale, in goodput.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct Objective {
     /// Judge by the bound of the interval that holds with this probability. Absent = by the point.
     #[prost(double, optional, tag = "6")]
     pub confidence: ::core::option::Option<f64>,
+    /// Recommend no row of more nodes, or more workers, than this many times the most that a run of the job was measured on,
+    /// but the current one. Such rows are predicted all the same. Absent = 4; 0 = recommend any row. Without a measured run
+    /// nothing is held back. Where phase timings identify more than their own scale, extrapolation_ratios counts instead.
+    /// Completion and Plan do not look at it.
+    #[prost(double, optional, tag = "7")]
+    pub max_extrapolation_ratio: ::core::option::Option<f64>,
     /// The rule.
     #[prost(oneof = "objective::Rule", tags = "1, 2, 3, 4, 5")]
     pub rule: ::core::option::Option<objective::Rule>,
@@ -566,6 +575,9 @@ pub struct Recommendation {
     /// It is the row that the job runs on now.
     #[prost(bool, tag = "12")]
     pub keeps_current: bool,
+    /// What kept it from being larger.
+    #[prost(enumeration = "RecommendationBound", tag = "13")]
+    pub bounded_by: i32,
 }
 /// A number with a name that carries its unit.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -655,6 +667,40 @@ impl CapacityTier {
             "CAPACITY_TIER_ON_DEMAND" => Some(Self::OnDemand),
             "CAPACITY_TIER_SPOT" => Some(Self::Spot),
             "CAPACITY_TIER_RESERVED" => Some(Self::Reserved),
+            _ => None,
+        }
+    }
+}
+/// What kept a recommendation from being larger, though the largest row that could be recommended still pays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RecommendationBound {
+    /// Nothing: larger rows were compared and pay less, or the rule asks for no more.
+    Unspecified = 0,
+    /// No larger row was asked about.
+    Range = 1,
+    /// Larger rows lie beyond Objective.max_extrapolation_ratio; a run measured at the recommended one lets a later question
+    /// look further.
+    Evidence = 2,
+}
+impl RecommendationBound {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RECOMMENDATION_BOUND_UNSPECIFIED",
+            Self::Range => "RECOMMENDATION_BOUND_RANGE",
+            Self::Evidence => "RECOMMENDATION_BOUND_EVIDENCE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RECOMMENDATION_BOUND_UNSPECIFIED" => Some(Self::Unspecified),
+            "RECOMMENDATION_BOUND_RANGE" => Some(Self::Range),
+            "RECOMMENDATION_BOUND_EVIDENCE" => Some(Self::Evidence),
             _ => None,
         }
     }
@@ -1075,10 +1121,12 @@ pub struct Predictions {
     /// Where the interval comes from.
     #[prost(enumeration = "IntervalBasis", tag = "10")]
     pub interval_basis: i32,
-    /// Parts of step_seconds as exposed time; over all columns they add up to step_seconds in each row.
+    /// Parts of step_seconds as exposed time; over all columns they add up to step_seconds in each row. What an estimator does
+    /// not divide into parts is the column "unattributed".
     #[prost(message, repeated, tag = "11")]
     pub breakdown_seconds: ::prost::alloc::vec::Vec<NamedColumn>,
-    /// Dictionary of bottlenecks, e.g. "upload".
+    /// Dictionary of bottlenecks, e.g. "upload". An empty name stands for rows of which none is known: the larger half of their
+    /// step is not attributed to any part. Empty = no row has one.
     #[prost(string, repeated, tag = "12")]
     pub bottleneck_names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Row to entry of bottleneck_names.
@@ -1800,13 +1848,14 @@ pub struct PredictRequest {
     /// The job.
     #[prost(message, optional, tag = "1")]
     pub profile: ::core::option::Option<ProfileSource>,
-    /// Explicit configurations; their rows come first in the answer.
+    /// Explicit configurations; their rows come first in the answer. Absent together with ranges = one range that counts
+    /// neither nodes nor workers.
     #[prost(message, optional, tag = "2")]
     pub configurations: ::core::option::Option<Configurations>,
     /// Ranges of configurations; their rows follow in order.
     #[prost(message, repeated, tag = "3")]
     pub ranges: ::prost::alloc::vec::Vec<ConfigurationRange>,
-    /// What best means. Absent = highest throughput.
+    /// What best means. Absent = the knee.
     #[prost(message, optional, tag = "4")]
     pub objective: ::core::option::Option<Objective>,
     /// Work left, which times and costs are computed of. Absent = as said of Work.
@@ -1854,7 +1903,8 @@ pub struct BatchJob {
     /// The job.
     #[prost(message, optional, tag = "1")]
     pub profile: ::core::option::Option<ProfileSource>,
-    /// Its own configurations. Absent together with ranges = those shared by the batch.
+    /// Its own configurations. Absent together with ranges = those shared by the batch; where these are absent, too, as in
+    /// PredictRequest.
     #[prost(message, optional, tag = "2")]
     pub configurations: ::core::option::Option<Configurations>,
     /// Its own ranges.
@@ -1894,7 +1944,7 @@ pub struct BatchPredictRequest {
     /// Ranges for every job that brings none of its own.
     #[prost(message, repeated, tag = "3")]
     pub ranges: ::prost::alloc::vec::Vec<ConfigurationRange>,
-    /// Objective for every job that brings none of its own. Absent = highest throughput.
+    /// Objective for every job that brings none of its own. Absent = the knee.
     #[prost(message, optional, tag = "4")]
     pub objective: ::core::option::Option<Objective>,
     /// Offers for every job that brings none of its own.
@@ -2026,13 +2076,14 @@ pub struct SuggestMeasurementsRequest {
     /// The job.
     #[prost(message, optional, tag = "1")]
     pub profile: ::core::option::Option<ProfileSource>,
-    /// What may be run; with the rows of ranges at most 1,024 (LIMIT_EXCEEDED, rows_per_suggestion).
+    /// What may be run; with the rows of ranges at most 1,024 (LIMIT_EXCEEDED, rows_per_suggestion). Absent together with
+    /// ranges = as in PredictRequest.
     #[prost(message, optional, tag = "2")]
     pub configurations: ::core::option::Option<Configurations>,
     /// Ranges of what may be run; their rows follow in order.
     #[prost(message, repeated, tag = "3")]
     pub ranges: ::prost::alloc::vec::Vec<ConfigurationRange>,
-    /// The decision that the measurement should improve. Absent = highest throughput.
+    /// The decision that the measurement should improve. Absent = the knee.
     #[prost(message, optional, tag = "4")]
     pub objective: ::core::option::Option<Objective>,
     /// Work left, for objectives of time or cost. Absent = as said of Work.
@@ -2064,7 +2115,8 @@ pub struct SuggestMeasurementsResponse {
     #[prost(message, optional, tag = "2")]
     pub basis: ::core::option::Option<Basis>,
     /// Expected regret of deciding without a measurement: how far the throughput of the row that the objective recommends now
-    /// is expected to lie from that of the row it would recommend if all were known, as a share of the latter.
+    /// is expected to lie from that of the row it would recommend if all were known, as a share of the latter. It trusts the
+    /// model: where the decision rests on a boundary that no run has crossed, a warning BOUNDARY_UNMEASURED says so.
     #[prost(double, tag = "3")]
     pub expected_regret: f64,
     /// What the reader should know, of the predictions as well.

@@ -3398,7 +3398,7 @@ pub struct PlanRequest {
     /// What may be chosen.
     #[prost(message, optional, tag = "2")]
     pub constraints: ::core::option::Option<PlanConstraints>,
-    /// What is best. Absent = highest throughput. Its confidence must be absent: a search compares points.
+    /// What is best. Absent = highest throughput of the devices given. Its confidence must be absent: a search compares points.
     #[prost(message, optional, tag = "3")]
     pub objective: ::core::option::Option<super::v1::Objective>,
     /// Who answers; "auto" = an estimator that plans.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -45,7 +46,7 @@ def filled(wishes: Wishes, requests: Requests) -> Filling | NoAnswer:
                 nodes=requests.counts,
                 workers_per_node=requests.gpus_per_node,
                 columns=wishes.columns,
-                objective=_objective(wishes),
+                objective=_objective(wishes, counts),
                 work=None if wishes.samples is None else Work(samples=wishes.samples),
             )
         )
@@ -54,14 +55,16 @@ def filled(wishes: Wishes, requests: Requests) -> Filling | NoAnswer:
     return told if isinstance(told, NoAnswer) else _filling(told, wishes, requests)
 
 
-def _objective(wishes: Wishes) -> Objective:
+def _objective(wishes: Wishes, counts: Sequence[int]) -> Objective:
+    """What is wanted; a count that is not chosen here may lie as far from the evidence as it does."""
     rules: dict[str, Any] = {
         "knee": lambda: Knee(share=wishes.share),
         "highest-throughput": HighestThroughput,
         "least-time": lambda: LeastTime(max_nodes=wishes.max_nodes),
         "fewest-devices": lambda: FewestDevices(deadline_seconds=wishes.deadline_s or 0.0),
     }
-    return objective(rules[wishes.objective](), confidence=wishes.confidence)
+    rule = rules[wishes.objective]()
+    return objective(rule, confidence=wishes.confidence, max_extrapolation_ratio=None if len(counts) > 1 else 0.0)
 
 
 def _filling(told: Advice, wishes: Wishes, requests: Requests) -> Filling:

@@ -23,6 +23,12 @@ class CapacityTier(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CAPACITY_TIER_ON_DEMAND: _ClassVar[CapacityTier]
     CAPACITY_TIER_SPOT: _ClassVar[CapacityTier]
     CAPACITY_TIER_RESERVED: _ClassVar[CapacityTier]
+
+class RecommendationBound(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RECOMMENDATION_BOUND_UNSPECIFIED: _ClassVar[RecommendationBound]
+    RECOMMENDATION_BOUND_RANGE: _ClassVar[RecommendationBound]
+    RECOMMENDATION_BOUND_EVIDENCE: _ClassVar[RecommendationBound]
 OBJECTIVE_RULE_UNSPECIFIED: ObjectiveRule
 OBJECTIVE_RULE_HIGHEST_THROUGHPUT: ObjectiveRule
 OBJECTIVE_RULE_KNEE: ObjectiveRule
@@ -33,22 +39,27 @@ CAPACITY_TIER_UNSPECIFIED: CapacityTier
 CAPACITY_TIER_ON_DEMAND: CapacityTier
 CAPACITY_TIER_SPOT: CapacityTier
 CAPACITY_TIER_RESERVED: CapacityTier
+RECOMMENDATION_BOUND_UNSPECIFIED: RecommendationBound
+RECOMMENDATION_BOUND_RANGE: RecommendationBound
+RECOMMENDATION_BOUND_EVIDENCE: RecommendationBound
 
 class Objective(_message.Message):
-    __slots__ = ("highest_throughput", "knee", "least_time", "least_cost", "fewest_devices", "confidence")
+    __slots__ = ("highest_throughput", "knee", "least_time", "least_cost", "fewest_devices", "confidence", "max_extrapolation_ratio")
     HIGHEST_THROUGHPUT_FIELD_NUMBER: _ClassVar[int]
     KNEE_FIELD_NUMBER: _ClassVar[int]
     LEAST_TIME_FIELD_NUMBER: _ClassVar[int]
     LEAST_COST_FIELD_NUMBER: _ClassVar[int]
     FEWEST_DEVICES_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    MAX_EXTRAPOLATION_RATIO_FIELD_NUMBER: _ClassVar[int]
     highest_throughput: HighestThroughput
     knee: Knee
     least_time: LeastTime
     least_cost: LeastCost
     fewest_devices: FewestDevices
     confidence: float
-    def __init__(self, highest_throughput: _Optional[_Union[HighestThroughput, _Mapping]] = ..., knee: _Optional[_Union[Knee, _Mapping]] = ..., least_time: _Optional[_Union[LeastTime, _Mapping]] = ..., least_cost: _Optional[_Union[LeastCost, _Mapping]] = ..., fewest_devices: _Optional[_Union[FewestDevices, _Mapping]] = ..., confidence: _Optional[float] = ...) -> None: ...
+    max_extrapolation_ratio: float
+    def __init__(self, highest_throughput: _Optional[_Union[HighestThroughput, _Mapping]] = ..., knee: _Optional[_Union[Knee, _Mapping]] = ..., least_time: _Optional[_Union[LeastTime, _Mapping]] = ..., least_cost: _Optional[_Union[LeastCost, _Mapping]] = ..., fewest_devices: _Optional[_Union[FewestDevices, _Mapping]] = ..., confidence: _Optional[float] = ..., max_extrapolation_ratio: _Optional[float] = ...) -> None: ...
 
 class HighestThroughput(_message.Message):
     __slots__ = ()
@@ -135,7 +146,7 @@ class CurrentConfiguration(_message.Message):
     def __init__(self, row: _Optional[int] = ..., restart_cost_seconds: _Optional[float] = ..., payback_seconds: _Optional[float] = ...) -> None: ...
 
 class Recommendation(_message.Message):
-    __slots__ = ("row", "nodes", "workers", "device_name", "offer_name", "samples_per_second", "finish_seconds", "cost", "rule", "why", "numbers", "keeps_current")
+    __slots__ = ("row", "nodes", "workers", "device_name", "offer_name", "samples_per_second", "finish_seconds", "cost", "rule", "why", "numbers", "keeps_current", "bounded_by")
     ROW_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
     WORKERS_FIELD_NUMBER: _ClassVar[int]
@@ -148,6 +159,7 @@ class Recommendation(_message.Message):
     WHY_FIELD_NUMBER: _ClassVar[int]
     NUMBERS_FIELD_NUMBER: _ClassVar[int]
     KEEPS_CURRENT_FIELD_NUMBER: _ClassVar[int]
+    BOUNDED_BY_FIELD_NUMBER: _ClassVar[int]
     row: int
     nodes: int
     workers: int
@@ -160,7 +172,8 @@ class Recommendation(_message.Message):
     why: str
     numbers: _containers.RepeatedCompositeFieldContainer[NamedNumber]
     keeps_current: bool
-    def __init__(self, row: _Optional[int] = ..., nodes: _Optional[int] = ..., workers: _Optional[int] = ..., device_name: _Optional[str] = ..., offer_name: _Optional[str] = ..., samples_per_second: _Optional[float] = ..., finish_seconds: _Optional[float] = ..., cost: _Optional[float] = ..., rule: _Optional[_Union[ObjectiveRule, str]] = ..., why: _Optional[str] = ..., numbers: _Optional[_Iterable[_Union[NamedNumber, _Mapping]]] = ..., keeps_current: bool = ...) -> None: ...
+    bounded_by: RecommendationBound
+    def __init__(self, row: _Optional[int] = ..., nodes: _Optional[int] = ..., workers: _Optional[int] = ..., device_name: _Optional[str] = ..., offer_name: _Optional[str] = ..., samples_per_second: _Optional[float] = ..., finish_seconds: _Optional[float] = ..., cost: _Optional[float] = ..., rule: _Optional[_Union[ObjectiveRule, str]] = ..., why: _Optional[str] = ..., numbers: _Optional[_Iterable[_Union[NamedNumber, _Mapping]]] = ..., keeps_current: bool = ..., bounded_by: _Optional[_Union[RecommendationBound, str]] = ...) -> None: ...
 
 class NamedNumber(_message.Message):
     __slots__ = ("name", "value")

@@ -23,6 +23,7 @@ __all__ = [
     "ObjectiveRule",
     "Offer",
     "Recommendation",
+    "RecommendationBound",
     "StatisticalEfficiency",
     "Work",
 ]
@@ -54,13 +55,27 @@ class CapacityTier(Word):
     """Paid whether it is used or not."""
 
 
+class RecommendationBound(Word):
+    """What kept a recommendation from being larger, though the largest row that could be recommended still pays."""
+
+    RANGE = "range"
+    """No larger row was asked about."""
+    EVIDENCE = "evidence"
+    """Larger rows lie beyond Objective.max_extrapolation_ratio.
+
+    Larger rows lie beyond Objective.max_extrapolation_ratio; a run measured at the recommended one lets a later
+    question look further.
+    """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Objective(Value):
     """What is asked for.
 
-    An absent objective, or one without a rule, means highest throughput: in Predict, BatchPredict, SuggestMeasurements
-    and Plan alike. Throughput is compared in samples per second; where the batch is not known, in mini-batches per
-    second, and the recommendation says so; where the question tells the gradient noise scale, in goodput.
+    An absent objective, or one without a rule, means the knee: in Predict, BatchPredict and SuggestMeasurements alike.
+    (Plan compares splits rather than scales, and says there what it means.) Throughput is compared in samples per
+    second; where the batch is not known, in mini-batches per second, and the recommendation says so; where the question
+    tells the gradient noise scale, in goodput.
     """
 
     highest_throughput: HighestThroughput | None = None
@@ -75,6 +90,14 @@ class Objective(Value):
     """Fewest devices within a deadline."""
     confidence: float | None = None
     """Judge by the bound of the interval that holds with this probability. Absent = by the point."""
+    max_extrapolation_ratio: float | None = None
+    """Recommend no row of more nodes.
+
+    Recommend no row of more nodes, or more workers, than this many times the most that a run of the job was measured
+    on, but the current one. Such rows are predicted all the same. Absent = 4; 0 = recommend any row. Without a measured
+    run nothing is held back. Where phase timings identify more than their own scale, extrapolation_ratios counts
+    instead. Completion and Plan do not look at it.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -231,6 +254,8 @@ class Recommendation(Value):
     """The numbers behind it."""
     keeps_current: bool = False
     """It is the row that the job runs on now."""
+    bounded_by: RecommendationBound | None = None
+    """What kept it from being larger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

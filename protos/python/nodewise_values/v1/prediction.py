@@ -79,9 +79,16 @@ class Predictions(LazyValue):
     interval_basis: IntervalBasis | None = None
     """Where the interval comes from."""
     breakdown_seconds: tuple[NamedColumn, ...] = ()
-    """Parts of step_seconds as exposed time; over all columns they add up to step_seconds in each row."""
+    """Parts of step_seconds as exposed time; over all columns they add up to step_seconds in each row.
+
+    What an estimator does not divide into parts is the column "unattributed".
+    """
     bottleneck_names: tuple[str, ...] = ()
-    """Dictionary of bottlenecks, e.g. "upload"."""
+    """Dictionary of bottlenecks, e.g. "upload".
+
+    An empty name stands for rows of which none is known: the larger half of their step is not attributed to any part.
+    Empty = no row has one.
+    """
     bottleneck_indexes: tuple[int, ...] = ()
     """Row to entry of bottleneck_names."""
     utilization: tuple[NamedColumn, ...] = ()

@@ -56,11 +56,14 @@ class PredictRequest(Value):
     profile: ProfileSource | None = None
     """The job."""
     configurations: Configurations | None = None
-    """Explicit configurations; their rows come first in the answer."""
+    """Explicit configurations; their rows come first in the answer.
+
+    Absent together with ranges = one range that counts neither nodes nor workers.
+    """
     ranges: tuple[ConfigurationRange, ...] = ()
     """Ranges of configurations; their rows follow in order."""
     objective: Objective | None = None
-    """What best means. Absent = highest throughput."""
+    """What best means. Absent = the knee."""
     work: Work | None = None
     """Work left, which times and costs are computed of. Absent = as said of Work."""
     offers: tuple[Offer, ...] = ()
@@ -101,7 +104,10 @@ class BatchJob(Value):
     profile: ProfileSource | None = None
     """The job."""
     configurations: Configurations | None = None
-    """Its own configurations. Absent together with ranges = those shared by the batch."""
+    """Its own configurations.
+
+    Absent together with ranges = those shared by the batch; where these are absent, too, as in PredictRequest.
+    """
     ranges: tuple[ConfigurationRange, ...] = ()
     """Its own ranges."""
     objective: Objective | None = None
@@ -131,7 +137,7 @@ class BatchPredictRequest(Value):
     ranges: tuple[ConfigurationRange, ...] = ()
     """Ranges for every job that brings none of its own."""
     objective: Objective | None = None
-    """Objective for every job that brings none of its own. Absent = highest throughput."""
+    """Objective for every job that brings none of its own. Absent = the knee."""
     offers: tuple[Offer, ...] = ()
     """Offers for every job that brings none of its own."""
     options: PredictOptions | None = None
@@ -237,11 +243,14 @@ class SuggestMeasurementsRequest(Value):
     profile: ProfileSource | None = None
     """The job."""
     configurations: Configurations | None = None
-    """What may be run; with the rows of ranges at most 1,024 (LIMIT_EXCEEDED, rows_per_suggestion)."""
+    """What may be run; with the rows of ranges at most 1,024 (LIMIT_EXCEEDED, rows_per_suggestion).
+
+    Absent together with ranges = as in PredictRequest.
+    """
     ranges: tuple[ConfigurationRange, ...] = ()
     """Ranges of what may be run; their rows follow in order."""
     objective: Objective | None = None
-    """The decision that the measurement should improve. Absent = highest throughput."""
+    """The decision that the measurement should improve. Absent = the knee."""
     work: Work | None = None
     """Work left, for objectives of time or cost. Absent = as said of Work."""
     offers: tuple[Offer, ...] = ()
@@ -268,7 +277,9 @@ class SuggestMeasurementsResponse(Value):
     """Expected regret of deciding without a measurement.
 
     Expected regret of deciding without a measurement: how far the throughput of the row that the objective recommends
-    now is expected to lie from that of the row it would recommend if all were known, as a share of the latter.
+    now is expected to lie from that of the row it would recommend if all were known, as a share of the latter. It
+    trusts the model: where the decision rests on a boundary that no run has crossed, a warning BOUNDARY_UNMEASURED says
+    so.
     """
     warnings: tuple[Notice, ...] = ()
     """What the reader should know, of the predictions as well."""

@@ -109,7 +109,10 @@ class PlanRequest(Value):
     constraints: PlanConstraints | None = None
     """What may be chosen."""
     objective: Objective | None = None
-    """What is best. Absent = highest throughput. Its confidence must be absent: a search compares points."""
+    """What is best.
+
+    Absent = highest throughput of the devices given. Its confidence must be absent: a search compares points.
+    """
     options: ModelOptions | None = None
     """Who answers; "auto" = an estimator that plans."""
     budget_seconds: float | None = None

@@ -26,6 +26,7 @@ from nodewise.estimation.lessons.calibration import Calibration
 from nodewise.estimation.lessons.lessons import Lessons, Teachings
 from nodewise.estimation.lessons.trials import Predict
 from nodewise.estimation.question import Answer, Basis, Freshness, Question
+from nodewise.estimation.reach import Reach
 from nodewise.estimation.resolution import MAX_WORKERS, Resolution
 from nodewise.estimation.weights import (
     BASIS_BYTES,
@@ -264,6 +265,10 @@ class Answers:
             INVALID_FIELD where the evidence does not tell, or for more than ``max_workers`` workers.
         """
         return self._resolution.of(profile, configurations)
+
+    def reach(self, profile: Profile) -> Reach:
+        """The largest scale that a profile's runs were measured on."""
+        return self._resolution.reach(profile)
 
     @property
     def teachings(self) -> Teachings:

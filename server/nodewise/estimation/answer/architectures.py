@@ -27,6 +27,7 @@ from nodewise.estimation.answer.ranking import expected_kendall
 from nodewise.estimation.estimators.check_architectures import checked_architectures
 from nodewise.estimation.fit.fitted import Fitted
 from nodewise.estimation.question import Answer, Basis, Question, Terms
+from nodewise.estimation.reach import UNMEASURED
 from nodewise.hosting.calls import call, has
 from nodewise.plugin import ArchitecturesModel
 from nodewise.profiles.digest import content_digest
@@ -128,7 +129,7 @@ def ranked(answers: Answers, asked: ArchitecturesQuestion, *, together: bool = F
     tiled = configurations.take(as_ints(np.tile(np.arange(width), count)))
     question = Question(profile=asked.profile, configurations=tiled, terms=asked.terms)
     basis = replace(fitted.basis, profile_revision=asked.profile.revision, profile_digest=asked.profile.digest)
-    answer = assembled(question, rated(asked.terms, tiled, whole, fitted), basis)
+    answer = assembled(question, rated(asked.terms, tiled, whole, fitted), basis, UNMEASURED)
     return Ranked(answer, tuple(_ranking(told, able, column, width, count) for column in range(width)))
 
 
@@ -178,8 +179,19 @@ def _answered(
     architectures = asked.architectures.take(able)
     if not fitted.parts:
         return _by(answers, asked, fitted, architectures, configurations)
+    count = len(architectures)
+
+    def tiled(column: Floats) -> Floats:
+        """A column over configurations, once for each architecture."""
+        return column if len(column) == 1 else np.tile(column, count)
+
     mixture = [
-        Part(part.share, _by(answers, asked, part.fitted, architectures, configurations).predictions)
+        Part(
+            part.share,
+            _by(answers, asked, part.fitted, architectures, configurations).predictions,
+            tiled(part.weights),
+            tiled(part.errors),
+        )
         for part in fitted.parts
     ]
     return _Told.apart(mixed(mixture))

@@ -18,6 +18,7 @@ from nodewise.estimation.answer.intervals import interval_of
 from nodewise.estimation.answer.objectives import judged, whole_finish_s
 from nodewise.estimation.fit.fitted import Fitted
 from nodewise.estimation.question import Answer, Basis, Interval, Question, Terms
+from nodewise.estimation.reach import Reach
 
 __all__ = ["Rated", "assembled", "rated"]
 
@@ -41,8 +42,19 @@ class Rated:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def rated(terms: Terms, configurations: Configurations, predictions: Predictions, fitted: Fitted) -> Rated:
+def rated(
+    terms: Terms,
+    configurations: Configurations,
+    predictions: Predictions,
+    fitted: Fitted,
+    floor_s: Floats | None = None,
+) -> Rated:
     """Rates and intervals of predicted rows, and warnings about them.
+
+    Parameters
+    ----------
+    floor_s : float or None
+        The least seconds of a step of each row, which bound the interval; 0 = not known.
 
     Raises
     ------
@@ -56,7 +68,11 @@ def rated(terms: Terms, configurations: Configurations, predictions: Predictions
     else:
         answered = predictions.answered
         steps_per_s = np.divide(rates.cycles_per_step, step_s, out=np.zeros(len(step_s)), where=answered)
-    interval = interval_of(predictions, steps_per_s, terms.coverage, calibrated=fitted.calibration.jobs > 0)
+    most = None
+    if floor_s is not None and not predictions.simulated:
+        most = np.divide(rates.cycles_per_step, floor_s, out=np.full(len(step_s), np.inf), where=floor_s > 0.0)
+    calibrated = fitted.calibration.jobs > 0
+    interval = interval_of(predictions, steps_per_s, terms.coverage, calibrated=calibrated, most_steps_per_s=most)
     samples_per_s = steps_per_s * rates.samples_per_step
     one_each = shared_value(rates.minibatches_per_step) == 1.0
     minibatches_per_s = steps_per_s if one_each else steps_per_s * rates.minibatches_per_step
@@ -93,7 +109,7 @@ def rated(terms: Terms, configurations: Configurations, predictions: Predictions
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def assembled(question: Question, rows: Rated, basis: Basis) -> Answer:
+def assembled(question: Question, rows: Rated, basis: Basis, reach: Reach) -> Answer:
     """The answer to a question about rated rows: judged by its objective.
 
     Raises
@@ -110,7 +126,7 @@ def assembled(question: Question, rows: Rated, basis: Basis) -> Answer:
     else:
         if objective.efficiency is not None:
             goodput = goodput_per_s(objective.efficiency, configurations, samples_per_s)
-        verdict = judged(objective, configurations, predictions, samples_per_s, rows.minibatches_per_s, workload)
+        verdict = judged(objective, configurations, predictions, samples_per_s, rows.minibatches_per_s, workload, reach)
         finish_s, costs, recommendation = verdict.finish_s, verdict.costs, verdict.recommendation
         if verdict.remarks:
             notices = (*notices, *verdict.remarks)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError
 from nodewise.domain.objective import Objective
+from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.assembly import Rated, assembled, rated
+from nodewise.estimation.answer.floors import Floors, floors_of, raised
 from nodewise.estimation.answer.goodput import Candidates, candidates_of
 from nodewise.estimation.answer.prediction import predicted
 from nodewise.estimation.answer.prepared import Prepared, ReadyRows
@@ -80,7 +85,17 @@ class Completing:
     def _predicted(self, prepared: Prepared) -> Rated:
         question, configurations, fitted = prepared.question, prepared.configurations, prepared.fitted
         predictions = predicted(self._estimators, fitted, configurations, question)
-        return rated(question.terms, configurations, predictions, fitted)
+        floors = self._floors(question.profile, configurations)
+        if not predictions.simulated and question.profile.workload.transformer is None:
+            predictions = raised(predictions, floors)
+        return rated(question.terms, configurations, predictions, fitted, floors.step_s)
+
+    def _floors(self, profile: Profile, rows: Configurations) -> Floors:
+        """The least that a step of each row can take."""
+        ran: Configurations | None = None
+        with suppress(NodewiseError):  # runs of which something is open bound nothing
+            ran = self._resolution.of(profile, profile.observations.configurations)
+        return floors_of(profile, ran, rows, self._estimators.catalogue)
 
     def _judged(self, prepared: Prepared, rows: Rated) -> Answer:
         """The answer, of each row at the batch of best goodput."""
@@ -93,8 +108,9 @@ class Completing:
             assert candidates is not None
             best = candidates.best(objective.efficiency, rows.predictions)
             configurations, predictions = candidates.configurations.take(best), rows.predictions.take(best)
-            rows = rated(question.terms, configurations, predictions, prepared.fitted)
-        return assembled(question, rows, prepared.basis)
+            floor_s = self._floors(question.profile, configurations).step_s
+            rows = rated(question.terms, configurations, predictions, prepared.fitted, floor_s)
+        return assembled(question, rows, prepared.basis, self._resolution.reach(question.profile))
 
     def _candidates_of(self, question: Question, configurations: Configurations) -> Candidates | None:
         bounds = None if question.objective is None else question.objective.batch_bounds

@@ -15,13 +15,19 @@ __all__ = ["interval_of", "one_sided_rate"]
 
 
 def interval_of(
-    predictions: Predictions, steps_per_s: Floats, coverage: float, *, calibrated: bool = False
+    predictions: Predictions,
+    steps_per_s: Floats,
+    coverage: float,
+    *,
+    calibrated: bool = False,
+    most_steps_per_s: Floats | None = None,
 ) -> Interval | None:
     """Bounds of steps/s from the spread of ln(step time), taken as normal.
 
     Returns None for a model that states no spread. A row without a spread among others that have one is a point:
     both of its bounds are the prediction. The basis says whether the spread is the model's own, was calibrated against
-    measured errors, or is a simulation's.
+    measured errors, or is a simulation's. No upper bound is above ``most_steps_per_s`` (infinite = no limit), unless
+    the prediction is.
     """
     spread = predictions.log_spread
     if not np.logical_or.reduce(spread):
@@ -30,9 +36,10 @@ def interval_of(
     basis = IntervalBasis.CONFORMAL if calibrated else IntervalBasis.MODEL_SPREAD
     if predictions.simulated:
         basis = IntervalBasis.SIMULATION
-    return Interval(
-        lower_steps_per_s=steps_per_s / factor, upper_steps_per_s=steps_per_s * factor, coverage=coverage, basis=basis
-    )
+    upper = steps_per_s * factor
+    if most_steps_per_s is not None:
+        upper = np.minimum(upper, np.maximum(most_steps_per_s, steps_per_s))
+    return Interval(lower_steps_per_s=steps_per_s / factor, upper_steps_per_s=upper, coverage=coverage, basis=basis)
 
 
 def one_sided_rate(predictions: Predictions, rate: Floats, confidence: float) -> Floats:

@@ -16,7 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.domain.columns import Floats, freeze
-from nodewise.domain.predictions import Notice, Predictions, RowRefusal, RowStatus
+from nodewise.domain.errors import Reason, Refusal
+from nodewise.domain.predictions import (
+    UNATTRIBUTED,
+    Notice,
+    Predictions,
+    RowRefusal,
+    RowStatus,
+    bottlenecks_of,
+)
 from nodewise.estimation.estimators.check import MOST_LOG_SPREAD
 from nodewise.estimation.question import MixtureShare
 
@@ -33,30 +41,40 @@ ROUNDING: Final = 1e-9
 _ALONE: Final = ("staleness_mean", "staleness_p95", "memory_bytes", "excess_memory_bytes", "once_s")
 """Columns that a prediction may have."""
 
-UNNAMED_PART: Final = "step"
-"""What a prediction without a breakdown counts as."""
+_LOST: Final = Refusal(Reason.ESTIMATOR_UNAVAILABLE, "the estimator that answers this row cannot be asked now")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """An estimator's share and its predictions of every row; the expected error stands for spreads not stated."""
+    """An estimator's share of a mixture, and its predictions of every row.
+
+    ``weights`` and ``errors`` are of each row, or one number for all: None = the share's. The expected error stands for
+    spreads that are not stated.
+    """
 
     share: MixtureShare
     predictions: Predictions
+    weights: Floats | None = None
+    errors: Floats | None = None
+
+    def weights_of_rows(self) -> Floats:
+        """Weight in each row."""
+        return np.broadcast_to(self.share.weight if self.weights is None else self.weights, len(self.predictions))
 
 
 def mixed(parts: Sequence[Part]) -> Predictions:
-    """One answer of all of them, the heaviest first; each row of those that answer it, weighed anew.
+    """One answer of all of them, the heaviest first; each row of those that have a weight and answer it, weighed anew.
 
-    A row that one of them says does not fit into memory does not fit. A row that none answers is refused as by the
-    first. Columns that only some have are of those; where not every answered row has one, there is none.
+    A row that one of those with a weight says does not fit into memory does not fit. A row that none answers is refused
+    as by the first. Columns that only some have are of those; where not every answered row has one, there is none.
     """
     rows = len(parts[0].predictions)
-    status = np.stack([part.predictions.status for part in parts])
+    shares = np.stack([part.weights_of_rows() for part in parts])
+    status = np.where(shares > 0.0, np.stack([part.predictions.status for part in parts]), int(RowStatus.REFUSED))
     answers = status == int(RowStatus.ANSWERED)
     too_large = (status == int(RowStatus.INFEASIBLE_MEMORY)).any(axis=0)
     answered = answers.any(axis=0) & ~too_large
-    weights = np.array([[part.share.weight] for part in parts]) * answers
+    weights = shares * answers
     total = weights.sum(axis=0)
     weights = np.divide(weights, total, out=np.zeros_like(weights), where=answered & (total > 0.0))
     logs = np.stack([_log_steps(part.predictions) for part in parts])
@@ -67,7 +85,7 @@ def mixed(parts: Sequence[Part]) -> Predictions:
     breakdown = _breakdown(parts, weights, step_s)
     furthest = np.max([part.predictions.extrapolation * own for part, own in zip(parts, answers, strict=True)], axis=0)
     names = tuple(breakdown)
-    largest = np.argmax(np.stack(list(breakdown.values())), axis=0) if rows else np.zeros(0, dtype=np.int64)
+    largest = bottlenecks_of(breakdown, rows)
 
     def mean(columns: Iterable[Floats | None]) -> Floats | None:
         return _mean(columns, weights, answered)
@@ -78,7 +96,7 @@ def mixed(parts: Sequence[Part]) -> Predictions:
         return {name: column for name, column in means.items() if column is not None}
 
     alone: dict[str, Any] = {name: mean(getattr(part.predictions, name) for part in parts) for name in _ALONE}
-    unfit = _unfit(parts, too_large)
+    unfit = _unfit(parts, status)
     for name in ("memory_bytes", "excess_memory_bytes"):
         alone[name] = _with_unfit(alone[name], [(rows, getattr(found, name)) for rows, found in unfit])
     extra: dict[str, Floats | None] = {**by_name("extra")}
@@ -95,7 +113,8 @@ def mixed(parts: Sequence[Part]) -> Predictions:
         utilisation=by_name("utilisation"),
         extra={name: column for name, column in extra.items() if column is not None},
         **alone,
-        refusals=_refusals(~answered & ~too_large, parts),
+        simulated=any(part.predictions.simulated for part in parts),
+        refusals=_refusals(~answered & ~too_large, parts, shares),
         notices=_notices(parts, weights),
     )
 
@@ -120,7 +139,10 @@ def _log_steps(predictions: Predictions) -> Floats:
 def _spread(part: Part) -> Floats:
     """Deviation of ln(step): what is stated, else what is expected."""
     stated = part.predictions.log_spread
-    return np.where(stated > 0.0, stated, MEAN_TO_DEVIATION * part.share.expected_log_error)
+    errors = (
+        part.share.expected_log_error if part.errors is None else np.where(np.isfinite(part.errors), part.errors, 0.0)
+    )
+    return np.where(stated > 0.0, stated, MEAN_TO_DEVIATION * errors)
 
 
 def _breakdown(parts: Sequence[Part], weights: Floats, step_s: Floats) -> Mapping[str, Floats]:
@@ -129,7 +151,7 @@ def _breakdown(parts: Sequence[Part], weights: Floats, step_s: Floats) -> Mappin
     for part, weight in zip(parts, weights, strict=True):
         own = part.predictions.step_s
         scale = np.divide(weight * step_s, own, out=np.zeros_like(step_s), where=own > 0.0)
-        for name, seconds in (part.predictions.breakdown_s or {UNNAMED_PART: own}).items():
+        for name, seconds in (part.predictions.breakdown_s or {UNATTRIBUTED: own}).items():
             found[name] = found.get(name, 0.0) + scale * seconds
     return {name: freeze(np.asarray(seconds)) for name, seconds in found.items()}
 
@@ -145,11 +167,11 @@ def _mean(columns: Iterable[Floats | None], weights: Floats, answered: Mask) -> 
     return freeze(np.divide(total, weight, out=np.zeros_like(total), where=weight > 0.0))
 
 
-def _unfit(parts: Sequence[Part], too_large: Mask) -> list[tuple[Mask, Predictions]]:
-    """Rows that do not fit into memory, with whom says so first."""
-    found, left = [], too_large.copy()
-    for part in parts:
-        own = left & (part.predictions.status == int(RowStatus.INFEASIBLE_MEMORY))
+def _unfit(parts: Sequence[Part], status: NDArray[np.int64]) -> list[tuple[Mask, Predictions]]:
+    """Rows that do not fit into memory, with the first part that says so."""
+    found, left = [], np.ones(status.shape[1], dtype=bool)
+    for part, said in zip(parts, status, strict=True):
+        own = left & (said == int(RowStatus.INFEASIBLE_MEMORY))
         if own.any():
             found.append((own, part.predictions))
             left &= ~own
@@ -163,15 +185,20 @@ def _with_unfit(column: Floats | None, unfit: Iterable[tuple[Mask, Floats | None
     return column
 
 
-def _refusals(refused: Mask, parts: Sequence[Part]) -> tuple[RowRefusal, ...]:
-    """Of each refused row what the first of them says that has a word on it."""
+def _refusals(refused: Mask, parts: Sequence[Part], shares: Floats) -> tuple[RowRefusal, ...]:
+    """Of each refused row what the first part says that has a weight in it and a word on it, else the first of all."""
     found: list[RowRefusal] = []
     left = refused.copy()
-    for refusal in chain(*(part.predictions.refusals for part in parts)):
-        rows = tuple(row for row in refusal.rows if left[row])
-        if rows:
-            left[list(rows)] = False
-            found.append(RowRefusal(rows, refusal.refusal))
+    for own in (shares > 0.0, np.ones_like(shares, dtype=bool)):
+        for part, counts in zip(parts, own, strict=True):
+            for refusal in part.predictions.refusals:
+                rows = tuple(row for row in refusal.rows if left[row] and counts[row])
+                if rows:
+                    left[list(rows)] = False
+                    found.append(RowRefusal(rows, refusal.refusal))
+    if left.any():
+        # Its part is lost, or answers what others say does not fit.
+        found.append(RowRefusal(tuple(np.flatnonzero(left).tolist()), _LOST))
     return tuple(found)
 
 

@@ -10,15 +10,17 @@ from numpy.typing import NDArray
 from nodewise.domain.columns import Floats, Ints, only_value
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import Reason, invalid_field
-from nodewise.domain.objective import CurrentConfiguration, Objective, Recommendation, Rule
+from nodewise.domain.objective import CurrentConfiguration, Objective, Recommendation, RecommendationBound, Rule
 from nodewise.domain.predictions import Notice, Predictions
 from nodewise.domain.words import number
 from nodewise.domain.workload import Workload
+from nodewise.estimation.answer.bounds import bound_of, out_of_reach
 from nodewise.estimation.answer.goodput import goodput_per_s
 from nodewise.estimation.answer.intervals import one_sided_rate
 from nodewise.estimation.answer.moving import staying
 from nodewise.estimation.answer.offers import Charged, charged
 from nodewise.estimation.answer.rules import Preference, Rows, preferred
+from nodewise.estimation.reach import UNMEASURED, Reach
 
 __all__ = ["Verdict", "judged", "whole_finish_s", "work_of"]
 
@@ -44,8 +46,9 @@ def judged(
     samples_per_s: Floats,
     minibatches_per_s: Floats,
     workload: Workload,
+    reach: Reach = UNMEASURED,
 ) -> Verdict:
-    """Apply an objective to predicted rows.
+    """Apply an objective to predicted rows, of which those too far from the evidence are not recommended.
 
     Rates are samples/s, or goodput where the objective says what another batch is worth; where the batch of a row is
     not known, mini-batches/s, which compare rows of one batch alike. Other rows than the current one are judged with
@@ -68,6 +71,8 @@ def judged(
     if objective.confidence is not None:
         rate = one_sided_rate(predictions, rate, objective.confidence)
         judging, by, remarks = _with_spread(predictions, answered, objective.confidence)
+    most = objective.most_extrapolation
+    judging, further = _within_reach(judging, reach.within(most, configurations, predictions.extrapolation), current)
     work = work_of(objective, workload, known=known)
     charges = charged(objective, configurations)
     finish_s = None
@@ -105,12 +110,15 @@ def judged(
     nothing: tuple[str, Preference] = "", (None, "no row was answered", {})
     rule, (chosen, why, numbers) = preferred(objective.rule, rows) if len(nodes) else nothing
     if chosen is None:
+        far = "" if further is None else out_of_reach(configurations, reach, most, further)
+        why = "; ".join(filter(None, (why if len(nodes) or not far else "", far)))
         notice = Notice(Reason.OBJECTIVE_UNREACHABLE, why)
         return Verdict(finish_s=finish_s, costs=costs, recommendation=None, notice=notice, remarks=remarks)
-    keeps = False
+    keeps, (bound, ends) = False, bound_of(objective.rule, rows, chosen, reach, most, further)
     if current is not None and judging[current.row]:
         here = current.row if isinstance(index, slice) else int(np.searchsorted(index, current.row))
         chosen, why, keeps = _or_kept(objective.rule, current, rows, here, (chosen, why))
+        bound, ends = (RecommendationBound.NOTHING, "") if keeps else (bound, ends)
         numbers |= {rows.rate_key: float(rows.rate[chosen]), "restart_cost_s": current.restart_cost_s}
     row = chosen if isinstance(index, slice) else int(index[chosen])
     recommendation = Recommendation(
@@ -118,7 +126,7 @@ def judged(
         nodes=int(configurations.nodes[row]),
         workers=int(configurations.workers[row]),
         rule=rule,
-        why=why + by,
+        why=why + by + ends,
         numbers=numbers,
         device=configurations.devices[configurations.device_index[row]],
         offer="" if charges is None else objective.offers[charges.index[row]].name,
@@ -126,8 +134,25 @@ def judged(
         finish_s=None if weighed_s is None else float(weighed_s[row]),
         cost=None if weighed_costs is None else float(weighed_costs[row]),
         keeps_current=keeps,
+        bounded_by=bound,
     )
     return Verdict(finish_s=finish_s, costs=costs, recommendation=recommendation, notice=None, remarks=remarks)
+
+
+def _within_reach(
+    judging: NDArray[np.bool_], near: NDArray[np.bool_] | None, current: CurrentConfiguration | None
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+    """Of the rows to judge those that are near enough, and those that are not; None = there are none of these.
+
+    The job runs on the current one, however far that is.
+    """
+    if near is None:
+        return judging, None
+    if current is not None:
+        near = near.copy()
+        near[current.row] = True
+    further = judging & ~near
+    return (judging & near, further) if further.any() else (judging, None)
 
 
 def _or_kept(

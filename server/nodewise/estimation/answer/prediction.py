@@ -66,7 +66,7 @@ def _mixed(estimators: Estimators, fitted: Fitted, configurations: Configuration
         except NodewiseError as error:
             failures.append((name, error))
             continue
-        able.append(Part(part.share, predictions))
+        able.append(Part(part.share, predictions, part.weights, part.errors))
     if not able:
         raise failures[0][1]
     together = mixed(able)

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from nodewise.domain.columns import Floats, Ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Rule
-from nodewise.domain.words import number
+from nodewise.domain.words import counted, number
 
 __all__ = ["Preference", "Rows", "preferred"]
 
+ONLY_ONE: Final = "the only size to choose from"
+"""What is said where there was nothing to compare."""
 KNEE_TOLERANCE: Final = 1e-9
 """Relative slack of the knee's comparison: exactly linear scaling must not fail at share 1 by one bit of rounding."""
 
@@ -76,6 +78,10 @@ class Rows:
         """The rate's name among numbers."""
         return _RATE_KEYS[self.rate_name]
 
+    def said(self, row: int) -> str:
+        """The scale of a row, for people."""
+        return counted(int(self.scale[row]), self.scale_name[:-1])
+
     def within(self, rule: Rule) -> NDArray[np.bool_]:
         """Rows that keep the limits of a rule, as far as what they need is known."""
         kept = np.ones(len(self.rate), dtype=bool)
@@ -108,8 +114,9 @@ def preferred(rule: Rule, rows: Rows) -> tuple[str, Preference]:
 
 def _highest(rows: Rows, rule: HighestThroughput) -> Preference:
     best = rows.least(rows.within(rule), -rows.rate, rows.nodes)
-    where = f"{rows.scale[best]} {rows.scale_name}"
-    why = f"{number(float(rows.rate[best]))} {rows.rate_name} on {where} is the highest of {len(rows.rate)} rows"
+    what = f"{number(float(rows.rate[best]))} {rows.rate_name} on {rows.said(best)}"
+    compared = len(rows.rate)
+    why = f"{what} is the highest of {compared} configurations" if compared > 1 else f"{what}, {ONLY_ONE}"
     return best, why, rows.numbers(best, rows.rate_key)
 
 
@@ -134,17 +141,21 @@ def _knee(rows: Rows, rule: Knee) -> Preference:
         if gained >= enough:
             at, gain = place, gained
             break
-    chosen, unit, name = at if best is None else best[counts[at]], rows.rate_name, rows.scale_name
-    key, one = rows.rate_key, name[:-1]
+    chosen, unit = at if best is None else best[counts[at]], rows.rate_name
+    key, one = rows.rate_key, rows.scale_name[:-1]
     numbers = {key: rate[chosen], "share": share, f"{key}_per_{one}": base}
     if at:
         numbers[f"gain_per_{one}"] = gain
         why = (
-            f"{counts[at]} {name}: the step from {counts[at - 1]} brings {number(gain)} {unit} each, "
-            f"at least {share:g} of the {number(base)} at {counts[0]}; no larger step does"
+            f"{rows.said(chosen)}: the step from {counts[at - 1]} brings {number(gain)} {unit} each, "
+            f"at least {share:g} of the {number(base)} at {counts[0]}"
         )
+        if at < len(counts) - 1:
+            why += "; no larger step does"
+    elif len(counts) > 1:
+        why = f"{rows.said(chosen)}: no larger step brings {share:g} of the {number(base)} {unit} each at {counts[0]}"
     else:
-        why = f"{counts[0]} {name}: no larger step brings {share:g} of the {number(base)} {unit} each at {counts[0]}"
+        why = f"{number(rates[0])} {unit} on {rows.said(chosen)}, {ONLY_ONE}"
     return chosen, why, numbers
 
 
@@ -154,7 +165,7 @@ def _least_time(rows: Rows, rule: LeastTime) -> Preference:
         limits.append(f"{rule.max_nodes} nodes")
     if rule.max_cost is not None:
         limits.append(f"a cost of {rule.max_cost:g} {rows.currency}".rstrip())
-    within = " and ".join(limits) or "no limit"
+    within = " and ".join(limits)
     allowed = rows.within(rule)
     if not allowed.any():
         least = f"; the cheapest row costs {number(rows.costs.min())}" if rows.costs is not None else ""
@@ -164,7 +175,7 @@ def _least_time(rows: Rows, rule: LeastTime) -> Preference:
     time = f"{number(rows.rate[best])} {rows.rate_name}"
     if rows.finish_s is not None:
         time = f"{number(rows.finish_s[best])} s"
-    why = f"{time} on {rows.nodes[best]} nodes is the least time within {within}"
+    why = f"{time} on {rows.nodes[best]} nodes is the least time{f' within {within}' if within else ''}"
     return best, why, rows.numbers(best, rows.rate_key, "finish_s", "cost")
 
 

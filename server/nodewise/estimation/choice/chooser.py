@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.domain.columns import Floats
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Fidelity
-from nodewise.estimation.choice.shares import ABOUT_AS_GOOD, Candidate, shares_of, similar_to, why
+from nodewise.estimation.choice.shares import (
+    ABOUT_AS_GOOD,
+    Candidate,
+    RowKinds,
+    Shares,
+    expected_log_errors,
+    shares_of,
+    why,
+)
 from nodewise.estimation.estimators.estimators import Estimators, joint_refusal
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.lessons.trials import HeldBack, Predict, Trial, left_out
-from nodewise.estimation.question import AUTO, Freshness, MixtureShare, Question
+from nodewise.estimation.question import AUTO, Freshness, Question
 from nodewise.estimation.weights import BASIS_BYTES, ENTRY_BYTES, part_of_rows
 from nodewise.hosting.calls import PluginError, UnavailableError, soon
 from nodewise.plugin import Assessment, Model
@@ -27,14 +39,14 @@ QUICK: Final = "quick"
 """What an estimator whose fits cost next to nothing lists among its capabilities: it is tried before the others."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Choice:
     """Who answers a question.
 
     Attributes
     ----------
-    shares : tuple of MixtureShare
-        The estimators, the heaviest first; several are a mixture.
+    shares : Shares
+        The estimators, the heaviest first, and what each weighs in each row; several are a mixture.
     why : str
         For people.
     fallback : bool
@@ -45,7 +57,7 @@ class Choice:
         Whether the same would be chosen again: nobody was passed over that was only busy.
     """
 
-    shares: tuple[MixtureShare, ...]
+    shares: Shares
     why: str
     fallback: bool
     evidence: tuple[str, ...]
@@ -148,8 +160,8 @@ class Chooser:
         if question.terms.estimator != AUTO:
             named = self._assessed(question, configurations, model)
             if named.refusal is None:
-                share = MixtureShare(estimator=question.terms.estimator, weight=1.0, expected_log_error=0.0)
-                return Choice(shares=(share,), why="asked for by name", fallback=False, evidence=named.evidence)
+                shares = Shares.alone(question.terms.estimator)
+                return Choice(shares=shares, why="asked for by name", fallback=False, evidence=named.evidence)
             if not question.terms.allow_fallback:
                 raise NodewiseError.refused(named.refusal)
             refusal = named.refusal
@@ -158,7 +170,7 @@ class Chooser:
                 if standing_in is not None:
                     return standing_in
         able, settled = self._able(question, configurations, refusal)
-        modes, devices = configurations.distinct_modes(), configurations.distinct_devices()
+        kinds = RowKinds.of(configurations)
         # Other rows of which the same is said are answered by the same: of these only their modes and devices count.
         key = (
             question.profile.digest,
@@ -166,13 +178,12 @@ class Chooser:
             refusal,
             question.terms.estimator,
             question.terms.options,
-            modes,
-            devices,
+            kinds.key,
             lessons,
         )
         known = self._among.get(key) if settled and question.profile.digest else None
         if known is None:
-            known = self._weighed(question, able, refusal, modes, devices, lessons, may_try=may_try)
+            known = self._weighed(question, able, refusal, kinds, lessons, may_try=may_try)
             if known is not None and not settled:
                 known = replace(known, settled=False)
             if known is not None and known.settled and question.profile.digest:
@@ -184,41 +195,43 @@ class Chooser:
         question: Question,
         able: Mapping[str, Assessment],
         refusal: Refusal | None,
-        modes: tuple[SyncMode, ...],
-        devices: Set[str],
+        kinds: RowKinds,
         lessons: Lessons,
         *,
         may_try: bool,
     ) -> Choice | None:
         """Who answers among those that can, or None as :meth:`choose`."""
         settled = True
-        quick = tuple(name for name in able if QUICK in self._estimators.named(name).record.capabilities)
-        candidates = {
-            name: Candidate(
+        candidates = [
+            Candidate(
                 estimator=name,
                 assessment=assessment,
-                similar=similar_to(lessons.calibration(name).trials, modes),
-                quick=name in quick,
+                similar=lessons.calibration(name).trials,
+                quick=QUICK in self._estimators.named(name).record.capabilities,
             )
             for name, assessment in able.items()
-        }
-        others = tuple(name for name in able if name not in quick)
-        for names in (quick, others) if len(able) > 1 else ():
-            if names == others and _is_beyond_reach(others, candidates, devices):
+        ]
+        errors = expected_log_errors(candidates, kinds)
+        for quick in (True, False) if len(able) > 1 else ():
+            # Trials of others than rules are fits, and cost most of a first answer.
+            decided = None if quick else _decided(candidates, errors)
+            if decided is not None and decided.all():
                 break
-            tried = self._own_trials(question, names, modes, lessons, may_try=may_try)
+            names = tuple(candidate.estimator for candidate in candidates if candidate.quick == quick)
+            tried = self._own_trials(question, names, kinds.modes, lessons, may_try=may_try)
             if tried is None:
                 return None
             own, all_tried = tried
             settled = settled and all_tried
-            candidates |= {name: replace(candidates[name], own=trials) for name, trials in own.items()}
-        known = tuple(candidates.values())
+            candidates = [replace(each, own=own.get(each.estimator, each.own)) for each in candidates]
+            after = expected_log_errors(candidates, kinds)
+            errors = after if decided is None else np.where(decided, errors, after)
         # The interval of a simulation is its own: it is not mixed with others'.
-        shares = shares_of(known, devices, mixed=question.terms.options.fidelity != Fidelity.SIMULATE)
-        text = why(shares, known, devices)
+        shares = shares_of(candidates, errors, mixed=question.terms.options.fidelity != Fidelity.SIMULATE)
+        text = why(shares.mixture, candidates, errors, kinds)
         if refusal is not None:
             text = f"{question.terms.estimator} refused ({refusal.reason}); {text}"
-        evidence = dict.fromkeys(line for share in shares for line in able[share.estimator].evidence)
+        evidence = dict.fromkeys(line for share in shares.mixture for line in able[share.estimator].evidence)
         fallback = refusal is not None
         return Choice(shares=shares, why=text, fallback=fallback, evidence=tuple(evidence), settled=settled)
 
@@ -245,11 +258,10 @@ class Chooser:
             return None
         if assessment.refusal is not None:
             return None
-        share = MixtureShare(estimator=name, weight=1.0, expected_log_error=0.0)
         text = f"{asked} refused ({refusal.reason}); {name} is the next in the configured order that can answer"
         # The named one is asked again next time: what failed may be back.
         settled = not self._estimators.is_left_alone(asked) and refusal.reason is not Reason.ESTIMATOR_UNAVAILABLE
-        return Choice(shares=(share,), why=text, fallback=True, evidence=assessment.evidence, settled=settled)
+        return Choice(shares=Shares.alone(name), why=text, fallback=True, evidence=assessment.evidence, settled=settled)
 
     def _able(
         self, question: Question, configurations: Configurations, refusal: Refusal | None
@@ -347,20 +359,18 @@ class Chooser:
 
 def _said(assessment: Assessment) -> tuple[object, ...]:
     """All that an assessment of who can answer says."""
-    return (
-        assessment.evidence,
-        assessment.strength,
-        assessment.expected_log_error,
-        assessment.refused_count,
-    )
+    claim = assessment.expected_log_error
+    return assessment.evidence, assessment.strength, claim.tobytes() if isinstance(claim, np.ndarray) else claim
 
 
-def _is_beyond_reach(names: tuple[str, ...], candidates: Mapping[str, Candidate], devices: Set[str]) -> bool:
-    """Whether the only one that is not tried yet is expected to answer alone, as it would with trials that confirm it.
+def _decided(candidates: Sequence[Candidate], errors: Floats) -> NDArray[np.bool_]:
+    """Rows of which the only one that is not tried yet is expected to answer alone, as it would by trials too.
 
-    Its trials are fits, and cost most of a first answer.
+    ``errors`` are those expected before its trials, and after those of the rules.
     """
-    tried = [each.expected_log_error(devices) for name, each in candidates.items() if name not in names]
-    if len(names) != 1 or not tried:
-        return False
-    return ABOUT_AS_GOOD * candidates[names[0]].expected_log_error(devices) < min(tried)
+    rules = np.array([candidate.quick for candidate in candidates])
+    if rules.all() or not rules.any():
+        return np.full(errors.shape[1], bool(rules.all()))
+    others = errors[~rules]
+    only = np.isfinite(others).sum(axis=0) == 1
+    return np.asarray(only & (ABOUT_AS_GOOD * others.min(axis=0) < errors[rules].min(axis=0)))

@@ -85,7 +85,7 @@ def _all_sound(predictions: Predictions, stacked: NDArray[Any]) -> bool:
     if not ((stacked >= least) & (stacked <= most)).all():
         return False
     index = predictions.bottleneck_index
-    if np.minimum.reduce(index) < 0 or np.maximum.reduce(index) >= len(predictions.bottlenecks):
+    if np.minimum.reduce(index) < -1 or np.maximum.reduce(index) >= len(predictions.bottlenecks):
         return False
     if not parts:
         return True
@@ -261,7 +261,7 @@ def _check_rows(predictions: Predictions, stacked: NDArray[Any]) -> None:
         if np.minimum.reduce(step_s) <= 0.0:
             raise ImpossibleAnswerError("step_s is not positive in an answered row")
         raise ImpossibleAnswerError(f"step_s lies outside {LEAST_STEP_S:g} to {MOST_STEP_S:g} s in an answered row")
-    if len(index) and (np.minimum.reduce(index) < 0 or np.maximum.reduce(index) >= len(predictions.bottlenecks)):
+    if len(index) and (np.minimum.reduce(index) < -1 or np.maximum.reduce(index) >= len(predictions.bottlenecks)):
         raise ImpossibleAnswerError("bottleneck_index lies outside the dictionary")
 
 

@@ -9,6 +9,9 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, Final
 
+import numpy as np
+
+from nodewise.domain.columns import Floats, Ints, freeze
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Options, Predictions
@@ -145,7 +148,7 @@ class Estimators:
                 "assess",
                 profile,
                 query,
-                check=_assessment,
+                check=partial(_assessment, rows=len(shown.configurations)),
                 following=None if model is None else (model, "predict", (shown.configurations, options)),
             )
         except PluginError:
@@ -153,6 +156,8 @@ class Estimators:
         except NodewiseError as error:
             missing = tuple(filter(None, error.metadata.get("missing_fields", "").split(",")))
             return Assessment(refusal=Refusal(error.reason, error.message, missing))
+        if shown.rows is not None and found.refusal is None:
+            found = replace(found, expected_log_error=_of_all_rows(found, shown.rows, len(configurations)))
         if found.refusal is not None and found.of_profile and profile.digest:
             known = self._silent.get(profile.digest) or _NOBODY
             self._silent.put(profile.digest, known | {name}, ENTRY_BYTES)
@@ -198,13 +203,22 @@ def joint_refusal(refusals: Sequence[tuple[str, Refusal]]) -> Refusal:
     return Refusal(Reason.EVIDENCE_MISSING, f"no estimator can answer ({text})", fields)
 
 
-def _assessment(answer: Any) -> Assessment:
-    """A plugin's assessment, if it can be used and told."""
+def _of_all_rows(found: Assessment, shown: Ints, rows: int) -> Floats | None:
+    """The expected error of every row of a question: infinite where the estimator was not shown the row."""
+    if found.expected_log_error is None:
+        return None
+    errors = np.full(rows, np.inf)
+    errors[shown] = found.expected_log_error
+    return freeze(errors)
+
+
+def _assessment(answer: Any, *, rows: int) -> Assessment:
+    """A plugin's assessment of so many rows, if it can be used and told."""
     sound = (
         isinstance(answer, Assessment)
         and (is_a(answer.strength, float) or is_a(answer.strength, int))
         and 0.0 <= answer.strength <= 1.0
-        and _is_error(answer.expected_log_error)
+        and _is_error(answer.expected_log_error, rows)
         and (answer.refusal is None or is_sound_refusal(answer.refusal))
         and is_a(answer.of_profile, bool)
         and is_a(answer.evidence, tuple)
@@ -212,13 +226,16 @@ def _assessment(answer: Any) -> Assessment:
     )
     if not sound:
         raise ImpossibleAnswerError(
-            "it must assess with an Assessment of strength 0 to 1 and an expected error above 0, if it has one, whose "
-            "refusal has a Reason, whose evidence is a tuple of texts and whose of_profile is True or False"
+            "it must assess with an Assessment of strength 0 to 1 and an expected error above 0, if it has one, of all "
+            "rows or of each, whose refusal has a Reason, whose evidence is a tuple of texts and whose of_profile is "
+            "True or False"
         )
     found: Assessment = answer
     return found
 
 
-def _is_error(value: Any) -> bool:
-    """An expected error, or none."""
+def _is_error(value: Any, rows: int) -> bool:
+    """An expected error of all rows, or of each, or none."""
+    if isinstance(value, np.ndarray):
+        return value.shape == (rows,) and value.dtype == np.float64 and bool((value > 0.0).all())
     return value is None or ((is_a(value, float) or is_a(value, int)) and 0.0 < value < math.inf)

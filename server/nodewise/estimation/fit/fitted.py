@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from nodewise.domain.columns import Floats
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Notice
 from nodewise.estimation.lessons.calibration import UNTRIED, Calibration
@@ -49,10 +50,12 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixturePart:
-    """A fitted model and its share of a mixture."""
+    """A fitted model, its mean share of a mixture, and its weight and expected error in each row, or in all."""
 
     share: MixtureShare
     fitted: Fitted
+    weights: Floats
+    errors: Floats
 
 
 @dataclass(frozen=True, slots=True)

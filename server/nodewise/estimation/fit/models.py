@@ -100,19 +100,21 @@ class Models:
         """
         parts = []
         failures = []
-        for share in choice.shares:
+        shares = choice.shares
+        for share, weights, errors in zip(shares.mixture, shares.weights, shares.errors, strict=True):
             question.terms.look_up()
             try:
-                parts.append(MixturePart(share, self._part(question, share.estimator, choice, lessons)))
+                fitted = self._part(question, share.estimator, choice, lessons)
+                parts.append(MixturePart(share, fitted, weights, errors))
             except NodewiseError as error:
                 # One broken part must not cost the others their answer.
                 failures.append((share.estimator, error))
         late = any(isinstance(error, UnavailableError) for _, error in failures)
         if not parts and late:
-            return self._alone(question, choice.shares[0].estimator, choice, lessons)  # nobody answers without
+            return self._alone(question, choice.shares.mixture[0].estimator, choice, lessons)  # nobody answers without
         if not parts:
             raise failures[0][1]
-        if len(choice.shares) == 1:
+        if len(choice.shares.mixture) == 1:
             return parts[0].fitted
         lost = tuple(lost_part(name, error) for name, error in failures)
         statement = (choice, *(part.fitted for part in parts))
@@ -153,7 +155,7 @@ class Models:
     def all_kept(self, question: Question, choice: Choice, lessons: Lessons) -> bool:
         """Whether nothing would have to be fitted."""
         profile, seed = question.profile, question.terms.options.seed
-        for share in choice.shares:
+        for share in choice.shares.mixture:
             if self._kept.get(self._key(profile, share.estimator, seed, lessons)) is None:
                 return False
         return True
@@ -205,7 +207,7 @@ class Models:
 
     def _part(self, question: Question, name: str, choice: Choice, lessons: Lessons) -> Fitted:
         """One estimator's model; of a mixture, which can do without, only if that is not too long a wait."""
-        if len(choice.shares) == 1 or not question.profile.digest:
+        if len(choice.shares.mixture) == 1 or not question.profile.digest:
             return self._alone(question, name, choice, lessons)
         key = ("fit", self._key(question.profile, name, question.terms.options.seed, lessons), choice)
         # Predictions of its own evidence are compared with a fit.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -19,10 +19,15 @@ from nodewise.hosting.calls import ImpossibleAnswerError, call, has, read, unles
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import MEASUREMENT_LOG_SPREAD, CovariantModel, EstimatorRecord
 
-__all__ = ["LogCovariance", "assumed_covariance", "covariance_of", "measured", "wrong_with"]
+__all__ = ["LogCovariance", "assumed_covariance", "covariance_of", "doubted", "measured", "wrong_with"]
 
 CORRELATION_SCALE: Final = math.log(4.0)
 """Distance in ln(workers), and in ln(batch), over which assumed errors keep 1/e of their correlation."""
+
+DOUBT_PER_SCALE: Final = 0.1
+"""Standard deviation of ln(step time) for each factor of e beyond the largest measured scale (15 % at 4 times): of the
+power of the scale by which a model may be wrong where no run has tested it. An assumption, of the size of the errors
+that estimators make at 2 to 4 times their evidence (docs/accuracy.md)."""
 
 KNOWN_VARIANCE: Final = 1e-24
 """Variance relative to the largest below which nothing but rounding is left: of ln(step time) to a part in 10^12."""
@@ -126,6 +131,22 @@ def assumed_covariance(configurations: Configurations, log_spread: Floats) -> Lo
     scales = (np.log(np.maximum(configurations.workers, 1)), np.log(np.where(batch > 0, batch, 1.0)))
     distance = other + sum(np.abs(np.subtract.outer(scale, scale)) for scale in scales) / CORRELATION_SCALE
     return LogCovariance(as_floats(np.outer(log_spread, log_spread) * np.exp(-distance)))
+
+
+def doubted(covariance: LogCovariance, ratios: Floats) -> LogCovariance:
+    """The same with the doubt of extrapolating: one power of the scale, unknown, that all rows beyond it share.
+
+    A model that states no spread is left as it is.
+
+    Parameters
+    ----------
+    ratios : float
+        Scale of each row over the largest measured one, at least 1.
+    """
+    if not covariance.values.any():
+        return covariance
+    doubt = DOUBT_PER_SCALE * np.log(ratios)
+    return replace(covariance, values=as_floats(covariance.values + np.outer(doubt, doubt)))
 
 
 def measured(covariance: Floats, row: int, noise: float) -> Floats:

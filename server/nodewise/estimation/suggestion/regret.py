@@ -13,6 +13,7 @@ from nodewise.domain.objective import Objective
 from nodewise.domain.predictions import Predictions
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.objectives import judged
+from nodewise.estimation.reach import Reach
 
 __all__ = ["Decision", "Samples", "likelihoods"]
 
@@ -27,11 +28,16 @@ class Decision:
     """
 
     def __init__(
-        self, objective: Objective, configurations: Configurations, predictions: Predictions, workload: Workload
+        self,
+        objective: Objective,
+        configurations: Configurations,
+        predictions: Predictions,
+        workload: Workload,
+        reach: Reach,
     ) -> None:
         rates = configurations.rates
         counted = rates.samples_per_step if rates.batch_known else rates.minibatches_per_step
-        self._objective, self._workload = objective, workload
+        self._objective, self._workload, self._reach = objective, workload, reach
         self._configurations, self._predictions = configurations, predictions
         self._samples = rates.cycles_per_step * rates.samples_per_step
         self._minibatches = rates.cycles_per_step * rates.minibatches_per_step
@@ -47,6 +53,7 @@ class Decision:
             self._samples / step_s,
             self._minibatches / step_s,
             self._workload,
+            self._reach,
         )
         return -1 if verdict.recommendation is None else verdict.recommendation.row
 

@@ -18,9 +18,12 @@ from scipy.special import ndtri
 from nodewise.domain.budget import Budget
 from nodewise.domain.columns import Floats, Ints, as_ints
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
-from nodewise.domain.objective import HIGHEST_THROUGHPUT
+from nodewise.domain.objective import KNEE
 from nodewise.domain.predictions import Notice, Predictions
+from nodewise.domain.words import counted
 from nodewise.estimation.question import Answer, Basis, Question
+from nodewise.estimation.reach import Reach
+from nodewise.estimation.suggestion.boundaries import Boundary
 from nodewise.estimation.suggestion.covariance import LogCovariance, measured
 from nodewise.estimation.suggestion.ran_before import ran_before
 from nodewise.estimation.suggestion.regret import Decision, Samples, likelihoods
@@ -94,8 +97,15 @@ def refusal_of(predictions: Predictions) -> Refusal | None:
     return Refusal(Reason.OBJECTIVE_UNREACHABLE, "no row fits into memory: there is nothing to run")
 
 
-def suggested(question: Question, answer: Answer, covariance: LogCovariance, wish: Wish) -> Suggestions:
-    """The next measurements, best first.
+def suggested(
+    question: Question,
+    answer: Answer,
+    covariance: LogCovariance,
+    wish: Wish,
+    reach: Reach,
+    boundary: Boundary | None,
+) -> Suggestions:
+    """The next measurements, best first; what crosses an unmeasured boundary before all.
 
     Ranked by the expected fall of regret per node-second; where no measurement is expected to improve the decision, by
     the expected fall of the interval's width per node-second. Each further suggestion rests on those before it being
@@ -110,15 +120,17 @@ def suggested(question: Question, answer: Answer, covariance: LogCovariance, wis
         To that question, with at least one answered row.
     covariance : LogCovariance
         Of the answered rows, in their order.
+    reach : Reach
+        Of the job's evidence.
 
     Raises
     ------
     NodewiseError
         DEADLINE_EXCEEDED: a shorter search would be another answer.
     """
-    found = _Search(question, answer, covariance, wish)
+    found = _Search(question, answer, covariance, wish, reach, boundary)
     chosen, regret = found.best()
-    notices = answer.notices
+    notices = answer.notices if boundary is None else (*answer.notices, boundary.notice)
     if not chosen:
         notices = (*notices, _nothing(covariance))
     return Suggestions(suggestions=chosen, expected_regret=regret, notices=notices, basis=answer.basis)
@@ -143,7 +155,15 @@ class _Search:
     again and again, would keep the search from what never ran.
     """
 
-    def __init__(self, question: Question, answer: Answer, covariance: LogCovariance, wish: Wish) -> None:
+    def __init__(
+        self,
+        question: Question,
+        answer: Answer,
+        covariance: LogCovariance,
+        wish: Wish,
+        reach: Reach,
+        boundary: Boundary | None,
+    ) -> None:
         answered = np.flatnonzero(answer.predictions.answered)
         order = _order(answer, answered, covariance.values.diagonal())
         self._places = answered[order]
@@ -155,11 +175,15 @@ class _Search:
         step_s, self._log_spread = predictions.step_s[self._places], predictions.log_spread[self._places]
         once_s = 0.0 if predictions.once_s is None else predictions.once_s[self._places]
         self._log_step = np.log(step_s)
+        extrapolation = predictions.extrapolation[self._places]
+        self._ratios = reach.ratios(self._configurations, extrapolation)
+        self._boundary = None if boundary is None else (int(np.flatnonzero(self._places == boundary.row)[0]), boundary)
         self._decision = Decision(
-            (question.objective or HIGHEST_THROUGHPUT).of_rows(self._places.tolist()),
+            (question.objective or KNEE).of_rows(self._places.tolist()),
             self._configurations,
-            Predictions.of(step_s, log_spread=self._log_spread, once_s=once_s),
+            Predictions.of(step_s, log_spread=self._log_spread, extrapolation=extrapolation, once_s=once_s),
             question.profile.workload,
+            reach,
         )
         self._costs = self._configurations.nodes_held() * (wish.start_up_s + wish.run_steps * step_s)
         self._wish = wish
@@ -186,13 +210,16 @@ class _Search:
             open_rows = (covariance.diagonal() > KNOWN_SHARE * self._noise**2) & ~self._ran
             open_rows[chosen] = False
             candidates = self._candidates(open_rows, width_falls, decided, samples)
+            crossing = None if number or self._boundary is None else self._boundary[0]
+            if crossing is not None and crossing not in candidates:
+                candidates.append(crossing)
             if not candidates:
                 break
             falls = np.zeros(len(open_rows))
             falls[candidates] = [self._regret_fall(covariance, row, decided, samples) for row in candidates]
             goals = (falls, self._regrets_explained(covariance, decided, samples), width_falls)
-            row = self._first(candidates, goals)
-            suggestions.append(self._suggestion(row, goals, regret, first=not number))
+            row = self._first(candidates, goals) if crossing is None else crossing
+            suggestions.append(self._suggestion(row, goals, regret, decided, first=not number))
             chosen.append(row)
             covariance = measured(covariance, row, self._noise)
         return tuple(suggestions), expected_regret
@@ -287,12 +314,19 @@ class _Search:
             worth, values = candidates, goals[-1]
         return min(worth, key=lambda row: (-values[row] / self._costs[row], self._costs[row], row))
 
-    def _suggestion(self, row: int, goals: tuple[Floats, ...], regret: float, *, first: bool) -> MeasurementSuggestion:
+    def _suggestion(
+        self, row: int, goals: tuple[Floats, ...], regret: float, decided: int, *, first: bool
+    ) -> MeasurementSuggestion:
         fall, explained, width_fall = (float(values[row]) for values in goals)
         nodes, workers = int(self._configurations.nodes[row]), int(self._configurations.workers[row])
-        what = f"measuring {_counted(workers, 'worker')} on {_counted(nodes, 'node')}"
+        what = f"measuring {counted(workers, 'worker')} on {counted(nodes, 'node')}"
         then = "" if first else "after the measurements before it, "
-        if fall >= LEAST_REGRET_FALL:
+        narrows = (
+            f"{what} narrows the intervals most for its node-seconds, ln(upper / lower) by {width_fall:.3g} on average"
+        )
+        if first and self._boundary is not None:
+            why = f"{self._boundary[1].reason}; {what} is the smallest run that tells"
+        elif fall >= LEAST_REGRET_FALL:
             after = max(regret - fall, 0.0)
             why = (
                 f"{then}{what} is expected to cut the regret of the decision from {100 * regret:.3g} % to "
@@ -304,11 +338,16 @@ class _Search:
                 f"{100 * explained:.3g} points of its expected regret of {100 * regret:.3g} %, the most for its "
                 f"node-seconds"
             )
+        elif decided >= 0 and self._ratios[decided] > 1.0:
+            why = (
+                f"{then}the decision is for {self._ratios[decided]:.3g} times the largest measured scale, where no run "
+                f"has tested the model; no single measurement is expected to improve it by "
+                f"{100 * LEAST_REGRET_FALL:g} %, and {narrows}"
+            )
         else:
             why = (
                 f"{then}no measurement is needed for the decision: none is expected to improve it by "
-                f"{100 * LEAST_REGRET_FALL:g} %; {what} narrows the intervals most for its node-seconds, "
-                f"ln(upper / lower) by {width_fall:.3g} on average"
+                f"{100 * LEAST_REGRET_FALL:g} %; {narrows}"
             )
         return MeasurementSuggestion(
             row=int(self._places[row]),
@@ -327,10 +366,6 @@ def _order(answer: Answer, answered: NDArray[np.int64], variance: Floats) -> Int
     later, first = ([getattr(configurations, name)[answered] for name in names] for names in _ORDER)
     devices = np.asarray(configurations.device_names())[answered]
     return as_ints(np.lexsort((variance, answer.predictions.step_s[answered], *later, devices, *first)))
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _in_time(budget: Budget | None, done: str) -> None:

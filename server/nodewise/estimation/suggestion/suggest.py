@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from nodewise.domain.columns import as_ints
 from nodewise.domain.errors import NodewiseError
 from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.answer.prepared import Prepared
+from nodewise.estimation.fit.fitted import MixturePart
 from nodewise.estimation.question import Question
-from nodewise.estimation.suggestion.covariance import covariance_of
+from nodewise.estimation.suggestion.boundaries import boundary_of
+from nodewise.estimation.suggestion.covariance import covariance_of, doubted
 from nodewise.estimation.suggestion.search import Suggestions, Wish, refusal_of, suggested
 
 __all__ = ["suggest"]
@@ -23,9 +30,7 @@ def suggest(answers: Answers, question: Question, wish: Wish) -> Suggestions:
     """
     prepared = answers.prepared(question)
     if prepared.fitted.parts:
-        # How errors hang together is told by one model: the heaviest part of a mixture.
-        heaviest = prepared.fitted.parts[0].share.estimator
-        prepared = answers.prepared(replace(question, terms=question.terms.by(heaviest)))
+        prepared = _of_one_model(answers, question, prepared.fitted.parts)
     answer, fitted = answers.complete(prepared), prepared.fitted
     refusal = refusal_of(answer.predictions)
     if refusal is not None:
@@ -33,4 +38,15 @@ def suggest(answers: Answers, question: Question, wish: Wish) -> Suggestions:
     name = fitted.basis.estimator
     shown = answers.estimators.shown(name, question.profile, prepared.configurations)
     covariance = covariance_of(answers.estimators.named(name), fitted, shown, answer, question.terms.options)
-    return suggested(question, answer, covariance, wish)
+    reach = answers.reach(question.profile)
+    ratios = reach.ratios(answer.configurations, answer.predictions.extrapolation)
+    answered = as_ints(np.flatnonzero(answer.predictions.answered))
+    doubtful = doubted(covariance, ratios[answered])
+    boundary = boundary_of(question.profile, answer.configurations, answered, answers.estimators.catalogue)
+    return suggested(question, answer, doubtful, wish, reach, boundary)
+
+
+def _of_one_model(answers: Answers, question: Question, parts: Sequence[MixturePart]) -> Prepared:
+    """How errors hang together is told by one model: that part of a mixture which answers most rows, the heaviest."""
+    alone = [answers.prepared(replace(question, terms=question.terms.by(part.share.estimator))) for part in parts]
+    return max(alone, key=lambda each: int(answers.complete(each).predictions.answered.sum()))

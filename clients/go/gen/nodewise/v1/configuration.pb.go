@@ -834,7 +834,8 @@ func (x *CountRange) GetPowersOfTwo() bool {
 // A range of configurations that differ in scale only.
 type ConfigurationRange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What is counted.
+	// What is counted. Absent = nodes, as the job's evidence suggests: every number from 1 to 16, then powers of two, up to 4
+	// times the most that a run of the job was measured on, and that number. A job of which no run was measured needs one.
 	//
 	// Types that are valid to be assigned to Axis:
 	//

@@ -146,9 +146,64 @@ func (CapacityTier) EnumDescriptor() ([]byte, []int) {
 	return file_nodewise_v1_objective_proto_rawDescGZIP(), []int{1}
 }
 
-// What is asked for. An absent objective, or one without a rule, means highest throughput: in Predict, BatchPredict,
-// SuggestMeasurements and Plan alike. Throughput is compared in samples per second; where the batch is not known, in
-// mini-batches per second, and the recommendation says so; where the question tells the gradient noise scale, in goodput.
+// What kept a recommendation from being larger, though the largest row that could be recommended still pays.
+type RecommendationBound int32
+
+const (
+	// Nothing: larger rows were compared and pay less, or the rule asks for no more.
+	RecommendationBound_RECOMMENDATION_BOUND_UNSPECIFIED RecommendationBound = 0
+	// No larger row was asked about.
+	RecommendationBound_RECOMMENDATION_BOUND_RANGE RecommendationBound = 1
+	// Larger rows lie beyond Objective.max_extrapolation_ratio; a run measured at the recommended one lets a later question
+	// look further.
+	RecommendationBound_RECOMMENDATION_BOUND_EVIDENCE RecommendationBound = 2
+)
+
+// Enum value maps for RecommendationBound.
+var (
+	RecommendationBound_name = map[int32]string{
+		0: "RECOMMENDATION_BOUND_UNSPECIFIED",
+		1: "RECOMMENDATION_BOUND_RANGE",
+		2: "RECOMMENDATION_BOUND_EVIDENCE",
+	}
+	RecommendationBound_value = map[string]int32{
+		"RECOMMENDATION_BOUND_UNSPECIFIED": 0,
+		"RECOMMENDATION_BOUND_RANGE":       1,
+		"RECOMMENDATION_BOUND_EVIDENCE":    2,
+	}
+)
+
+func (x RecommendationBound) Enum() *RecommendationBound {
+	p := new(RecommendationBound)
+	*p = x
+	return p
+}
+
+func (x RecommendationBound) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RecommendationBound) Descriptor() protoreflect.EnumDescriptor {
+	return file_nodewise_v1_objective_proto_enumTypes[2].Descriptor()
+}
+
+func (RecommendationBound) Type() protoreflect.EnumType {
+	return &file_nodewise_v1_objective_proto_enumTypes[2]
+}
+
+func (x RecommendationBound) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RecommendationBound.Descriptor instead.
+func (RecommendationBound) EnumDescriptor() ([]byte, []int) {
+	return file_nodewise_v1_objective_proto_rawDescGZIP(), []int{2}
+}
+
+// What is asked for. An absent objective, or one without a rule, means the knee: in Predict, BatchPredict and
+// SuggestMeasurements alike. (Plan compares splits rather than scales, and says there what it means.) Throughput is compared
+// in samples per second; where the batch is not known, in mini-batches per second, and the recommendation says so; where the
+// question tells the gradient noise scale, in goodput.
 type Objective struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rule.
@@ -162,9 +217,14 @@ type Objective struct {
 	//	*Objective_FewestDevices
 	Rule isObjective_Rule `protobuf_oneof:"rule"`
 	// Judge by the bound of the interval that holds with this probability. Absent = by the point.
-	Confidence    *float64 `protobuf:"fixed64,6,opt,name=confidence,proto3,oneof" json:"confidence,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Confidence *float64 `protobuf:"fixed64,6,opt,name=confidence,proto3,oneof" json:"confidence,omitempty"`
+	// Recommend no row of more nodes, or more workers, than this many times the most that a run of the job was measured on,
+	// but the current one. Such rows are predicted all the same. Absent = 4; 0 = recommend any row. Without a measured run
+	// nothing is held back. Where phase timings identify more than their own scale, extrapolation_ratios counts instead.
+	// Completion and Plan do not look at it.
+	MaxExtrapolationRatio *float64 `protobuf:"fixed64,7,opt,name=max_extrapolation_ratio,json=maxExtrapolationRatio,proto3,oneof" json:"max_extrapolation_ratio,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
 }
 
 func (x *Objective) Reset() {
@@ -252,6 +312,13 @@ func (x *Objective) GetFewestDevices() *FewestDevices {
 func (x *Objective) GetConfidence() float64 {
 	if x != nil && x.Confidence != nil {
 		return *x.Confidence
+	}
+	return 0
+}
+
+func (x *Objective) GetMaxExtrapolationRatio() float64 {
+	if x != nil && x.MaxExtrapolationRatio != nil {
+		return *x.MaxExtrapolationRatio
 	}
 	return 0
 }
@@ -926,7 +993,9 @@ type Recommendation struct {
 	// The numbers behind it.
 	Numbers []*NamedNumber `protobuf:"bytes,11,rep,name=numbers,proto3" json:"numbers,omitempty"`
 	// It is the row that the job runs on now.
-	KeepsCurrent  bool `protobuf:"varint,12,opt,name=keeps_current,json=keepsCurrent,proto3" json:"keeps_current,omitempty"`
+	KeepsCurrent bool `protobuf:"varint,12,opt,name=keeps_current,json=keepsCurrent,proto3" json:"keeps_current,omitempty"`
+	// What kept it from being larger.
+	BoundedBy     RecommendationBound `protobuf:"varint,13,opt,name=bounded_by,json=boundedBy,proto3,enum=nodewise.v1.RecommendationBound" json:"bounded_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1045,6 +1114,13 @@ func (x *Recommendation) GetKeepsCurrent() bool {
 	return false
 }
 
+func (x *Recommendation) GetBoundedBy() RecommendationBound {
+	if x != nil {
+		return x.BoundedBy
+	}
+	return RecommendationBound_RECOMMENDATION_BOUND_UNSPECIFIED
+}
+
 // A number with a name that carries its unit.
 type NamedNumber struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1104,7 +1180,7 @@ var File_nodewise_v1_objective_proto protoreflect.FileDescriptor
 
 const file_nodewise_v1_objective_proto_rawDesc = "" +
 	"\n" +
-	"\x1bnodewise/v1/objective.proto\x12\vnodewise.v1\x1a\x17nodewise/v1/facts.proto\"\x92\x03\n" +
+	"\x1bnodewise/v1/objective.proto\x12\vnodewise.v1\x1a\x17nodewise/v1/facts.proto\"\x83\x04\n" +
 	"\tObjective\x12O\n" +
 	"\x12highest_throughput\x18\x01 \x01(\v2\x1e.nodewise.v1.HighestThroughputH\x00R\x11highestThroughput\x12'\n" +
 	"\x04knee\x18\x02 \x01(\v2\x11.nodewise.v1.KneeH\x00R\x04knee\x127\n" +
@@ -1115,9 +1191,11 @@ const file_nodewise_v1_objective_proto_rawDesc = "" +
 	"\x0efewest_devices\x18\x05 \x01(\v2\x1a.nodewise.v1.FewestDevicesH\x00R\rfewestDevices\x12=\n" +
 	"\n" +
 	"confidence\x18\x06 \x01(\x01B\x18\xaa\x9a#\x14)\x00\x00\x00\x00\x00\x00\xe0?1\x1e\xa7\xe8H.\xff\xef?8\x01H\x01R\n" +
-	"confidence\x88\x01\x01B\x06\n" +
+	"confidence\x88\x01\x01\x12S\n" +
+	"\x17max_extrapolation_ratio\x18\a \x01(\x01B\x16\xaa\x9a#\x12!\x00\x00\x00\x00\x00\x00\x10@)\x00\x00\x00\x00\x00\x00\x00\x00H\x02R\x15maxExtrapolationRatio\x88\x01\x01B\x06\n" +
 	"\x04ruleB\r\n" +
-	"\v_confidence\"\x13\n" +
+	"\v_confidenceB\x1a\n" +
+	"\x18_max_extrapolation_ratio\"\x13\n" +
 	"\x11HighestThroughput\"N\n" +
 	"\x04Knee\x12<\n" +
 	"\x05share\x18\x01 \x01(\x01B!\xaa\x9a#\x1d!\x00\x00\x00\x00\x00\x00\xe0?)\x00\x00\x00\x00\x00\x00\x00\x001\x00\x00\x00\x00\x00\x00\xf0?8\x01H\x00R\x05share\x88\x01\x01B\b\n" +
@@ -1161,7 +1239,7 @@ const file_nodewise_v1_objective_proto_rawDesc = "" +
 	"\x03row\x18\x01 \x01(\x05B\r\xaa\x9a#\t)\x00\x00\x00\x00\x00\x00\x00\x00R\x03row\x12K\n" +
 	"\x14restart_cost_seconds\x18\x02 \x01(\x01B\x19\xaa\x9a#\x15\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x001\x00\x00\x00\x00\xd0\x12cAR\x12restartCostSeconds\x12@\n" +
 	"\x0fpayback_seconds\x18\x03 \x01(\x01B\x12\xaa\x9a#\x0e\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x008\x01H\x00R\x0epaybackSeconds\x88\x01\x01B\x12\n" +
-	"\x10_payback_seconds\"\xd8\x03\n" +
+	"\x10_payback_seconds\"\x99\x04\n" +
 	"\x0eRecommendation\x12\x10\n" +
 	"\x03row\x18\x01 \x01(\x05R\x03row\x12\x14\n" +
 	"\x05nodes\x18\x02 \x01(\x05R\x05nodes\x12\x18\n" +
@@ -1177,7 +1255,9 @@ const file_nodewise_v1_objective_proto_rawDesc = "" +
 	"\x03why\x18\n" +
 	" \x01(\tR\x03why\x122\n" +
 	"\anumbers\x18\v \x03(\v2\x18.nodewise.v1.NamedNumberR\anumbers\x12#\n" +
-	"\rkeeps_current\x18\f \x01(\bR\fkeepsCurrentB\x15\n" +
+	"\rkeeps_current\x18\f \x01(\bR\fkeepsCurrent\x12?\n" +
+	"\n" +
+	"bounded_by\x18\r \x01(\x0e2 .nodewise.v1.RecommendationBoundR\tboundedByB\x15\n" +
 	"\x13_samples_per_secondB\x11\n" +
 	"\x0f_finish_secondsB\a\n" +
 	"\x05_cost\"7\n" +
@@ -1195,7 +1275,11 @@ const file_nodewise_v1_objective_proto_rawDesc = "" +
 	"\x19CAPACITY_TIER_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17CAPACITY_TIER_ON_DEMAND\x10\x01\x12\x16\n" +
 	"\x12CAPACITY_TIER_SPOT\x10\x02\x12\x1a\n" +
-	"\x16CAPACITY_TIER_RESERVED\x10\x03Bm\n" +
+	"\x16CAPACITY_TIER_RESERVED\x10\x03*~\n" +
+	"\x13RecommendationBound\x12$\n" +
+	" RECOMMENDATION_BOUND_UNSPECIFIED\x10\x00\x12\x1e\n" +
+	"\x1aRECOMMENDATION_BOUND_RANGE\x10\x01\x12!\n" +
+	"\x1dRECOMMENDATION_BOUND_EVIDENCE\x10\x02Bm\n" +
 	"\x15io.github.nodewise.v1B\x0eObjectiveProtoP\x01ZBgithub.com/nodewise/nodewise/clients/go/gen/nodewise/v1;nodewisev1b\x06proto3"
 
 var (
@@ -1210,39 +1294,41 @@ func file_nodewise_v1_objective_proto_rawDescGZIP() []byte {
 	return file_nodewise_v1_objective_proto_rawDescData
 }
 
-var file_nodewise_v1_objective_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_nodewise_v1_objective_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_nodewise_v1_objective_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_nodewise_v1_objective_proto_goTypes = []any{
 	(ObjectiveRule)(0),            // 0: nodewise.v1.ObjectiveRule
 	(CapacityTier)(0),             // 1: nodewise.v1.CapacityTier
-	(*Objective)(nil),             // 2: nodewise.v1.Objective
-	(*HighestThroughput)(nil),     // 3: nodewise.v1.HighestThroughput
-	(*Knee)(nil),                  // 4: nodewise.v1.Knee
-	(*LeastTime)(nil),             // 5: nodewise.v1.LeastTime
-	(*LeastCost)(nil),             // 6: nodewise.v1.LeastCost
-	(*FewestDevices)(nil),         // 7: nodewise.v1.FewestDevices
-	(*Work)(nil),                  // 8: nodewise.v1.Work
-	(*Offer)(nil),                 // 9: nodewise.v1.Offer
-	(*StatisticalEfficiency)(nil), // 10: nodewise.v1.StatisticalEfficiency
-	(*BatchBounds)(nil),           // 11: nodewise.v1.BatchBounds
-	(*CurrentConfiguration)(nil),  // 12: nodewise.v1.CurrentConfiguration
-	(*Recommendation)(nil),        // 13: nodewise.v1.Recommendation
-	(*NamedNumber)(nil),           // 14: nodewise.v1.NamedNumber
+	(RecommendationBound)(0),      // 2: nodewise.v1.RecommendationBound
+	(*Objective)(nil),             // 3: nodewise.v1.Objective
+	(*HighestThroughput)(nil),     // 4: nodewise.v1.HighestThroughput
+	(*Knee)(nil),                  // 5: nodewise.v1.Knee
+	(*LeastTime)(nil),             // 6: nodewise.v1.LeastTime
+	(*LeastCost)(nil),             // 7: nodewise.v1.LeastCost
+	(*FewestDevices)(nil),         // 8: nodewise.v1.FewestDevices
+	(*Work)(nil),                  // 9: nodewise.v1.Work
+	(*Offer)(nil),                 // 10: nodewise.v1.Offer
+	(*StatisticalEfficiency)(nil), // 11: nodewise.v1.StatisticalEfficiency
+	(*BatchBounds)(nil),           // 12: nodewise.v1.BatchBounds
+	(*CurrentConfiguration)(nil),  // 13: nodewise.v1.CurrentConfiguration
+	(*Recommendation)(nil),        // 14: nodewise.v1.Recommendation
+	(*NamedNumber)(nil),           // 15: nodewise.v1.NamedNumber
 }
 var file_nodewise_v1_objective_proto_depIdxs = []int32{
-	3,  // 0: nodewise.v1.Objective.highest_throughput:type_name -> nodewise.v1.HighestThroughput
-	4,  // 1: nodewise.v1.Objective.knee:type_name -> nodewise.v1.Knee
-	5,  // 2: nodewise.v1.Objective.least_time:type_name -> nodewise.v1.LeastTime
-	6,  // 3: nodewise.v1.Objective.least_cost:type_name -> nodewise.v1.LeastCost
-	7,  // 4: nodewise.v1.Objective.fewest_devices:type_name -> nodewise.v1.FewestDevices
+	4,  // 0: nodewise.v1.Objective.highest_throughput:type_name -> nodewise.v1.HighestThroughput
+	5,  // 1: nodewise.v1.Objective.knee:type_name -> nodewise.v1.Knee
+	6,  // 2: nodewise.v1.Objective.least_time:type_name -> nodewise.v1.LeastTime
+	7,  // 3: nodewise.v1.Objective.least_cost:type_name -> nodewise.v1.LeastCost
+	8,  // 4: nodewise.v1.Objective.fewest_devices:type_name -> nodewise.v1.FewestDevices
 	1,  // 5: nodewise.v1.Offer.tier:type_name -> nodewise.v1.CapacityTier
 	0,  // 6: nodewise.v1.Recommendation.rule:type_name -> nodewise.v1.ObjectiveRule
-	14, // 7: nodewise.v1.Recommendation.numbers:type_name -> nodewise.v1.NamedNumber
-	8,  // [8:8] is the sub-list for method output_type
-	8,  // [8:8] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	15, // 7: nodewise.v1.Recommendation.numbers:type_name -> nodewise.v1.NamedNumber
+	2,  // 8: nodewise.v1.Recommendation.bounded_by:type_name -> nodewise.v1.RecommendationBound
+	9,  // [9:9] is the sub-list for method output_type
+	9,  // [9:9] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_nodewise_v1_objective_proto_init() }
@@ -1273,7 +1359,7 @@ func file_nodewise_v1_objective_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nodewise_v1_objective_proto_rawDesc), len(file_nodewise_v1_objective_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -163,9 +163,11 @@ type Predictions struct {
 	IntervalCoverage *float64 `protobuf:"fixed64,9,opt,name=interval_coverage,json=intervalCoverage,proto3,oneof" json:"interval_coverage,omitempty"`
 	// Where the interval comes from.
 	IntervalBasis IntervalBasis `protobuf:"varint,10,opt,name=interval_basis,json=intervalBasis,proto3,enum=nodewise.v1.IntervalBasis" json:"interval_basis,omitempty"`
-	// Parts of step_seconds as exposed time; over all columns they add up to step_seconds in each row.
+	// Parts of step_seconds as exposed time; over all columns they add up to step_seconds in each row. What an estimator does
+	// not divide into parts is the column "unattributed".
 	BreakdownSeconds []*NamedColumn `protobuf:"bytes,11,rep,name=breakdown_seconds,json=breakdownSeconds,proto3" json:"breakdown_seconds,omitempty"`
-	// Dictionary of bottlenecks, e.g. "upload".
+	// Dictionary of bottlenecks, e.g. "upload". An empty name stands for rows of which none is known: the larger half of their
+	// step is not attributed to any part. Empty = no row has one.
 	BottleneckNames []string `protobuf:"bytes,12,rep,name=bottleneck_names,json=bottleneckNames,proto3" json:"bottleneck_names,omitempty"`
 	// Row to entry of bottleneck_names.
 	BottleneckIndexes []int32 `protobuf:"varint,13,rep,packed,name=bottleneck_indexes,json=bottleneckIndexes,proto3" json:"bottleneck_indexes,omitempty"`

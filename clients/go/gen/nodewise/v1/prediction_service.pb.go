@@ -31,11 +31,12 @@ type PredictRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The job.
 	Profile *ProfileSource `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
-	// Explicit configurations; their rows come first in the answer.
+	// Explicit configurations; their rows come first in the answer. Absent together with ranges = one range that counts
+	// neither nodes nor workers.
 	Configurations *Configurations `protobuf:"bytes,2,opt,name=configurations,proto3" json:"configurations,omitempty"`
 	// Ranges of configurations; their rows follow in order.
 	Ranges []*ConfigurationRange `protobuf:"bytes,3,rep,name=ranges,proto3" json:"ranges,omitempty"`
-	// What best means. Absent = highest throughput.
+	// What best means. Absent = the knee.
 	Objective *Objective `protobuf:"bytes,4,opt,name=objective,proto3" json:"objective,omitempty"`
 	// Work left, which times and costs are computed of. Absent = as said of Work.
 	Work *Work `protobuf:"bytes,5,opt,name=work,proto3" json:"work,omitempty"`
@@ -241,7 +242,8 @@ type BatchJob struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The job.
 	Profile *ProfileSource `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
-	// Its own configurations. Absent together with ranges = those shared by the batch.
+	// Its own configurations. Absent together with ranges = those shared by the batch; where these are absent, too, as in
+	// PredictRequest.
 	Configurations *Configurations `protobuf:"bytes,2,opt,name=configurations,proto3" json:"configurations,omitempty"`
 	// Its own ranges.
 	Ranges []*ConfigurationRange `protobuf:"bytes,3,rep,name=ranges,proto3" json:"ranges,omitempty"`
@@ -372,7 +374,7 @@ type BatchPredictRequest struct {
 	Configurations *Configurations `protobuf:"bytes,2,opt,name=configurations,proto3" json:"configurations,omitempty"`
 	// Ranges for every job that brings none of its own.
 	Ranges []*ConfigurationRange `protobuf:"bytes,3,rep,name=ranges,proto3" json:"ranges,omitempty"`
-	// Objective for every job that brings none of its own. Absent = highest throughput.
+	// Objective for every job that brings none of its own. Absent = the knee.
 	Objective *Objective `protobuf:"bytes,4,opt,name=objective,proto3" json:"objective,omitempty"`
 	// Offers for every job that brings none of its own.
 	Offers []*Offer `protobuf:"bytes,5,rep,name=offers,proto3" json:"offers,omitempty"`
@@ -930,11 +932,12 @@ type SuggestMeasurementsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The job.
 	Profile *ProfileSource `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
-	// What may be run; with the rows of ranges at most 1,024 (LIMIT_EXCEEDED, rows_per_suggestion).
+	// What may be run; with the rows of ranges at most 1,024 (LIMIT_EXCEEDED, rows_per_suggestion). Absent together with
+	// ranges = as in PredictRequest.
 	Configurations *Configurations `protobuf:"bytes,2,opt,name=configurations,proto3" json:"configurations,omitempty"`
 	// Ranges of what may be run; their rows follow in order.
 	Ranges []*ConfigurationRange `protobuf:"bytes,3,rep,name=ranges,proto3" json:"ranges,omitempty"`
-	// The decision that the measurement should improve. Absent = highest throughput.
+	// The decision that the measurement should improve. Absent = the knee.
 	Objective *Objective `protobuf:"bytes,4,opt,name=objective,proto3" json:"objective,omitempty"`
 	// Work left, for objectives of time or cost. Absent = as said of Work.
 	Work *Work `protobuf:"bytes,5,opt,name=work,proto3" json:"work,omitempty"`
@@ -1060,7 +1063,8 @@ type SuggestMeasurementsResponse struct {
 	// What the answer rests on.
 	Basis *Basis `protobuf:"bytes,2,opt,name=basis,proto3" json:"basis,omitempty"`
 	// Expected regret of deciding without a measurement: how far the throughput of the row that the objective recommends now
-	// is expected to lie from that of the row it would recommend if all were known, as a share of the latter.
+	// is expected to lie from that of the row it would recommend if all were known, as a share of the latter. It trusts the
+	// model: where the decision rests on a boundary that no run has crossed, a warning BOUNDARY_UNMEASURED says so.
 	ExpectedRegret float64 `protobuf:"fixed64,3,opt,name=expected_regret,json=expectedRegret,proto3" json:"expected_regret,omitempty"`
 	// What the reader should know, of the predictions as well.
 	Warnings      []*Notice `protobuf:"bytes,4,rep,name=warnings,proto3" json:"warnings,omitempty"`

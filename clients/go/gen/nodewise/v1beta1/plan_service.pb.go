@@ -353,7 +353,7 @@ type PlanRequest struct {
 	Profile *v1.ProfileSource `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
 	// What may be chosen.
 	Constraints *PlanConstraints `protobuf:"bytes,2,opt,name=constraints,proto3" json:"constraints,omitempty"`
-	// What is best. Absent = highest throughput. Its confidence must be absent: a search compares points.
+	// What is best. Absent = highest throughput of the devices given. Its confidence must be absent: a search compares points.
 	Objective *v1.Objective `protobuf:"bytes,3,opt,name=objective,proto3" json:"objective,omitempty"`
 	// Who answers; "auto" = an estimator that plans.
 	Options *v1.ModelOptions `protobuf:"bytes,4,opt,name=options,proto3" json:"options,omitempty"`

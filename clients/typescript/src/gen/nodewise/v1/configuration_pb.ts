@@ -475,7 +475,8 @@ export const CountRangeSchema: GenMessage<CountRange> = /*@__PURE__*/
  */
 export type ConfigurationRange = Message<"nodewise.v1.ConfigurationRange"> & {
   /**
-   * What is counted.
+   * What is counted. Absent = nodes, as the job's evidence suggests: every number from 1 to 16, then powers of two, up to 4
+   * times the most that a run of the job was measured on, and that number. A job of which no run was measured needs one.
    *
    * @generated from oneof nodewise.v1.ConfigurationRange.axis
    */

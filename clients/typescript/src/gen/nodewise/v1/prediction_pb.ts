@@ -97,14 +97,16 @@ export type Predictions = Message<"nodewise.v1.Predictions"> & {
   intervalBasis: IntervalBasis;
 
   /**
-   * Parts of step_seconds as exposed time; over all columns they add up to step_seconds in each row.
+   * Parts of step_seconds as exposed time; over all columns they add up to step_seconds in each row. What an estimator does
+   * not divide into parts is the column "unattributed".
    *
    * @generated from field: repeated nodewise.v1.NamedColumn breakdown_seconds = 11;
    */
   breakdownSeconds: NamedColumn[];
 
   /**
-   * Dictionary of bottlenecks, e.g. "upload".
+   * Dictionary of bottlenecks, e.g. "upload". An empty name stands for rows of which none is known: the larger half of their
+   * step is not attributed to any part. Empty = no row has one.
    *
    * @generated from field: repeated string bottleneck_names = 12;
    */

@@ -49,7 +49,8 @@ export type PredictRequest = Message<"nodewise.v1.PredictRequest"> & {
   profile?: ProfileSource | undefined;
 
   /**
-   * Explicit configurations; their rows come first in the answer.
+   * Explicit configurations; their rows come first in the answer. Absent together with ranges = one range that counts
+   * neither nodes nor workers.
    *
    * @generated from field: nodewise.v1.Configurations configurations = 2;
    */
@@ -63,7 +64,7 @@ export type PredictRequest = Message<"nodewise.v1.PredictRequest"> & {
   ranges: ConfigurationRange[];
 
   /**
-   * What best means. Absent = highest throughput.
+   * What best means. Absent = the knee.
    *
    * @generated from field: nodewise.v1.Objective objective = 4;
    */
@@ -183,7 +184,8 @@ export type BatchJob = Message<"nodewise.v1.BatchJob"> & {
   profile?: ProfileSource | undefined;
 
   /**
-   * Its own configurations. Absent together with ranges = those shared by the batch.
+   * Its own configurations. Absent together with ranges = those shared by the batch; where these are absent, too, as in
+   * PredictRequest.
    *
    * @generated from field: nodewise.v1.Configurations configurations = 2;
    */
@@ -281,7 +283,7 @@ export type BatchPredictRequest = Message<"nodewise.v1.BatchPredictRequest"> & {
   ranges: ConfigurationRange[];
 
   /**
-   * Objective for every job that brings none of its own. Absent = highest throughput.
+   * Objective for every job that brings none of its own. Absent = the knee.
    *
    * @generated from field: nodewise.v1.Objective objective = 4;
    */
@@ -580,7 +582,8 @@ export type SuggestMeasurementsRequest = Message<"nodewise.v1.SuggestMeasurement
   profile?: ProfileSource | undefined;
 
   /**
-   * What may be run; with the rows of ranges at most 1,024 (LIMIT_EXCEEDED, rows_per_suggestion).
+   * What may be run; with the rows of ranges at most 1,024 (LIMIT_EXCEEDED, rows_per_suggestion). Absent together with
+   * ranges = as in PredictRequest.
    *
    * @generated from field: nodewise.v1.Configurations configurations = 2;
    */
@@ -594,7 +597,7 @@ export type SuggestMeasurementsRequest = Message<"nodewise.v1.SuggestMeasurement
   ranges: ConfigurationRange[];
 
   /**
-   * The decision that the measurement should improve. Absent = highest throughput.
+   * The decision that the measurement should improve. Absent = the knee.
    *
    * @generated from field: nodewise.v1.Objective objective = 4;
    */
@@ -672,7 +675,8 @@ export type SuggestMeasurementsResponse = Message<"nodewise.v1.SuggestMeasuremen
 
   /**
    * Expected regret of deciding without a measurement: how far the throughput of the row that the objective recommends now
-   * is expected to lie from that of the row it would recommend if all were known, as a share of the latter.
+   * is expected to lie from that of the row it would recommend if all were known, as a share of the latter. It trusts the
+   * model: where the decision rests on a boundary that no run has crossed, a warning BOUNDARY_UNMEASURED says so.
    *
    * @generated from field: double expected_regret = 3;
    */

@@ -1,0 +1,69 @@
+"""Boundaries that a step's exchange crosses and that no run of the job has crossed: of devices, nodes, link domains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.domain.columns import Ints
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.predictions import Notice
+from nodewise.domain.profile import Profile
+from nodewise.estimation.fit.models import evidence_of
+from nodewise.plugin import Catalogue
+
+__all__ = ["Boundary", "boundary_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """A boundary that no run has crossed: the row that crosses it with the fewest nodes, and what is not known."""
+
+    row: int
+    reason: str
+
+    @property
+    def notice(self) -> Notice:
+        """What a reader of the expected regret should know."""
+        return Notice("BOUNDARY_UNMEASURED", f"{self.reason}; the expected regret trusts the model there")
+
+
+def boundary_of(
+    profile: Profile, configurations: Configurations, answered: Ints, catalogue: Catalogue
+) -> Boundary | None:
+    """The first boundary that some answered rows cross and no run does; None = there is none, or no run at all.
+
+    A parameter server has a node of its own, so that one worker beside it crosses the first two.
+
+    Parameters
+    ----------
+    configurations, answered : Configurations, int
+        Resolved rows, and those of them that may be measured.
+    """
+    ran = evidence_of(profile)
+    if ran is None or not ran.nodes.all():
+        return None
+    rows = configurations.take(answered)
+    both = zip(_crossings(rows, catalogue), _crossings(ran, catalogue), strict=True)
+    for (where, between, crossed), (_, _, crossed_before) in both:
+        if crossed.any() and not crossed_before.any():
+            places = np.flatnonzero(crossed)
+            first = np.lexsort((rows.workers[places], rows.nodes_held()[places]))[0]
+            reason = f"every run was {where}: what the exchange between {between} costs is not known"
+            return Boundary(int(answered[places[first]]), reason)
+    return None
+
+
+def _crossings(rows: Configurations, catalogue: Catalogue) -> list[tuple[str, str, NDArray[np.bool_]]]:
+    """Of each boundary where runs lie that do not cross it, what lies on its two sides, and the rows that cross it."""
+    per_node = np.ceil(rows.workers / np.maximum(rows.nodes, 1))
+    domains = np.array(
+        [catalogue.link_domain_devices(*each) for each in zip(rows.device_names(), per_node.tolist(), strict=True)]
+    )
+    return [
+        ("inside one node", "nodes", rows.nodes_held() > 1),
+        ("on one device", "devices", rows.devices_held() > 1),
+        ("inside one domain of fast links", "such domains", (domains > per_node) & (rows.workers > domains)),
+    ]
