@@ -29,6 +29,7 @@ from nodewise_job_traces import Curve, Job
 from nodewise_job_traces.gavel import SETTINGS as GAVEL_SETTINGS
 from nodewise_job_traces.gavel import read_gavel_table, read_gavel_trace
 from nodewise_job_traces.generators import diurnal, generated, log_normal
+from nodewise_job_traces.logs import LeftOut, jobs_of_log
 from nodewise_job_traces.philly import read_philly
 from nodewise_job_traces.pollux import pollux_curves, read_pollux_workload, read_step_times
 
@@ -188,7 +189,8 @@ def philly(data: Path, policies: Mapping[str, Loaded[PolicyRecord]]) -> Iterator
     cluster = [pool("gpu", [PHILLY_NODE_DEVICES] * PHILLY_NODES)]
     path = data / "jobs" / "philly_pollux_extract.csv"
     settings = SimulationSettings(clock=Clock.FIXED_ROUNDS, round_s=PHILLY_ROUND_S, on_changes_only=True)
-    jobs = list(as_simulated(read_philly(path.open())))
+    log = read_philly(path.open())
+    jobs = list(as_simulated(jobs_of_log(log, LeftOut(), pool_devices=[PHILLY_NODES * PHILLY_NODE_DEVICES])))
     head = jobs[:PHILLY_HEAD]
     for name in ("fifo", "efficiency-srpt"):
         started = time.perf_counter()

@@ -22,6 +22,7 @@ from nodewise_cli.inputs.questions import AskedJob
 from nodewise_cli.inputs.table_content import configurations_of
 from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_cli.pictures.prediction import draw
+from nodewise_cli.views.units import unit_of
 from nodewise_client import (
     BatchJob,
     BatchPredictRequest,
@@ -41,7 +42,6 @@ from nodewise_client import (
     SimulationProfileCurve,
     SimulationSettings,
     node_range,
-    numbers_by_name,
     objective,
     profile_source,
     simulation_jobs,
@@ -191,7 +191,7 @@ def recommend(client: Client, tables: Sequence[Table]) -> None:
         "fastest": HighestThroughput(),
     }
     shown = _table(
-        "Recommended of 1 to 16 nodes, and the mini-batches/s predicted there",
+        "Recommended of 1 to 16 nodes, and the steps/s predicted there",
         ("profile", *(heading for name in rules for heading in (name, "per s"))),
     )
     for job in (job for table in tables for job in table.jobs):
@@ -201,9 +201,9 @@ def recommend(client: Client, tables: Sequence[Table]) -> None:
                 PredictRequest(
                     profile=profile_source(job), ranges=(node_range(first=1, last=16),), objective=objective(rule)
                 )
-            ).recommendation
+            ).recommended
             assert best is not None
-            cells += [str(best.nodes), f"{numbers_by_name(best.numbers)['minibatches_per_s']:.2f}"]
+            cells += [str(best.nodes), f"{best.steps_per_second:.2f}"]
         shown.add_row(job, *cells)
     console.print(shown)
 
@@ -293,7 +293,7 @@ def plot(client: Client, tables: Sequence[Table]) -> None:
         )
         path = OUTPUT / f"{job.replace('/', '_')}.png"
         points = measured_points(AskedJob(job, job, table), {}, result)
-        draw(path, job, result, points, by_nodes=True)
+        draw(path, job, result, points, unit_of(result), by_nodes=True)
         console.print(f"Drawn: {path.relative_to(EXAMPLES.parent)}")
 
 

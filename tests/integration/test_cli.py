@@ -448,9 +448,11 @@ def test_ingest_once_and_again(server: str) -> None:
     first = Ran("ingest", TESTBED, RESNET, "--server", server, "--json")
     assert (first.status, first.err) == (0, "")
     found = first.document["profiles"]
-    assert found["a1"] == {"revision": 1, "observations": 1, "traces": 0}
-    assert found["ResNet-15/K80/1ps"] == {"revision": 1, "observations": 2, "traces": 0}
-    assert Ran("ingest", TESTBED, RESNET, "--server", server, "--json").document["profiles"] == found
+    new = {"warnings": [], "already_there": 0, "left_out": 0, "retracted": 0}
+    assert found["a1"] == {"revision": 1, "observations": 1, "traces": 0, "rows": 1, **new}
+    assert found["ResNet-15/K80/1ps"] == {"revision": 1, "observations": 2, "traces": 0, "rows": 2, **new}
+    again = Ran("ingest", TESTBED, RESNET, "--server", server, "--json").document["profiles"]
+    assert again == {job: held | {"already_there": held["rows"]} for job, held in found.items()}
     assert "ResNet-15/K80/1ps" in Ran("ingest", RESNET, "--server", server).out
     stored = Ran("predict", "--profile", "a1", "--nodes", "1-4", "--server", server, "--json").document
     inline = Ran("predict", TESTBED, "--job", "a1", "--nodes", "1-4", "--json").document
@@ -485,8 +487,9 @@ def test_an_ingest_that_was_cut_goes_on(tmp_path: Path, server: str, rows: int, 
             assert writer.flush() == 1
             raise _CutError
     found = Ran("ingest", path, "--server", server, "--json").document["profiles"][job]
-    assert found == {"revision": 1, "observations": rows, "traces": 0}
-    assert Ran("ingest", path, "--server", server, "--json").document["profiles"][job] == found
+    assert (found["revision"], found["observations"], found["traces"]) == (1, rows, 0)
+    again = Ran("ingest", path, "--server", server, "--json").document["profiles"][job]
+    assert again == found | {"already_there": rows}
     with Client(server) as client:
         stored = client.get_profile(job).content
     assert stored is not None

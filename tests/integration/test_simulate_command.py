@@ -69,7 +69,7 @@ def gavel(tmp_path: Path) -> list[str | Path]:
 
 def test_a_trace_of_gavel_as_the_contract_writes_the_command(gavel: list[str | Path]) -> None:
     found = Ran(*gavel, "--policy", "fifo", "--round-s", "360", "--seed", "0", "--json").document
-    assert set(found) == {*KEYS, "clock", "round_s", "load", "seed", "policies"}
+    assert set(found) == {*KEYS, "clock", "round_s", "load", "seed", "left_out", "policies"}
     assert (found["jobs"], found["finished"]) == (3, 2)  # one has no throughput anywhere
     assert (found["clock"], found["round_s"], found["policy"]) == ("drained-rounds", 360.0, "fifo")
     assert found["makespan_s"] > 0

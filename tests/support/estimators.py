@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from nodewise.domain.columns import as_floats, constant_floats, constant_ints
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import Reason, Refusal
-from nodewise.domain.predictions import Options, Predictions
+from nodewise.domain.predictions import Notice, Options, Predictions
 from nodewise.domain.profile import Observations, Profile
 from nodewise.estimation.question import Question, Terms
 from nodewise.hosting.registry import Loaded, Registry
@@ -32,6 +32,11 @@ def predictions_of(step_s: Sequence[float], **changes: Any) -> Predictions:
         "extrapolation": constant_floats(rows, 1.0),
     }
     return Predictions(**(values | changes))
+
+
+def other_than_doubts(notices: Iterable[Notice]) -> tuple[Notice, ...]:
+    """Notices without that what ``Fake`` predicts, and ``profile_of`` holds, grows more than linearly."""
+    return tuple(each for each in notices if each.reason != "MORE_THAN_LINEAR")
 
 
 def profile_of(digest: str = "d1", workers: Sequence[int] = (1, 2), **stated: Any) -> Profile:

@@ -7,7 +7,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Final
 
-__all__ = ["CommandError", "ExitStatus", "InputError", "RefusedAnswer", "text_of", "unreadable"]
+__all__ = ["CommandError", "ExitStatus", "InputError", "RefusedAnswer", "decoded", "text_of", "unreadable"]
 
 
 class ExitStatus(IntEnum):
@@ -78,8 +78,20 @@ def text_of(path: Path, what: str) -> str:
         Naming the file.
     """
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return decoded(path, path.read_bytes(), what)
     except OSError as error:
         raise unreadable(path, error) from None
+
+
+def decoded(path: Path, data: bytes, what: str) -> str:
+    """A file's bytes as UTF-8.
+
+    Raises
+    ------
+    InputError
+        Naming the file.
+    """
+    try:
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is no {what}: byte {error.start} is no UTF-8") from None

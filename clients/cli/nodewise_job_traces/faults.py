@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TextIO
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, Literal, TextIO, TypeVar
 
-__all__ = ["JobsFileError", "Row", "rows_of", "wrong"]
+__all__ = ["JobsFileError", "Row", "readable", "rows_of", "wrong"]
+
+RowT = TypeVar("RowT", bound="Row")
+FoundT = TypeVar("FoundT")
 
 
 class JobsFileError(Exception):
@@ -32,10 +35,12 @@ def wrong(file: str, line: int, column: str, description: str) -> JobsFileError:
 class Row:
     """One line's cells by column name; reads numbers or says where they are wrong."""
 
-    def __init__(self, file: str, line: int, cells: Mapping[str, str]) -> None:
+    def __init__(self, file: str, line: int, cells: Mapping[str, str], misfit: str = "") -> None:
         self._file = file
         self._cells = cells
         self.line = line
+        self.misfit: Final = misfit
+        """What is wrong where the line has more or fewer cells than the header; empty = nothing."""
 
     def fault(self, column: str, description: str) -> JobsFileError:
         """A fault in this line."""
@@ -73,16 +78,36 @@ class Row:
         return int(value)
 
 
-def rows_of(stream: TextIO, file: str, required: Sequence[str], optional: Sequence[str] | None = None) -> Iterator[Row]:
+def rows_of(
+    stream: TextIO,
+    file: str,
+    required: Sequence[str],
+    optional: Sequence[str] | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    delimiter: str = ",",
+    any_case: bool = False,
+) -> Iterator[Row]:
     """Rows of a CSV whose header has some columns, and no others but the optional ones; None = whatever others.
+
+    Parameters
+    ----------
+    names : sequence of str or None
+        Columns of a file without a header.
+    any_case : bool
+        Names in the header may be written in any case; rows have them in lower case.
 
     Raises
     ------
     JobsFileError
         A fault of the header, or a row with more cells than it where all columns are known.
     """
-    reader = csv.DictReader(stream)
+    # Only commas need quotes; a name that sacct prints may hold one that nothing closes.
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE
+    reader = csv.DictReader(stream, names, delimiter=delimiter, quoting=quoting)
     header = reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
+    if any_case:
+        header = reader.fieldnames = [name.lower() for name in header]
     for name in required:
         if name not in header:
             raise wrong(file, 1, name, "is missing in the header row")
@@ -90,8 +115,26 @@ def rows_of(stream: TextIO, file: str, required: Sequence[str], optional: Sequen
     for name in header:
         if name not in known:
             raise wrong(file, 1, name, f"is unknown; there may be: {', '.join(known)}")
+    return _rows(reader, file, header, strict=optional is not None)
+
+
+def _rows(reader: csv.DictReader[str], file: str, header: Sequence[str], *, strict: bool) -> Iterator[Row]:
     for cells in reader:
-        row = Row(file, reader.line_num, {name: text or "" for name, text in cells.items() if name is not None})
-        if None in cells and optional is not None:
+        named = {name: text or "" for name, text in cells.items() if name is not None}
+        fits = None not in cells and None not in cells.values()
+        misfit = "" if fits else f"must have {len(header)} cells, as the header has"
+        row = Row(file, reader.line_num, named, misfit)
+        if None in cells and strict:
             raise row.fault(str(len(header) + 1), f"is one cell too many; the header names {len(header)}")
         yield row
+
+
+def readable(read: Callable[[RowT], FoundT], rows: Iterable[RowT]) -> Iterator[FoundT | JobsFileError]:
+    """What is read of each row, or what is wrong in it: one row does not cost the others."""
+    for row in rows:
+        try:
+            if row.misfit:
+                raise row.fault("cells", row.misfit)
+            yield read(row)
+        except JobsFileError as fault:
+            yield fault

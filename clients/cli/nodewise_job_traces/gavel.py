@@ -17,6 +17,7 @@ from typing import Any, Final, TextIO
 
 from nodewise_job_traces.faults import JobsFileError, Row, wrong
 from nodewise_job_traces.jobs import Curve, Job
+from nodewise_job_traces.logs import LeftOut
 
 __all__ = ["PARAMETERS", "SETTINGS", "GavelTable", "read_gavel_table", "read_gavel_trace"]
 
@@ -85,12 +86,14 @@ def read_gavel_trace(
     table: GavelTable,
     pools: Sequence[str],
     *,
+    left_out: LeftOut | None = None,
     file: str = "trace",
 ) -> list[Job]:
     """Jobs by arrival; ``pools`` are worker types of the table, in the cluster's order.
 
     A job without a throughput in any of the pools gets an empty curve: it can never run, and the result says so. The
-    priority becomes the weight; SLOs are not read.
+    priority becomes the weight; SLOs are not read. Jobs without steps or devices are counted in ``left_out``; None =
+    they are faults.
 
     Raises
     ------
@@ -112,7 +115,10 @@ def read_gavel_trace(
                 file, line, str(len(cells)), f"must have {len(_LONG)} or {len(_SHORT)} columns separated by tabs"
             )
         row = Row(file, line, dict(zip(names, cells)))
-        key = (row.text("job_type"), row.whole("scale_factor", 1))
+        least = 1 if left_out is None else 0
+        key, steps = (row.text("job_type"), row.whole("scale_factor", least)), row.whole("total_steps", least)
+        if left_out is not None and left_out.add_empty(steps, key[1]):
+            continue
         if key not in curves:
             rates = {(pool, key[1]): table[name].get(key, 0.0) for pool, name in enumerate(pools)}
             curves[key] = Curve.of(rates)
@@ -120,7 +126,7 @@ def read_gavel_trace(
             Job(
                 job_id=f"{line - 1:06d}",
                 arrival_s=row.number("arrival_s"),
-                samples=row.whole("total_steps", 1),
+                samples=steps,
                 curve=curves[key],
                 requested_devices=key[1],
                 rigid=True,

@@ -1,107 +1,100 @@
-"""Arrivals of Microsoft's Philly cluster, mapped to jobs.
+"""Microsoft's Philly cluster: its own log, and the extract of its arrivals; cite Jeon et al., ATC'19.
 
-The extract is a CSV with the columns timestamp (ISO, one zone), duration (s), num_gpus, gpu_time (s) and cluster; cite
-Jeon et al., ATC'19. It names no models and has no curves, so the mapping is a rule, stated here:
+The log (`cluster_job_log` of msr-fiddle/philly-traces) is a JSON list of jobs with ``submitted_time``, ``vc`` and
+``attempts``; each attempt has ``start_time``, ``end_time`` and in ``detail`` the GPUs by machine. A job's GPUs are
+those of its first attempt that has some, its duration is that of all attempts together: between them it held none.
 
-- arrival = timestamp minus the first timestamp; requested devices = num_gpus; queue = the virtual cluster;
-- without curves a job is rigid, and its work is its duration at one unit per second on the devices it requested;
-- with curves each job is dealt one of those that have its requested count, at random by the seed, and as much work as
-  takes its duration there. It may then run on any count of its curve.
+The extract is a CSV with the columns timestamp (ISO), duration (s), num_gpus, gpu_time (s) and cluster.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from typing import Final, TextIO
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TextIO
 
-import numpy as np
-from numpy.typing import NDArray
+from nodewise_job_traces.faults import JobsFileError, Row, readable, rows_of, wrong
+from nodewise_job_traces.logs import LoggedJob, number_of, seconds_of, span_s, time_of
 
-from nodewise_job_traces.faults import Row, rows_of
-from nodewise_job_traces.jobs import Curve, Job
+__all__ = ["EXTRACT_COLUMNS", "read_philly"]
 
-__all__ = ["read_philly"]
-
-_COLUMNS: Final = ("timestamp", "duration", "num_gpus", "cluster")
+EXTRACT_COLUMNS: Final = ("timestamp", "duration", "num_gpus")
 
 
-def read_philly(
-    stream: TextIO,
-    *,
-    curves: Sequence[Curve] = (),
-    pools: int = 1,
-    seed: int = 0,
-    file: str = "philly",
-) -> Iterator[Job]:
-    """Jobs by arrival, made one at a time; the file is read whole, into 40 bytes per job.
-
-    Without curves a job runs in any of the ``pools`` at the same rate. A job that no curve has the count of gets none:
-    it can never run, and the result says so.
+def read_philly(stream: TextIO, *, file: str = "philly") -> Iterator[LoggedJob | JobsFileError]:
+    """Jobs of the log or of the extract, and what is wrong in rows that cannot be read.
 
     Raises
     ------
     JobsFileError
-        A fault, with line and column.
+        Where the file as a whole is neither.
     """
-    queues: dict[str, int] = {}
-    values = array("d")
-    for row in rows_of(stream, file, _COLUMNS):
-        queue = queues.setdefault(row.text("cluster", ""), len(queues))
-        values.extend(
-            (_seconds(row), row.number("duration", above=True), row.whole("num_gpus", 1), queue, float(row.line))
-        )
-    table = np.frombuffer(values).reshape(-1, 5)
-    return _jobs(table, np.argsort(table[:, 0], kind="stable"), list(queues), _Deal(curves, pools, seed))
+    first = stream.read(1)
+    while first.isspace():
+        first = stream.read(1)
+    stream.seek(0)
+    if first == "[":
+        return readable(_logged, _entries(stream, file))
+    return readable(_extracted, rows_of(stream, file, EXTRACT_COLUMNS, any_case=True))
 
 
-def _seconds(row: Row) -> float:
-    text = row.text("timestamp")
+def _extracted(row: Row) -> LoggedJob:
+    return LoggedJob(
+        job_id=f"{row.line:06d}",
+        submit_s=time_of(row, "timestamp"),
+        duration_s=number_of(row, "duration"),
+        gpus=row.number("num_gpus"),
+        queue=row.text("cluster", ""),
+    )
+
+
+class _Entry(Row):
+    """One job of the log; its line is its place in the list, from 1."""
+
+    def __init__(self, file: str, line: int, job: Mapping[str, Any]) -> None:
+        super().__init__(file, line, {})
+        self.job = job
+
+
+def _entries(stream: TextIO, file: str) -> Iterator[_Entry]:
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
-    except ValueError:
-        raise row.fault("timestamp", f"must be such as 2017-10-09 07:01:55, found {text!r}") from None
+        jobs = json.load(stream)
+    except ValueError as error:
+        line, column = getattr(error, "lineno", 1), getattr(error, "colno", 1)
+        raise wrong(file, line, str(column), "is no JSON") from None
+    if not any(isinstance(job, dict) and "attempts" in job for job in jobs):
+        raise JobsFileError(file, "must be a JSON list of jobs with submitted_time and attempts, as Philly's log is")
+    return (_Entry(f"{file}:jobs", number, job) for number, job in enumerate(jobs, 1))
 
 
-class _Deal:
-    """Deals curves out."""
-
-    def __init__(self, curves: Sequence[Curve], pools: int, seed: int) -> None:
-        self._curves = curves
-        self._pools = range(pools)
-        self._random = np.random.default_rng(seed)
-        self._by_count: dict[int, list[tuple[Curve, float]]] = {}
-
-    def __call__(self, count: int) -> tuple[Curve, float] | None:
-        """A curve that has the count, and its rate there in the first pool that has it."""
-        if count not in self._by_count:
-            self._by_count[count] = self._having(count)
-        having = self._by_count[count]
-        if not having:
-            return None
-        return having[int(self._random.integers(len(having)))] if len(having) > 1 else having[0]
-
-    def _having(self, count: int) -> list[tuple[Curve, float]]:
-        if not self._curves:
-            return [(Curve.of({(pool, count): 1.0 for pool in self._pools}), 1.0)]
-        rates = [(curve, curve.rate_on(count)) for curve in self._curves]
-        return [(curve, rate) for curve, rate in rates if rate is not None]
+def _logged(entry: _Entry) -> LoggedJob:
+    job, attempts = entry.job, entry.job.get("attempts") if isinstance(entry.job, dict) else None
+    if not isinstance(attempts, list) or not all(isinstance(attempt, dict) for attempt in attempts):
+        raise entry.fault("attempts", "must be a list of attempts, each with start_time, end_time and detail")
+    spans = [(_time(entry, each, "start_time"), _time(entry, each, "end_time")) for each in attempts]
+    begun = [(start_s, end_s) for start_s, end_s in spans if start_s is not None or end_s is not None]
+    lengths = [span_s(start_s, end_s) for start_s, end_s in begun]
+    known = [length for length in lengths if length is not None]
+    counts = [_gpus(entry, attempt) for attempt in attempts]
+    return LoggedJob(
+        job_id=str(job.get("jobid") or f"{entry.line:06d}"),
+        submit_s=_time(entry, job, "submitted_time"),
+        duration_s=math.fsum(known) if len(known) == len(lengths) else None,
+        gpus=next((count for count in counts if count), 0) if begun else None,
+        started=bool(begun),
+        queue=str(job.get("vc") or ""),
+    )
 
 
-_NO_CURVE: Final = Curve.of({})
+def _time(entry: Row, holder: Mapping[str, Any], name: str) -> float | None:
+    held = holder.get(name)
+    return None if held is None else seconds_of(entry, name, str(held))
 
 
-def _jobs(table: NDArray[np.float64], order: NDArray[np.int64], queues: Sequence[str], deal: _Deal) -> Iterator[Job]:
-    first_s = table[order[0], 0] if len(order) else 0.0
-    for index in order:
-        time_s, duration_s, count, queue, line = table[index].tolist()
-        curve, rate = deal(int(count)) or (_NO_CURVE, 1.0)
-        yield Job(
-            job_id=f"{int(line):06d}",
-            arrival_s=float(time_s - first_s),
-            samples=duration_s * rate,
-            curve=curve,
-            requested_devices=int(count),
-            queue=queues[int(queue)],
-        )
+def _gpus(entry: Row, attempt: Mapping[str, Any]) -> int:
+    """GPUs of all machines of an attempt."""
+    try:
+        return sum(len(machine.get("gpus") or ()) for machine in attempt.get("detail") or ())
+    except (AttributeError, TypeError):
+        raise entry.fault("detail", "must be a list of machines, each with a list of gpus") from None

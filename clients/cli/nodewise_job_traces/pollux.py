@@ -22,6 +22,7 @@ import numpy as np
 
 from nodewise_job_traces.faults import JobsFileError, rows_of
 from nodewise_job_traces.jobs import Curve, Job
+from nodewise_job_traces.logs import LeftOut
 
 __all__ = [
     "APPLICATIONS",
@@ -166,6 +167,7 @@ def read_pollux_workload(
     applications: Mapping[str, Application] = APPLICATIONS,
     only: Iterable[str] | None = None,
     rigid: bool = False,
+    left_out: LeftOut | None = None,
     file: str = "workload",
 ) -> list[Job]:
     """Jobs by arrival, with curves by (application, batch size).
@@ -176,6 +178,8 @@ def read_pollux_workload(
         Applications to keep; jobs of others are left out. None = all, which must be known.
     rigid : bool
         Jobs run on their tuned request (at most what the curve has) only.
+    left_out : LeftOut or None
+        Counts jobs that request no devices; None = they are faults.
 
     Raises
     ------
@@ -195,7 +199,9 @@ def read_pollux_workload(
         if steps is None or curve is None:
             known = sorted(size for size in applications[name].steps if (name, size) in curves)
             raise row.fault("batch_size", f"must be one with known steps and curve, {known} for {name}; found {batch}")
-        requested = row.whole("num_replicas", 1)
+        requested = row.whole("num_replicas", 1 if left_out is None else 0)
+        if left_out is not None and left_out.add_empty(steps, requested):
+            continue
         jobs.append(
             Job(
                 job_id=row.text("name"),

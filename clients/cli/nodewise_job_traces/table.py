@@ -16,6 +16,7 @@ from typing import Final, TextIO
 
 from nodewise_job_traces.faults import rows_of
 from nodewise_job_traces.jobs import Curve, Job
+from nodewise_job_traces.logs import LeftOut
 
 __all__ = ["TableCurve", "read_curve_table", "read_job_table"]
 
@@ -66,8 +67,10 @@ def read_curve_table(stream: TextIO, pools: Sequence[str], *, file: str = "curve
     return {name: (Curve.of(rates), Curve.of(seen[name]) if differs else None) for name, rates in true.items()}
 
 
-def read_job_table(stream: TextIO, curves: Mapping[str, TableCurve], *, file: str = "jobs") -> list[Job]:
-    """Jobs by arrival.
+def read_job_table(
+    stream: TextIO, curves: Mapping[str, TableCurve], *, left_out: LeftOut | None = None, file: str = "jobs"
+) -> list[Job]:
+    """Jobs by arrival; those without work or devices are counted in ``left_out``; None = they are faults.
 
     Raises
     ------
@@ -86,15 +89,19 @@ def read_job_table(stream: TextIO, curves: Mapping[str, TableCurve], *, file: st
         rigid = row.whole("rigid", 0, 0)
         if rigid not in (0, 1):
             raise row.fault("rigid", f"must be 0 or 1, found {rigid}")
+        samples = row.number("samples", above=left_out is None)
+        requested = row.whole("requested_devices", 1 if left_out is None else 0, 1)
+        if left_out is not None and left_out.add_empty(samples, requested):
+            continue
         jobs.append(
             Job(
                 job_id=name,
                 arrival_s=row.number("arrival_s"),
-                samples=row.number("samples", above=True),
+                samples=samples,
                 curve=curves[curve][0],
                 predicted=curves[curve][1],
                 stop_samples=row.number("stop_samples") if row.has("stop_samples", filled=True) else None,
-                requested_devices=row.whole("requested_devices", 1, 1),
+                requested_devices=requested,
                 rigid=bool(rigid),
                 samples_per_step=row.number("samples_per_step", 0.0, 0.0),
                 restart_cost_s=row.number("restart_cost_s") if row.has("restart_cost_s", filled=True) else None,

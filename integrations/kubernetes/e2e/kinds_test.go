@@ -55,10 +55,7 @@ func TestEveryKind(t *testing.T) {
 		},
 	} {
 		t.Run(kind.kind, func(t *testing.T) {
-			made := &unstructured.Unstructured{}
-			if err := yaml.Unmarshal([]byte(`{"apiVersion": "`+kind.version+`", "kind": "`+kind.kind+`", "spec": `+kind.spec+`}`), &made.Object); err != nil {
-				t.Fatal(err)
-			}
+			made := read(t, `{"apiVersion": "`+kind.version+`", "kind": "`+kind.kind+`", "spec": `+kind.spec+`}`)
 			made.SetName(kind.name)
 			made.SetNamespace("default")
 			made.SetAnnotations(map[string]string{
@@ -83,6 +80,101 @@ func TestEveryKind(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What depends on the number of nodes changes with it: the API server accepts the object. What is left alone has an event that says why.
+func TestWhatDependsOnTheNodesChangesToo(t *testing.T) {
+	if rig.noModules != nil {
+		t.Skip("the definitions of operators' kinds cannot be had here: ", rig.noModules)
+	}
+	store(t, "team/depends", measured(t, "V100"))
+	runtimes := read(t, `{"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime", "metadata": {"name": "of-two", "labels": {"trainer.kubeflow.org/framework": "torch"}},
+		"spec": {"mlPolicy": {"numNodes": 2, "torch": {}}, "template": {"spec": {"replicatedJobs": [{"name": "node", "template": {"spec": {"template": `+pods+`}}}]}}}}`)
+	if err := rig.kubernetes.Create(t.Context(), runtimes); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = rig.kubernetes.Delete(context.WithoutCancel(t.Context()), runtimes) })
+	head := `"headGroupSpec": {"rayStartParams": {}, "template": {"spec": {"containers": [{"name": "head", "image": "ray"}]}}}`
+	for _, kind := range []struct {
+		name, version, kind, spec, nodes string
+		expected                         map[string]string // fields afterwards
+		event                            string            // part of its message
+	}{
+		{
+			"depends-job", "batch/v1", "Job",
+			`{"suspend": true, "parallelism": 8, "completions": 8, "completionMode": "Indexed", "backoffLimitPerIndex": 1, "maxFailedIndexes": 5,
+				"successPolicy": {"rules": [{"succeededIndexes": "0-7", "succeededCount": 8}]}, "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "b"}]}}}`,
+			"2-3", map[string]string{
+				"spec.parallelism": "3", "spec.completions": "3", "spec.maxFailedIndexes": "3", "spec.successPolicy.rules.0.succeededIndexes": "0-2", "spec.successPolicy.rules.0.succeededCount": "3",
+			}, "chose 3 nodes instead of 8",
+		},
+		{
+			"depends-rayjob", "ray.io/v1", "RayJob",
+			`{"entrypoint": "python train.py", "rayClusterSpec": {` + head + `,
+				"workerGroupSpecs": [{"groupName": "gpus", "replicas": 2, "minReplicas": 0, "maxReplicas": 2, "numOfHosts": 2, "rayStartParams": {}, "template": ` + pods + `}]}}`,
+			"2-7", map[string]string{"spec.rayClusterSpec.workerGroupSpecs.0.replicas": "3", "spec.rayClusterSpec.workerGroupSpecs.0.maxReplicas": "3"}, "chose 6 nodes instead of 4",
+		},
+		{
+			"depends-raycluster", "ray.io/v1", "RayCluster",
+			`{"enableInTreeAutoscaling": true, ` + head + `,
+				"workerGroupSpecs": [{"groupName": "gpus", "replicas": 2, "minReplicas": 1, "maxReplicas": 3, "rayStartParams": {}, "template": ` + pods + `}]}`,
+			"1-8", map[string]string{"spec.workerGroupSpecs.0.replicas": "3", "spec.workerGroupSpecs.0.maxReplicas": "3"}, "chose 3 nodes instead of 2",
+		},
+		{
+			"depends-jobset", "jobset.x-k8s.io/v1alpha2", "JobSet",
+			`{"replicatedJobs": [{"name": "slice", "replicas": 4, "template": {"spec": {"parallelism": 2, "completions": 2, "template": ` + pods + `}}}]}`,
+			"1-6", map[string]string{"spec.replicatedJobs.0.replicas": "3", "spec.replicatedJobs.0.template.spec.parallelism": "2"}, "chose 6 nodes instead of 8",
+		},
+		{
+			"depends-pytorchjob", "kubeflow.org/v1", "PyTorchJob",
+			`{"runPolicy": {"schedulingPolicy": {"minAvailable": 4}}, "pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": ` + pods + `}, "Worker": {"replicas": 3, "template": ` + pods + `}}}`,
+			"2", map[string]string{"spec.pytorchReplicaSpecs.Worker.replicas": "1", "spec.runPolicy.schedulingPolicy.minAvailable": "2"}, "chose 2 nodes instead of 4",
+		},
+		{
+			"depends-trainjob", "trainer.kubeflow.org/v1alpha1", "TrainJob",
+			`{"runtimeRef": {"name": "of-two"}, "trainer": {}}`,
+			"3", map[string]string{"spec.trainer.numNodes": "3"}, "chose 3 nodes instead of 2",
+		},
+		{
+			"depends-mpijob", "kubeflow.org/v2beta1", "MPIJob",
+			`{"slotsPerWorker": 8, "mpiReplicaSpecs": {"Launcher": {"replicas": 1}, "Worker": {"replicas": 2}}}`,
+			"1-8", map[string]string{"spec.mpiReplicaSpecs.Worker.replicas": "2"}, "left the nodes as they are: the nodes of this kind are not chosen: the mpirun",
+		},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			made := read(t, `{"apiVersion": "`+kind.version+`", "kind": "`+kind.kind+`", "spec": `+kind.spec+`}`)
+			made.SetName(kind.name)
+			made.SetNamespace("default")
+			made.SetAnnotations(map[string]string{
+				"nodewise.dev/profile": "team/depends", "nodewise.dev/nodes": kind.nodes, "nodewise.dev/settings": `{"global_batch_samples": 512}`, "nodewise.dev/objective": "highest-throughput",
+			})
+			if err := rig.kubernetes.Create(t.Context(), made); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = rig.kubernetes.Delete(context.WithoutCancel(t.Context()), made) })
+			for path, expected := range kind.expected {
+				if found := fmt.Sprint(at(made.Object, path)); found != expected {
+					t.Errorf("%s is %s, not %s: %s", path, found, expected, made.GetAnnotations()["nodewise.dev/reason"])
+				}
+			}
+			reason := "NodesChosen"
+			if strings.HasPrefix(kind.event, "left") {
+				reason = "NodesNotChosen"
+			}
+			if event := eventOf(t, made, reason); !strings.Contains(event.Message, kind.event) {
+				t.Error(event.Message)
+			}
+		})
+	}
+}
+
+func read(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	return object
 }
 
 // timeLeft waits until the status of a TrainJob says how long it takes.

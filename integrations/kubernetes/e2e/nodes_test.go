@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -73,14 +72,14 @@ func TestAJobGetsItsNumberOfNodes(t *testing.T) {
 }
 
 // eventOf waits for the one about a job that has a reason.
-func eventOf(t *testing.T, about *batchv1.Job, reason string) corev1.Event {
+func eventOf(t *testing.T, about client.Object, reason string) corev1.Event {
 	t.Helper()
 	var found corev1.Event
 	err := testcluster.Until(t.Context(), func(ctx context.Context) (bool, error) {
 		events := &corev1.EventList{}
-		err := rig.kubernetes.List(ctx, events, client.InNamespace(about.Namespace))
+		err := rig.kubernetes.List(ctx, events, client.InNamespace(about.GetNamespace()))
 		for _, each := range events.Items {
-			if each.InvolvedObject.UID == about.UID && each.Source.Component == "nodewise" && each.Reason == reason {
+			if each.InvolvedObject.UID == about.GetUID() && each.Source.Component == "nodewise" && each.Reason == reason {
 				found = each
 				return true, nil
 			}

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
+from nodewise.domain.predictions import Notice
 from nodewise.domain.profile import Profile
 from nodewise.ports.limits import Limits
 from nodewise.profiles.batches import Batch
@@ -61,6 +62,8 @@ class Profiles:
         Threads for what may block.
     committed : callable
         Told the name of every profile whose revision moved.
+    doubts : callable
+        What is doubtful of a profile's observations.
     ending : bool
         Whether watches end.
     quotas : StoreQuotas
@@ -73,6 +76,7 @@ class Profiles:
     limits: Limits
     executor: Executor
     committed: Callable[[str], None]
+    doubts: Callable[[Profile], tuple[Notice, ...]]
     ending: bool = False
     quotas: StoreQuotas = DEFAULT_QUOTAS
 
@@ -163,7 +167,8 @@ class Profiles:
             raise error if _names_labels(error) else prefixed(error, "content.") from None
         self.committed(profile_id)
         profile: Profile = await run_in(self.executor, self.reader.get, profile_id)
-        return pb.AppendProfileResponse(profile=write_summary(ProfileSummary.of(profile)))
+        doubts = await run_in(self.executor, self.doubts, profile) if len(content.observations) else ()
+        return pb.AppendProfileResponse(profile=write_summary(ProfileSummary.of(profile), doubts))
 
     async def retract_evidence(self, request: pb.RetractEvidenceRequest, call: Call) -> pb.RetractEvidenceResponse:
         """Take evidence out."""
@@ -181,7 +186,8 @@ class Profiles:
         (profile_id,) = _names(request, "profile_id")
         page = ObservationPage.of(request)
         profile: Profile = await run_in(self.executor, self.reader.at, profile_id, page.revision)
-        answer = write_summary(ProfileSummary.of(profile))
+        doubts = await run_in(self.executor, self.doubts, profile) if page.with_facts else ()
+        answer = write_summary(ProfileSummary.of(profile), doubts)
         token = ""
         if page.with_facts:
             answer.content.MergeFrom(write_facts(profile))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -12,6 +12,7 @@ import numpy as np
 
 from nodewise.domain.columns import constant_ints
 from nodewise.domain.configurations import Configurations
+from nodewise.domain.predictions import Notice
 from nodewise.domain.profile import Observations, PhaseTimings, Profile, TraceReference
 from nodewise.domain.sharing import SharedDeviceRun, SharingMode
 from nodewise.domain.workload import Network, Workload
@@ -19,6 +20,7 @@ from nodewise.ports.limits import Limits
 from nodewise.profiles.digest import content_digest
 from nodewise.profiles.store import ProfileSummary
 from nodewise.rpc.caps import too_much
+from nodewise.rpc.errors import write_notice
 from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_configurations import read_evidence, write_configurations
 from nodewise.rpc.wire_rows import read_row, read_time, timestamp, written
@@ -223,9 +225,9 @@ def _capped(rows: int, path: str, limits: Limits) -> None:
         raise too_much(f"{text}IngestProfile", "rows_per_batch", most, rows, "IngestProfile")
 
 
-def write_summary(summary: ProfileSummary) -> pb.Profile:
+def write_summary(summary: ProfileSummary, doubts: Iterable[Notice] = ()) -> pb.Profile:
     """A profile without its content."""
-    return written(pb.Profile, summary, content=None)
+    return written(pb.Profile, summary, content=None, warnings=map(write_notice, doubts))
 
 
 def write_facts(profile: Profile) -> pb.ProfileContent:

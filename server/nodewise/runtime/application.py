@@ -15,9 +15,12 @@ import structlog
 from grpc_health.v1 import health
 
 from nodewise.domain.errors import NodewiseError
+from nodewise.domain.predictions import Notice
+from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.kept import Kept
 from nodewise.estimation.estimators.warm_up import warm_up, warm_up_aside
+from nodewise.estimation.plausibility import doubts
 from nodewise.ports.cache import CacheSpace
 from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import ProfileStore
@@ -119,7 +122,7 @@ class Application:
         space = CacheSpace(settings.cache_bytes)
         self._reader = ProfileReader(store, space)
         self._profiles = Profiles(
-            *(store, self._writer, self._reader, self._limits, self._reads, self._committed),
+            *(store, self._writer, self._reader, self._limits, self._reads, self._committed, self._doubts),
             quotas=settings.quotas.store(),
         )
         self._compute = ComputePool(ProcessHand if processes else ThreadHand, processes or THREAD_HANDS)
@@ -367,6 +370,10 @@ class Application:
             quotas=self._settings.quotas.callers(),
             audit=None if self._audit is None else Audit(self._audit.write),
         )
+
+    def _doubts(self, profile: Profile) -> tuple[Notice, ...]:
+        """What is doubtful of a profile's observations."""
+        return doubts(profile, self.tracks.stable.answers.estimators.catalogue)
 
     def _committed(self, profile_id: str) -> None:
         """A profile moved: score what arrived, and fit it so that the next question finds the model."""

@@ -200,10 +200,15 @@ def test_a_fact_that_differs_within_a_job_names_both_lines(tmp_path: Path) -> No
     [
         ("", "is empty; the first line must name the columns: job, device, nodes, workers, steps_per_s"),
         (f"{REQUIRED}\n", "has no rows below its header"),
-        (f"{REQUIRED},speed\n", ":1: unknown column 'speed'; known are: job, device, nodes"),
+        (f"{REQUIRED},zzzz\n", ":1: unknown column 'zzzz'; known are: job, device, nodes"),
         (
             "model,gpus,nodes,zzzz,tensor_paralel\n",
-            ":1: unknown columns 'model' (did you mean job?), 'gpus' (did you mean workers?), 'zzzz', 'tensor_para",
+            ":1: unknown columns 'zzzz', 'tensor_paralel' (did you mean tensor_parallel?); known are: job",
+        ),
+        ("model,job,gpus\n", ":1: columns model and job both state job: keep one of them"),
+        (
+            "model,gpus,img/s\n",
+            ":1: the required columns device, nodes must be there; nodes may be told by gpus_per_node instead; device",
         ),
         (f"{REQUIRED},job\n", ":1: column job is there 2 times, must be there once"),
         ("job,device,nodes,workers\n", ":1: the required column steps_per_s must be there"),

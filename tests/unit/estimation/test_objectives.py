@@ -89,11 +89,11 @@ def test_no_answered_row_is_a_notice() -> None:
     assert (found.notice.reason, found.notice.message) == (Reason.OBJECTIVE_UNREACHABLE, "no row was answered")
 
 
-def test_an_unknown_batch_compares_mini_batches_and_says_so() -> None:
+def test_an_unknown_batch_compares_steps_of_one_size_and_says_so() -> None:
     found = verdict(Objective(rule=HighestThroughput()), [1, 2], [3.0, 5.0], batch=0)
     assert found.recommendation is not None
-    assert "mini-batches/s" in found.recommendation.why
-    assert found.recommendation.numbers == {"minibatches_per_s": 5.0}
+    assert "5 steps/s of 1 worker on 2 nodes" in found.recommendation.why
+    assert found.recommendation.numbers == {"steps_per_s_of_1_worker": 5.0}
 
 
 def test_confidence_judges_by_the_bound() -> None:

@@ -9,8 +9,9 @@ import json
 import numpy as np
 import pytest
 
-from nodewise_job_traces import Curve, JobsFileError, generators
+from nodewise_job_traces import Curve, JobsFileError, LeftOut, generators
 from nodewise_job_traces.gavel import read_gavel_table, read_gavel_trace
+from nodewise_job_traces.logs import jobs_of_log
 from nodewise_job_traces.philly import read_philly
 from nodewise_job_traces.pollux import (
     APPLICATIONS,
@@ -154,23 +155,17 @@ PHILLY = """timestamp,duration,num_gpus,gpu_time,cluster
 
 
 def test_philly_without_curves_is_rigid_and_takes_its_duration() -> None:
-    first, second = read_philly(io.StringIO(PHILLY), pools=2)
+    first, second = jobs_of_log(read_philly(io.StringIO(PHILLY)), LeftOut(), pool_devices=[8, 4])
     assert (first.arrival_s, first.samples, first.requested_devices, first.queue) == (0.0, 100.0, 4, "a")
     assert first.curve.rates == {(0, 4): 1.0, (1, 4): 1.0}
     assert (second.arrival_s, second.job_id) == (60.0, "000002")
 
 
 def test_philly_with_curves_does_the_work_that_takes_its_duration() -> None:
-    first, second = read_philly(io.StringIO(PHILLY), curves=[Curve.of({(0, 1): 2.0, (0, 2): 3.0})])
+    curves = [Curve.of({(0, 1): 2.0, (0, 2): 3.0})]
+    first, second = jobs_of_log(read_philly(io.StringIO(PHILLY)), LeftOut(), curves=curves, pool_devices=[8])
     assert len(first.curve) == 0
     assert second.samples == 132.0
-
-
-@pytest.mark.parametrize(("old", "new", "field"), [("07:01:55", "noon", "timestamp"), ("66.0,1", "0,1", "duration")])
-def test_what_is_wrong_in_philly(old: str, new: str, field: str) -> None:
-    with pytest.raises(JobsFileError) as caught:
-        read_philly(io.StringIO(PHILLY.replace(old, new)))
-    assert caught.value.field == f"philly:2:{field}"
 
 
 # --- our own tables

@@ -63,7 +63,7 @@ def test_a_question_that_says_nothing_gets_the_knee_recommended(asked: Asked) ->
     found = asked.predict(configurations=FEW).recommendation
     assert found.rule == objective_pb2.OBJECTIVE_RULE_KNEE
     assert (found.row, found.workers, found.keeps_current) == (1, 2, False)
-    assert "mini-batches/s" in found.why
+    assert "steps/s each" in found.why
     assert not found.HasField("samples_per_second")
     assert asked.predict(configurations=FEW, objective=objective_pb2.Objective()).recommendation == found
     (of_batch,) = asked.batch(jobs=[pb.BatchJob(profile=inline())], configurations=FEW).outcomes

@@ -35,7 +35,7 @@ class Service:
         self._executor = ThreadPoolExecutor(2)
         reader = ProfileReader(store)
         limits = Limits(rows_per_batch=1000)
-        self.behaviours = Profiles(store, self._writer, reader, limits, self._executor, self.moved.append)
+        self.behaviours = Profiles(store, self._writer, reader, limits, self._executor, self.moved.append, lambda _: ())
 
     def close(self) -> None:
         self._writer.close()

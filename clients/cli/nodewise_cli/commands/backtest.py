@@ -71,7 +71,7 @@ def backtest(
     call: Call = AN_HOUR,
 ) -> None:
     """Fit estimators to a table's train rows in a fresh store, predict its test rows and score them."""
-    read = read_table(table)
+    read = read_table(table, predicted=True)
     if also_train:
         read, count = also_trained(read, also_train, _ALSO_TRAIN)
         if not count:

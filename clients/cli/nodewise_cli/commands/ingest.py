@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import orjson
 from typer import Argument, Option
 
 from nodewise_cli.commands.options import STORE, StoreCall
+from nodewise_cli.console import say
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.profile_names import profile_id_of
+from nodewise_cli.inputs.stored_runs import Difference, difference
 from nodewise_cli.inputs.table_content import observations_of, profile_content, timed_rows, timings_of, train_rows
 from nodewise_cli.inputs.table_errors import in_rows
 from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_cli.inputs.trace_files import profile_name, send_traces, trace_files
+from nodewise_cli.views.plain import plain
 from nodewise_cli.views.table import figures, print_table, words
 from nodewise_cli.waiting import waiting
-from nodewise_client import AppendProfileRequest, Client, GetProfileRequest, NodewiseError, ProfileContent, ProfileView
+from nodewise_client import (
+    AppendProfileRequest,
+    Client,
+    GetProfileRequest,
+    IngestBatchRequest,
+    NodewiseError,
+    Profile,
+    ProfileContent,
+    ProfileView,
+    RetractEvidenceRequest,
+)
 
 __all__ = ["ingest", "ingest_job"]
 
 BATCH_ROWS: Final = 1000
+REPLACED: Final = "replaced by a table"
 _NEVER_S: Final = 86_400.0
 """Batches end when they are full, never by the clock: then a repeated ingest cuts the same batches."""
 
@@ -42,13 +56,17 @@ def ingest(
     keep_names: Annotated[
         bool, Option("--keep-names", help="Leave paths, host and user names in the traces that are stored.")
     ] = False,
+    replace: Annotated[
+        bool, Option("--replace", help="Take out the measured rows that the profiles of these jobs held from before.")
+    ] = False,
     call: StoreCall = STORE,
 ) -> None:
     """Store each job of the tables as a profile of its name: its facts and its train rows; or the traces of a job.
 
     What no profile may be called is shown beside the name that is made of it.
 
-    Repeating an ingest changes nothing; one of tables that was cut goes on where it stopped. Test rows are never sent.
+    Repeating an ingest changes nothing: rows that are there already are not counted twice. One of tables that was cut
+    goes on where it stopped. Test rows are never sent. --replace puts a corrected table in the place of what was there.
     """
     paths = [path for path in files if path.suffix.lower() != ".csv"]
     tables = [read_table(path) for path in files if path.suffix.lower() == ".csv"]
@@ -56,13 +74,17 @@ def ingest(
         raise InputError("--profile: names the profile of traces; jobs of a table have their own names")
     traces = trace_files(paths) if paths else []
     work = [(table, job) for table in tables for job in table.jobs]
-    profiles: dict[str, dict[str, int]] = {}
+    for table, job in work if replace else ():
+        if not train_rows(table, job):
+            text = f"needs measured rows of split train: {table.path} has none of job {job!r}"
+            raise InputError(f"--replace: {text}; `nodewise profiles delete` takes a profile away")
+    profiles: dict[str, dict[str, Any]] = {}
     with call.connected() as client, waiting("ingesting") as progress:
         # A writer waits for a server that comes back; one that was never there should be said at once.
         client.health()
         for number, (table, job) in enumerate(work):
             progress.tell(number, len(work))
-            profiles[profile_id_of(job)] = ingest_job(client, table, job)
+            profiles[profile_id_of(job)] = ingest_job(client, table, job, replace=replace)
         if traces:
             name = profile or profile_name(paths)
             send_traces(client, name, traces, keep_names=keep_names, progress=progress)
@@ -70,50 +92,111 @@ def ingest(
     call.tell(lambda found: {"profiles": found}, _show, profiles)
 
 
-def _show(profiles: dict[str, dict[str, int]]) -> None:
+def _show(profiles: dict[str, dict[str, Any]]) -> None:
     names = ("revision", "observations", "traces")
     print_table(
         [words("profile"), *map(figures, names)],
         [[job, *(f"{found[name]:,}" for name in names)] for job, found in profiles.items()],
     )
+    for job, found in profiles.items():
+        if there := found.get("already_there"):
+            be = _be(there)
+            say(f"{job}: {there:,} of {found['rows']:,} rows {be} there already, and {be} not counted twice.")
+        if left := found.get("left_out"):
+            say(f"{job}: {left:,} of {found['rows']:,} rows {_be(left)} left out, as once taken out; see --replace.")
+        if taken := found.get("retracted"):
+            say(f"{job}: {taken:,} {'row' if taken == 1 else 'rows'} from before {_be(taken)} taken out.")
+        for notice in found["warnings"]:
+            say(f"Note: {job}: {notice['message']}")
 
 
-def ingest_job(client: Client, table: Table, job: str) -> dict[str, int]:
-    """Store one job's facts and train rows; returns what the profile then holds."""
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def ingest_job(client: Client, table: Table, job: str, *, replace: bool = False) -> dict[str, Any]:
+    """Store one job's facts and train rows, those that are not there already; returns what the profile then holds.
+
+    ``replace`` takes out what it held besides.
+    """
     profile_id = profile_id_of(job)
-    train = train_rows(table, job)
-    timed = timed_rows(table, train)
+    content = profile_content(table, job)
+    stored = _stored(client, profile_id)
+    found = difference(table, job, content, stored)
+    revision = 0 if stored is None else stored.revision
+    retracted = left_out = 0
     try:
-        _write(client, table, job, timed, train)
+        if replace and found.stale_facts:  # others may be stated only once these are gone
+            _retract(client, profile_id, revision, fact_paths=tuple(found.stale_facts))
+        if not _write(client, table, job, content, found, f"-{revision}" if replace else ""):
+            left_out = len({*found.timed, *found.train})
         if profile_id != job:
             named = f"named-{profile_id.rpartition('-')[2]}"
             client.append_profile(AppendProfileRequest(profile_id=profile_id, request_id=named, display_name=job))
     except NodewiseError as error:
         # Fields count the rows of a batch: those of the first are the table's.
-        located = in_rows(error, table, train, "batch")
-        if located is None or len(timed) + len(train) >= BATCH_ROWS:
+        located = in_rows(error, table, found.train, "batch")
+        if located is None or len(found.timed) + len(found.train) >= BATCH_ROWS:
             raise
         raise located from None
-    return _held(client, profile_id)
+    if replace and (found.stale_observations or found.stale_phases):
+        retracted = len(found.stale_observations) or len(found.stale_phases)
+        _retract(
+            client,
+            profile_id,
+            revision,
+            observation_numbers=tuple(found.stale_observations),
+            phase_timing_numbers=tuple(found.stale_phases),
+        )
+    counts = {"rows": len(train_rows(table, job)), "already_there": found.there}
+    return _held(client, profile_id) | counts | {"left_out": left_out, "retracted": retracted}
 
 
-def _held(client: Client, profile_id: str) -> dict[str, int]:
-    """What a profile holds."""
+def _stored(client: Client, profile_id: str) -> Profile | None:
+    """A profile with what it holds; None = there is none."""
+    try:
+        return client.get_profile(profile_id)
+    except NodewiseError as error:
+        if error.reason != "PROFILE_NOT_FOUND":
+            raise
+        return None
+
+
+def _retract(client: Client, profile_id: str, revision: int, **evidence: tuple[Any, ...]) -> None:
+    """Take out what a table replaces; the same again changes nothing."""
+    told = hashlib.sha256(repr((revision, sorted(evidence.items()))).encode()).hexdigest()
+    request = RetractEvidenceRequest(profile_id=profile_id, request_id=f"replaced-{told}", reason=REPLACED, **evidence)
+    client.retract_evidence(request)
+
+
+def _held(client: Client, profile_id: str) -> dict[str, Any]:
+    """What a profile holds, and what is doubtful of it."""
     stored = client.get_profile(GetProfileRequest(profile_id=profile_id, view=ProfileView.FACTS))
     traces = 0 if stored.content is None else len(stored.content.traces)
-    return {"revision": stored.revision, "observations": stored.observations_count, "traces": traces}
+    held = {"revision": stored.revision, "observations": stored.observations_count, "traces": traces}
+    return held | {"warnings": plain(stored.warnings)}
 
 
-def _write(client: Client, table: Table, job: str, timed: list[int], train: list[int]) -> None:
-    """One session, named by what it writes: its batches are the same every time, so what is durable is skipped."""
-    content = profile_content(table, job)
-    with client.ingest(
-        profile_id_of(job), session_id=_session(table, content, train), batch_rows=BATCH_ROWS, linger_s=_NEVER_S
-    ) as writer:
+def _write(client: Client, table: Table, job: str, content: ProfileContent, found: Difference, suffix: str) -> bool:
+    """One session, named by what it writes: its batches are the same every time, so what is durable is skipped.
+
+    Returns False where nothing is written because the table was stored before, and some of it taken out since.
+    """
+    if found.is_nothing:
+        return True
+    profile_id, timed, train = profile_id_of(job), found.timed, found.train
+    if found.there and not suffix:
+        every = train_rows(table, job)
+        request = IngestBatchRequest(profile_id=profile_id, session_id=_session(table, content, every))
+        durable = client.ingest_batch(request).durable_sequence_number
+        if durable > (len(timed_rows(table, every)) + len(every)) // BATCH_ROWS:
+            return False
+    session = f"{_session(table, content, train)}{suffix}"
+    with client.ingest(profile_id, session_id=session, batch_rows=BATCH_ROWS, linger_s=_NEVER_S) as writer:
         done = writer.durable_sequence_number
         # The last batch commits; it holds whatever the full ones before it leave, be it nothing.
         if done > (len(timed) + len(train)) // BATCH_ROWS:
-            return
+            return False
         if not done:
             writer.facts(workload=content.workload, network=content.network)
         skip = done * BATCH_ROWS
@@ -123,6 +206,7 @@ def _write(client: Client, table: Table, job: str, timed: list[int], train: list
         if runs:
             writer.observe(observations_of(table, runs))
         writer.commit()
+    return True
 
 
 def _session(table: Table, content: ProfileContent, train: list[int]) -> str:

@@ -15,6 +15,7 @@ from nodewise_cli.inputs.questions import Question, asked_job, asked_ranges, loc
 from nodewise_cli.pictures.figures import checked_plot
 from nodewise_cli.pictures.prediction import draw
 from nodewise_cli.views.predict import document, refusal_of, show
+from nodewise_cli.views.units import unit_of
 from nodewise_cli.waiting import waiting
 from nodewise_client import Fidelity, PredictOptions, PredictRequest, Problem, RowStatus
 
@@ -38,17 +39,24 @@ def predict(
     """Predict a job on configurations that were never run, and recommend one."""
     goal = goal_of(wanted)
     checked_plot(plot)
-    asked = asked_job(question, call.server)
+    asked = asked_job(question, call.server, without_batch=True)
+    if asked.counts == "tokens" and goal["work"] is not None:
+        raise InputError("--samples: needs the tokens of a sample: give sequence_length")
     ranges = asked_ranges(question, asked)
     options = PredictOptions(model=options_of(question), fidelity=fidelity, simulated_steps_count=simulated_steps)
     if simulated_steps is not None and fidelity is not Fidelity.SIMULATE:
         raise InputError(f"--simulated-steps: must come with --fidelity simulate, found {fidelity}")
     with call.connected() as client, waiting("predicting"), located(asked):
         result = client.predict(PredictRequest(profile=asked.source, ranges=ranges, options=options, **goal))
+        unit = unit_of(result, asked.counts, asked.tokens_per_sample(client))
     points = measured_points(asked, question.settings, result)
     if plot is not None:
-        draw(plot, asked.name, result, points, by_nodes=question.workers is None)
-    call.tell(document, lambda found: show(asked.name, found, points, wanted.currency), result)
+        draw(plot, asked.name, result, points, unit, by_nodes=question.workers is None)
+    call.tell(
+        lambda found: document(found, unit),
+        lambda found: show(asked.name, found, points, wanted.currency, unit),
+        result,
+    )
     if len(result) and all(found.status is RowStatus.REFUSED for found in result):
         why = next(filter(None, map(refusal_of, result)), Problem())
         raise RefusedAnswer(f"every row was refused: {why.message}", reason=why.reason)

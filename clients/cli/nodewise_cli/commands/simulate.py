@@ -31,9 +31,10 @@ def simulate(
 ) -> None:
     """Tell what policies would have done: response times, makespan, utilisation, fairness, restarts, wasted work.
 
-    JOBS is a trace of Gavel (with its table of throughputs), a workload of Pollux (with a table of measurements), an
-    extract of Philly's arrivals, or a table of jobs (with a table of curves); docs/guides/simulation.md describes all
-    of them and the specification.
+    JOBS is a trace of Gavel (with its table of throughputs), a workload of Pollux (with a table of measurements), a log
+    of a cluster (Philly, Helios, sacct -P, Alibaba 2020 and 2023), or a table of jobs (with a table of curves), packed
+    by gzip or not. Jobs that cannot be simulated are left out and counted. docs/guides/simulation.md describes all of
+    them and the specification.
     """
     # Only here: reading jobs takes NumPy, which other commands need not wait for.
     from nodewise_cli.inputs.simulation_jobs import prepared_jobs
@@ -72,7 +73,8 @@ def simulate(
         write_timeline(timeline, next(iter(results.values())), pools_of(spec))
     if gantt is not None:
         draw_gantt(gantt, next(iter(results.values())), pools_of(spec))
-    call.tell(lambda found: document(found, request.settings or SimulationSettings()), show, results)
+    settings, left_out = request.settings or SimulationSettings(), prepared.left_out
+    call.tell(lambda found: document(found, settings, left_out), lambda found: show(found, left_out), results)
     late = [name for name, result in results.items() if not result.complete]
     if late:
         raise CommandError(f"the time was over before {', '.join(late)} had finished; --timeout-s gives more")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from typer import Argument, Option
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from nodewise_cli.inputs.simulation_spec import SpecT
 
 __all__ = ["SimulationQuestion", "specification"]
+
+_PEEK_BYTES: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +36,11 @@ class SimulationQuestion:
         list[str] | None, Option(help="Policy, instead of the specification's; may be given several times.")
     ] = None
     form: Annotated[
-        str | None, Option("--format", help="gavel, pollux, philly or table; default: by the file's content.")
+        str | None,
+        Option(
+            "--format",
+            help="gavel, pollux, philly, helios, sacct, alibaba-2020, alibaba-2023 or table; default: by content.",
+        ),
     ] = None
     applications: Annotated[
         str | None, Option(metavar="A,B", help="Applications to keep of a Pollux workload; default: all.")
@@ -46,6 +53,16 @@ class SimulationQuestion:
     early_stops: Annotated[
         float | None, Option(metavar="P", help="Probability that a job ends early, at a uniform point.")
     ] = None
+
+
+def _is_specification(path: Path) -> bool:
+    """Whether a file is a JSON object, or is meant to be one; Philly's log is a JSON list."""
+    try:
+        with path.open("rb") as file:
+            first = file.read(_PEEK_BYTES).removeprefix(codecs.BOM_UTF8).lstrip()[:1]
+    except OSError:  # said where the file is read
+        first = b""
+    return first == b"{" or (path.suffix.lower() == ".json" and first != b"[")
 
 
 def specification(question: SimulationQuestion, kind: type[SpecT], command: str, **changes: Any) -> SpecT:
@@ -78,7 +95,7 @@ def specification(question: SimulationQuestion, kind: type[SpecT], command: str,
             raise InputError(f"--cluster: {error}") from None
     if question.throughputs is not None:
         stated["throughputs"] = str(question.throughputs.resolve())
-    if given.suffix.lower() == ".json":
+    if _is_specification(given):
         if question.form is not None or question.applications is not None:
             raise InputError(
                 "--format, --applications: must come with a file of jobs; a specification says them itself"

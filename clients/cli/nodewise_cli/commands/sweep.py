@@ -78,7 +78,7 @@ def sweep(
         raise InputError("--ray-address: must come with --engine ray")
     if call.server is not None and engine != "local":
         raise InputError("--engine: must be left out with --server, which simulates itself")
-    requests, units = prepared_sweep(given, question.given)
+    requests, units, left_out = prepared_sweep(given, question.given)
     started = time.perf_counter()
     with waiting("sweeping") as progress:
         if call.server is None:
@@ -92,7 +92,7 @@ def sweep(
     if plot is not None:
         draw(plot, rows)
     how = {"engine": "server" if call.server else engine, "processes": count, "wall_s": wall_s}
-    call.tell(lambda found: document(found) | how, show, rows)
+    call.tell(lambda found: document(found, left_out) | how, lambda found: show(found, left_out), rows)
     failures = what_failed(rows)
     if failures:
         raise CommandError("\n".join(failures), reason="SIMULATION_FAILED")

@@ -25,6 +25,7 @@ from nodewise_client import (
     SimulationResult,
     SimulationSettings,
 )
+from nodewise_job_traces import LeftOut
 from nodewise_protos.v1beta1 import simulation_pb2
 from nodewise_values.wire import from_message, to_message
 
@@ -34,8 +35,8 @@ MOST_UNITS: Final = 100_000
 Tell = Callable[[int, int], None]
 
 
-def prepared_sweep(given: SweepSpec, place: Path) -> tuple[list[SimulateRequest], list[SweepUnit]]:
-    """What simulations share (a request per seed where jobs are drawn, else one), and the simulations.
+def prepared_sweep(given: SweepSpec, place: Path) -> tuple[list[SimulateRequest], list[SweepUnit], LeftOut]:
+    """What simulations share (a request per seed where jobs are drawn, else one), the simulations, and jobs left out.
 
     Raises
     ------
@@ -64,7 +65,11 @@ def prepared_sweep(given: SweepSpec, place: Path) -> tuple[list[SimulateRequest]
             given.policy, given.loads, given.prediction_errors, enumerate(given.seeds)
         )
     ]
-    return [replace(simulate_request(given, each), repetitions_count=1) for each in prepared], units
+    return (
+        [replace(simulate_request(given, each), repetitions_count=1) for each in prepared],
+        units,
+        prepared[0].left_out,
+    )
 
 
 def swept_here(requests: Sequence[SimulateRequest], units: Sequence[SweepUnit], tell: Tell, **engine: Any) -> list[Row]:

@@ -15,17 +15,24 @@ from nodewise_values import facts
 from nodewise_values.fact import Fact, by_csv
 
 __all__ = [
+    "BY_WORKER_MODES",
     "COLUMNS",
     "DEFAULTS",
     "INSTEAD_OF_RATES",
+    "OF_STEPS",
     "PARAMETER_SERVER_MODES",
     "PHASES",
+    "RATES",
+    "READ",
     "REQUIRED",
     "TRANSFORMER",
     "CellError",
+    "RowError",
 ]
 
 PARAMETER_SERVER_MODES: Final = frozenset({"async", "sync", "hybrid"})
+BY_WORKER_MODES: Final = frozenset({"async", "hybrid"})
+"""Modes of which a step is one worker's mini-batch."""
 PHASES: Final = ("compute_s", "download_s", "upload_s", "update_s")
 TRANSFORMER: Final = tuple(name for name, fact in by_csv(facts.TRANSFORMER).items() if fact.required)
 """Dimensions that every transformer is told by; the others have usual values."""
@@ -44,6 +51,14 @@ class CellError(ValueError):
     """A cell that holds what it must not; the text begins with "must be"."""
 
 
+class RowError(ValueError):
+    """A row whose cells contradict each other, or say too little."""
+
+    def __init__(self, row: int, column: str, message: str) -> None:
+        super().__init__(message)
+        self.row, self.column = row, column
+
+
 def by_fact(fact: Fact) -> CellParser:
     """What a field of the contract holds in a row that states it."""
     if fact.kind == "bool":
@@ -60,6 +75,14 @@ def number(fact: Fact, cell: str) -> float:
     value = _float(cell)
     if value is None or not within(fact, value):
         raise CellError(demanded(fact))
+    return value
+
+
+def above_0(unit: str, cell: str) -> float:
+    """A number above 0."""
+    value = _float(cell)
+    if value is None or value <= 0.0:
+        raise CellError(f"must be a finite number above 0 ({unit})")
     return value
 
 
@@ -169,7 +192,17 @@ def _float(cell: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-REQUIRED: Final = ("job", "device", "nodes", "workers", "steps_per_s")
+REQUIRED: Final = ("job", "device", "nodes", "workers")
+RATES: Final = ("steps_per_s", "it_per_s", "samples_per_s", "images_per_s", "tokens_per_s", "step_s", "ms_per_step")
+"""Columns of which each states a measured throughput, in its own unit."""
+OF_STEPS: Final = ("steps_per_s", "it_per_s")
+_OTHER_UNITS: Final = {
+    "samples_per_s": "samples/s",
+    "images_per_s": "images/s",
+    "tokens_per_s": "tokens/s",
+    "step_s": "s",
+    "ms_per_step": "ms",
+}
 INSTEAD_OF_RATES: Final = ("measured_memory_bytes", "fitted")
 """Columns of which one is enough where no rate was measured."""
 DEFAULTS: Final = {"sync": "allreduce", "parameter_servers": 0, "accumulation": 1}
@@ -198,8 +231,15 @@ def _parsers() -> dict[str, CellParser]:
         "batch_per_worker": partial(samples, of_contract["batch_per_worker"]),
         "micro_batch": partial(samples, of_contract["batch_per_worker"]),
     }
-    return {name: parsers[name] for name in dict.fromkeys((*REQUIRED, *parsers))}
+    return {name: parsers[name] for name in dict.fromkeys((*REQUIRED, "steps_per_s", *parsers))}
 
 
 COLUMNS: Final = _parsers()
-"""How a cell that is not empty is read, by column."""
+"""How a cell that is not empty is read, by column of a table that was read."""
+READ: Final[dict[str, CellParser]] = {
+    **COLUMNS,
+    **{name: partial(above_0, unit) for name, unit in _OTHER_UNITS.items()},
+    "it_per_s": COLUMNS["steps_per_s"],
+    "gpus_per_node": partial(whole, 1, MOST_INT32),
+}
+"""The same of columns of a file: those too that others are told by."""

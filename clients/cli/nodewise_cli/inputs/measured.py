@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
-from nodewise_cli.inputs.columns import PARAMETER_SERVER_MODES
+from nodewise_cli.inputs.columns import BY_WORKER_MODES, PARAMETER_SERVER_MODES
 from nodewise_cli.inputs.questions import AskedJob
+from nodewise_cli.inputs.units import samples_per_step
 from nodewise_client import Prediction
 
 __all__ = ["Point", "at", "measured_points"]
 
-BY_WORKER_MODES: Final = frozenset({"async", "hybrid"})
-"""Modes of which a step is one worker's mini-batch."""
 Row: TypeAlias = Mapping[str, Any]
 """A row of a table, by columns."""
 
@@ -45,7 +43,7 @@ def measured_points(asked: AskedJob, template: Mapping[str, Any], answered: Sequ
             samples_per_second=None if per_step is None else per_step * row["steps_per_s"],
             train=row["split"] == "train",
         )
-        for row, per_step in zip(rows, map(_samples_per_step, rows))
+        for row, per_step in zip(rows, (samples_per_step(row.__getitem__) for row in rows))
         if row["steps_per_s"] is not None
         and not row["groups"]
         and all(_how(row, name) == value for name, value in wanted.items())
@@ -59,7 +57,7 @@ def at(points: Sequence[Point], found: Prediction) -> Point | None:
     return min(same, key=lambda point: point.train, default=None)
 
 
-def _batches_of(answered: Sequence[Prediction]) -> Callable[[Row, int | None], bool]:
+def _batches_of(answered: Sequence[Prediction]) -> Callable[[Row, float | None], bool]:
     """Whether a row's samples per step are those that were predicted; where none were, any are."""
     totals = {
         found.workers: found.samples_per_second / found.steps_per_second
@@ -71,13 +69,13 @@ def _batches_of(answered: Sequence[Prediction]) -> Callable[[Row, int | None], b
     strong = len(steps) == 1 and len(totals) > 1
     shares = {round(total / workers, 6) for workers, total in totals.items()}
 
-    def alike(row: Row, per_step: int | None) -> bool:
+    def alike(row: Row, per_step: float | None) -> bool:
         if not totals or per_step is None:
             return not totals
         if row["workers"] in totals:
-            return per_step == round(totals[row["workers"]])
+            return round(per_step) == round(totals[row["workers"]])
         if row["sync"] in BY_WORKER_MODES or strong:
-            return per_step in steps
+            return round(per_step) in steps
         return round(per_step / row["workers"], 6) in shares
 
     return alike
@@ -103,16 +101,3 @@ def _how(row: Row, name: str) -> Any:
     if name == "parameter_servers" and not row[name]:
         return int(row["sync"] in PARAMETER_SERVER_MODES)
     return row[name] or 0 if name.startswith(("backup", "hybrid")) else row[name]
-
-
-def _samples_per_step(row: Row) -> int | None:
-    """Samples of one step as `steps_per_s` counts it; None = not known."""
-    total: int | None = row["global_batch"]
-    batch: int | None = row["batch_per_worker"] or row["micro_batch"]
-    if total is not None or batch is None:
-        return total
-    share = batch * int(row["accumulation"] or 1)
-    if row["sync"] in BY_WORKER_MODES:
-        return share
-    degrees = math.prod(row[name] or 1 for name in ("tensor_parallel", "pipeline_parallel", "context_parallel"))
-    return share * int(row["data_parallel"] or row["workers"] // degrees)

@@ -12,6 +12,7 @@ from typer import Argument, Option
 
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.bounds import checked
+from nodewise_cli.inputs.columns import RATES
 from nodewise_cli.inputs.configurations import SETTINGS, settings_by_csv
 from nodewise_cli.inputs.counts import parse_counts
 from nodewise_cli.inputs.documents import read_profile
@@ -19,13 +20,17 @@ from nodewise_cli.inputs.profile_names import profile_id_of
 from nodewise_cli.inputs.table_content import profile_content, train_rows
 from nodewise_cli.inputs.table_errors import in_rows
 from nodewise_cli.inputs.tables import Table, read_table
+from nodewise_cli.inputs.typed_runs import typed_table
 from nodewise_client import (
+    Client,
     ConfigurationRange,
+    GetProfileRequest,
     ModelOptions,
     NodewiseError,
     PlacementRule,
     ProfileContent,
     ProfileSource,
+    ProfileView,
     SyncMode,
     profile_source,
 )
@@ -33,6 +38,7 @@ from nodewise_values.facts import CONFIGURATION_SETTINGS, MODEL_OPTIONS
 
 __all__ = ["AskedJob", "Question", "asked_job", "asked_ranges", "located", "options_of"]
 
+SAMPLES: Final = "samples_per_s"
 _HOW: Final = (
     *("device", "sync", "parameter_servers", "batch_per_worker", "global_batch", "accumulation"),
     *("backup_workers", "hybrid_sync_fraction", "hybrid_switch_s"),
@@ -52,6 +58,14 @@ class Question:
         ),
     ] = None
     job: Annotated[str | None, Option(help="Job of the table.")] = None
+    measured: Annotated[
+        str | None,
+        Option(metavar="NODES=RATE,...", help="Instead of a file: measured throughput by nodes, as 1=19800,2=38100."),
+    ] = None
+    gpus_per_node: Annotated[
+        int | None, Option(metavar="COUNT", min=1, help="measured: devices used on each node. Default 1.")
+    ] = None
+    unit: Annotated[str, Option(help=f"measured: unit of the throughput: {', '.join(RATES)}.")] = SAMPLES
     profile: Annotated[str | None, Option(metavar="ID", help="A profile that the server holds, instead.")] = None
     nodes: Annotated[
         str | None,
@@ -72,7 +86,8 @@ class Question:
     batch_per_worker: Annotated[int | None, Option(min=1, help="Samples per worker (weak scaling).")] = None
     global_batch: Annotated[int | None, Option(min=1, help="Samples per step (strong scaling).")] = None
     sequence_length: Annotated[
-        int | None, Option(metavar="TOKENS", min=1, help="config.json: tokens per sample. Default: its longest.")
+        int | None,
+        Option(metavar="TOKENS", min=1, help="config.json, measured: tokens per sample. Default: the model's longest."),
     ] = None
     tensor_parallel: Annotated[int | None, Option(min=1, help="Parts that each layer is split into.")] = None
     pipeline_parallel: Annotated[int | None, Option(min=1, help="Consecutive parts that the layers are laid over.")] = (
@@ -111,6 +126,23 @@ class AskedJob:
     table: Table | None = None
 
     @property
+    def counts(self) -> str:
+        """What its throughputs count where its batch is not known: "samples" or "tokens"; "" = it is known."""
+        return "" if self.table is None else self.table.counts.get(self.name, "")
+
+    def tokens_per_sample(self, client: Client) -> int | None:
+        """Tokens of a sample, of a profile as the server holds it; None = its samples have none."""
+        profile = self.profile
+        if isinstance(profile, str):
+            view = GetProfileRequest(profile_id=profile, view=ProfileView.FACTS)
+            profile = client.get_profile(view).content or ProfileContent()
+        transformer = None if profile.workload is None else profile.workload.transformer
+        if transformer is not None:
+            return transformer.sequence_length_tokens
+        stated = {self.table.columns["sequence_length"][row] for row in self.rows} if self.table is not None else set()
+        return stated.pop() if len(stated) == 1 else None
+
+    @property
     def source(self) -> ProfileSource:
         """The same, for a request."""
         return profile_source(self.profile)
@@ -121,8 +153,8 @@ class AskedJob:
         return () if self.table is None else self.table.rows_by_job[self.name]
 
 
-def asked_job(question: Question, server: str | None) -> AskedJob:
-    """The job that the options name.
+def asked_job(question: Question, server: str | None, *, without_batch: bool = False) -> AskedJob:
+    """The job that the options name; ``without_batch`` as of :func:`tables.read_table`.
 
     Raises
     ------
@@ -130,6 +162,11 @@ def asked_job(question: Question, server: str | None) -> AskedJob:
         Naming the option or the file and what would be right.
     """
     source, job, profile, sequence_length = question.source, question.job, question.profile, question.sequence_length
+    if question.measured is not None:
+        return _typed(question, without_batch=without_batch)
+    if question.gpus_per_node is not None or question.unit != SAMPLES:
+        option = "--unit" if question.gpus_per_node is None else "--gpus-per-node"
+        raise InputError(f"{option}: must come with --measured; of a table its columns say it")
     if profile is not None:
         if source is not None or job is not None:
             raise InputError("--profile: must stand alone: it names a stored profile, instead of a file and --job")
@@ -137,20 +174,42 @@ def asked_job(question: Question, server: str | None) -> AskedJob:
             raise InputError("--server: must name the server that holds the profile: an embedded one holds none")
         return AskedJob(profile_id_of(profile), profile)
     if source is None:
-        raise InputError("must be asked about a TABLE.csv, a PROFILE.json or a --profile of the server; found none")
+        raise InputError(
+            "must be asked about a TABLE.csv, a PROFILE.json, a --profile of the server or --measured runs; found none"
+        )
     if source.suffix.lower() == ".json":
         if job is not None:
             raise InputError(f"--job: must be left out: {source} holds one profile")
         return AskedJob(read_profile(source, sequence_length), source.stem)
-    if sequence_length is not None:
+    return _of_table(question, source, without_batch=without_batch)
+
+
+def _typed(question: Question, *, without_batch: bool) -> AskedJob:
+    """The job whose runs the options state."""
+    if question.source is not None or question.profile is not None:
+        raise InputError("--measured: must stand alone: it is given instead of a file or a --profile")
+    table = typed_table(question, without_batch=without_batch)
+    (name,) = table.jobs
+    return AskedJob(profile_content(table, name), name, table)
+
+
+def _of_table(question: Question, source: Path, *, without_batch: bool) -> AskedJob:
+    """The job of a table."""
+    job = question.job
+    if question.sequence_length is not None:
         raise InputError(f"--sequence-length: must come with the config.json of a model, {source} is a table")
-    table = read_table(source)
+    table = read_table(source, predicted=True, without_batch=without_batch)
     if job is None and len(table.jobs) == 1:
         (job,) = table.jobs
     if job is None or job not in table.rows_by_job:
         found = "none" if job is None else repr(job)
         raise InputError(f"--job: must be a job of {source} ({', '.join(table.jobs)}), found {found}")
-    return AskedJob(profile_content(table, job), job, table)
+    asked = AskedJob(profile_content(table, job), job, table)
+    for name in ("batch_per_worker", "global_batch", "accumulation"):
+        if asked.counts and question.settings.get(name) is not None:
+            text = f"needs the batch that was measured: give batch_per_worker or global_batch in {source}"
+            raise InputError(f"--{name.replace('_', '-')}: {text}")
+    return asked
 
 
 def asked_ranges(question: Question, asked: AskedJob) -> tuple[ConfigurationRange, ...]:

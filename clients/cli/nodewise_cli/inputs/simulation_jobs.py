@@ -3,29 +3,45 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import tarfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from nodewise_cli.failures import InputError, text_of
+from nodewise_cli.failures import InputError, decoded, unreadable
 from nodewise_cli.inputs.documents import DocumentReader
 from nodewise_cli.inputs.simulation_spec import CurveSpec, GenerateSpec, InlineJob, LawSpec, Rates, SimulationSpec
 from nodewise_client import SimulationCurve, SimulationProfileCurve
-from nodewise_job_traces import Curve, Job, JobsFileError, generators
+from nodewise_job_traces import Curve, Job, JobsFileError, LeftOut, generators, helios, philly
+from nodewise_job_traces.alibaba import POD_COLUMNS, is_job_table, is_task_table, read_alibaba_pods, read_alibaba_tasks
 from nodewise_job_traces.gavel import read_gavel_table, read_gavel_trace
-from nodewise_job_traces.philly import read_philly
+from nodewise_job_traces.logs import LoggedJob, jobs_of_log, runnable
 from nodewise_job_traces.pollux import APPLICATIONS, pollux_curves, read_pollux_workload, read_step_times
+from nodewise_job_traces.slurm import is_sacct, read_sacct
 from nodewise_job_traces.table import TableCurve, read_curve_table, read_job_table
 
 __all__ = ["PreparedJobs", "prepared_jobs"]
 
+_LOGS: Final[Mapping[str, Callable[..., Iterator[LoggedJob | JobsFileError]]]] = {
+    "philly": philly.read_philly,
+    "helios": helios.read_helios,
+    "sacct": read_sacct,
+    "alibaba-2020": read_alibaba_tasks,
+    "alibaba-2023": read_alibaba_pods,
+}
 _HEADERS: Final = {
-    "philly": {"timestamp", "duration", "num_gpus"},
+    "philly": set(philly.EXTRACT_COLUMNS),
+    "helios": set(helios.COLUMNS),
+    "alibaba-2023": set(POD_COLUMNS),
     "pollux": {"name", "time", "application", "num_replicas", "batch_size"},
     "table": {"job", "arrival_s", "samples", "curve"},
 }
+_GZIP: Final = b"\x1f\x8b"
+_TAR, _TAR_AT = b"ustar", 257
 _ARRIVALS: Final = ("bursty", "diurnal", "poisson")
 _SIZES: Final = ("constant", "exponential", "log_normal", "pareto")
 
@@ -42,12 +58,15 @@ class PreparedJobs:
         By identity of the curve that stands in its place, which the jobs hold.
     curves : dict
         The true ones by name, where they have names.
+    left_out : LeftOut
+        Jobs of the file that cannot be simulated.
     """
 
     jobs: list[Job]
     format: str = ""
     predicted: dict[int, SimulationCurve] = field(default_factory=dict)
     curves: dict[str, Curve] = field(default_factory=dict)
+    left_out: LeftOut = field(default_factory=LeftOut)
 
 
 def prepared_jobs(spec: SimulationSpec, place: Path, seed: int | None = None) -> PreparedJobs:
@@ -79,19 +98,26 @@ class _Preparation:
         self._place = place
         self._seed = seed
         self._pools = [pool.name for pool in spec.cluster]
+        self._pool_devices = [pool.nodes * pool.devices_per_node for pool in spec.cluster]
         self._predicted: dict[int, SimulationCurve] = {}
         self._named: dict[str, Curve] = {}
         self._documents = DocumentReader(place)
+        self._left_out = LeftOut()
 
     def prepared(self) -> PreparedJobs:
         jobs, form = self._jobs()
+        if self._spec.jobs.file is not None:
+            jobs = runnable(jobs, self._pool_devices, self._left_out)
         if not jobs:
-            raise self._wrong("jobs: must hold a job, found none")
+            why = f" that can be simulated; left out: {self._left_out.said}" if self._left_out.total else ""
+            raise self._wrong(f"jobs: must hold a job, found none{why}")
         for number, pair in enumerate(self._spec.shared_pairs):
             for name in pair.curves:
                 if name not in self._named:
                     raise self._wrong(f"shared_pairs.{number}.curves: {_unknown(name, self._named)}")
-        return PreparedJobs(jobs=jobs, format=form, predicted=self._predicted, curves=self._named)
+        return PreparedJobs(
+            jobs=jobs, format=form, predicted=self._predicted, curves=self._named, left_out=self._left_out
+        )
 
     def _wrong(self, text: str) -> InputError:
         return InputError(f"{self._place}: {text}")
@@ -108,15 +134,16 @@ class _Preparation:
         file = str(path)
         if form == "gavel":
             table = read_gavel_table(_opened(self._throughputs(form)), str(self._throughputs(form)))
-            return read_gavel_trace(stream, table, self._pools, file=file), form
+            return read_gavel_trace(stream, table, self._pools, left_out=self._left_out, file=file), form
         if form == "pollux":
             return self._pollux(stream, file), form
-        if form == "philly":
+        if form in _LOGS:
             true = self._given(
                 self._curves(optional=True).values(), "jobs of this format are dealt curves by their rates"
             )
-            return list(read_philly(stream, curves=true, pools=len(self._pools), seed=self._seed, file=file)), form
-        return read_job_table(stream, self._curves(), file=file), form
+            log, devices = _LOGS[form](stream, file=file), self._pool_devices
+            return list(jobs_of_log(log, self._left_out, curves=true, pool_devices=devices, seed=self._seed)), form
+        return read_job_table(stream, self._curves(), left_out=self._left_out, file=file), form
 
     def _listed(self, given: Sequence[InlineJob], curves: Mapping[str, TableCurve]) -> list[Job]:
         jobs: dict[str, Job] = {}
@@ -145,7 +172,7 @@ class _Preparation:
         except ValueError as error:
             raise InputError(f"{path}: {error}, of at most {devices} in the cluster") from None
         only, rigid = self._spec.jobs.applications, self._spec.jobs.rigid
-        return read_pollux_workload(stream, curves, only=only, rigid=rigid, file=file)
+        return read_pollux_workload(stream, curves, only=only, rigid=rigid, left_out=self._left_out, file=file)
 
     def _throughputs(self, form: str) -> Path:
         if self._spec.throughputs is None:
@@ -232,21 +259,53 @@ def _unknown(name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
 
 
 def _opened(path: Path) -> io.StringIO:
-    return io.StringIO(text_of(path, "text"), newline=None)
+    """What a file of text holds, unpacked where it is packed by gzip, or by tar and gzip."""
+    try:
+        data = path.read_bytes()
+        if data.startswith(_GZIP):
+            data = _unpacked(path, gzip.decompress(data))
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise InputError(f"{path}: the packed file is damaged or ends early") from None
+    except OSError as error:
+        raise unreadable(path, error) from None
+    return io.StringIO(decoded(path, data, "text"), newline=None)
+
+
+def _unpacked(path: Path, data: bytes) -> bytes:
+    """The one file of an archive; other data as it is."""
+    if data[_TAR_AT : _TAR_AT + len(_TAR)] != _TAR:
+        return data
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            files = [archive.extractfile(member) for member in archive if member.isfile()]
+            if len(files) != 1 or files[0] is None:
+                raise InputError(f"{path}: must be an archive of one file, found {len(files)}")
+            return files[0].read()
+    except tarfile.TarError:
+        raise InputError(f"{path}: the archive is damaged or ends early") from None
 
 
 def _recognised(stream: io.StringIO, path: Path) -> str:
     """What kind of file it is, by its first line; the stream stands at the beginning again."""
-    first = stream.readline()
+    first = next((line for line in stream if line.strip()), "")
     stream.seek(0)
     if first.count("\t") in (6, 9):
         return "gavel"
+    if first.lstrip().startswith("["):
+        return "philly"
+    if is_sacct(first):
+        return "sacct"
+    if is_task_table(first):
+        return "alibaba-2020"
+    if is_job_table(first):
+        raise InputError(f"{path}: is Alibaba's pai_job_table, which names no GPUs: must be its pai_task_table")
     header = {name.strip() for name in next(csv.reader([first]), [])}
     for form, needed in _HEADERS.items():
-        if needed <= header:
+        if needed <= header | {name.lower() for name in header}:
             return form
     known = "; ".join(f"{form}: {', '.join(sorted(needed))}" for form, needed in _HEADERS.items())
     raise InputError(
-        f"{path}: is no list of jobs: its first line must be a row of 7 or 10 columns separated by tabs (gavel), or a "
-        f"header with ({known})"
+        f"{path}: is no list of jobs: its first line must be a row of 7 or 10 columns separated by tabs (gavel), a "
+        "row of pai_task_table (alibaba-2020), the header of sacct -P with JobID, a JSON list of jobs (philly), or "
+        f"a header with ({known})"
     )

@@ -105,7 +105,7 @@ class InlineJob(_Model):
     server_devices: Annotated[int, Field(ge=0)] = 0
 
 
-Format = Literal["auto", "gavel", "pollux", "philly", "table"]
+Format = Literal["auto", "gavel", "pollux", "philly", "helios", "sacct", "alibaba-2020", "alibaba-2023", "table"]
 
 
 class JobsSpec(_Model):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from nodewise_cli.inputs.columns import PARAMETER_SERVER_MODES, PHASES, TRANSFORMER
+from nodewise_cli.inputs.columns import PARAMETER_SERVER_MODES, PHASES, RATES, TRANSFORMER
 from nodewise_cli.inputs.shared_samples import fractions
 from nodewise_values import facts
 from nodewise_values.fact import by_csv
@@ -50,7 +50,7 @@ def _cell(columns: Columns, row: int, name: str) -> Any:
 
 def _layout(cells: _Cells) -> _Found:
     held = cells("measured_memory_bytes") is not None or cells("fitted") == 0
-    if cells("split") == "train" and cells("steps_per_s") is None and not held:
+    if cells("split") == "train" and all(cells(name) is None for name in RATES) and not held:
         text = "must be given in a row of split train, found nothing (only test rows may leave it empty)"
         yield "steps_per_s", text
     nodes, workers, layout, groups = cells("nodes"), cells("workers"), cells("placement"), cells("groups")
@@ -111,6 +111,8 @@ def _phases(cells: _Cells) -> _Found:
 def _transformer(cells: _Cells) -> _Found:
     given = [name for name in by_csv(facts.TRANSFORMER) if cells(name) is not None]
     missing = [name for name in TRANSFORMER if name not in given]
+    if given == ["sequence_length"]:
+        return  # it tells the tokens of a sample
     if given and missing:
         yield missing[0], f"must be given where {given[0]} is: a transformer needs {', '.join(TRANSFORMER)}"
 

@@ -31,7 +31,7 @@ def in_table(error: NodewiseError, table: Table, rows: Sequence[int], path: str)
     for violation in error.violations:
         row = _row(violation, path)
         if row is not None and row < len(rows):
-            place, column = f"{table.path}:{table.lines[rows[row]]}", _column(violation.field)
+            place, column = f"{table.path}:{table.lines[rows[row]]}", table.heading(_column(violation.field))
             return InputError(
                 f"{place}: column {column}: {violation.description}",
                 code=error.code,

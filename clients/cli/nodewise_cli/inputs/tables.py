@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from nodewise_cli.failures import InputError
-from nodewise_cli.inputs.columns import COLUMNS, DEFAULTS, INSTEAD_OF_RATES, REQUIRED, CellError
+from nodewise_cli.inputs.aliases import column_named, meant
+from nodewise_cli.inputs.columns import (
+    COLUMNS,
+    DEFAULTS,
+    INSTEAD_OF_RATES,
+    RATES,
+    READ,
+    REQUIRED,
+    CellError,
+    RowError,
+)
 from nodewise_cli.inputs.csv_tables import CsvTable, opened
+from nodewise_cli.inputs.node_counts import node_counts
 from nodewise_cli.inputs.shared_samples import whole_batches
 from nodewise_cli.inputs.table_checks import contradictions
+from nodewise_cli.inputs.units import converted
 
-__all__ = ["Table", "read_table"]
+__all__ = ["Table", "read_table", "table_of_cells"]
 
-_ALIASES: Final = {
-    "job": ("model", "name", "workload"),
-    "device": ("gpu", "accelerator", "device_type", "gpu_type"),
-    "workers": ("gpus", "num_gpus", "n_gpus", "ranks", "world_size"),
-    "nodes": ("hosts", "machines", "num_nodes"),
-    "steps_per_s": ("throughput",),
-    "batch_per_worker": ("batch_size", "local_batch_size"),
-    "global_batch": ("global_batch_size",),
-    "sequence_length": ("seq_len",),
-    "kv_heads": ("key_value_heads", "num_key_value_heads", "query_groups", "num_query_groups"),
-    "feed_forward_size": ("intermediate_size", "ffn_hidden_size"),
-    "head_size": ("head_dim", "kv_channels"),
-    "experts": ("num_experts", "num_local_experts"),
-    "experts_per_token": ("num_experts_per_tok", "top_k", "moe_router_topk"),
-    "untied_output": ("untied_embeddings", "untied"),
-    "gated": ("swiglu", "glu", "gated_feed_forward"),
-    **{f"{word}_parallel": (f"{word[0]}p",) for word in ("tensor", "pipeline", "data", "expert", "context")},
+_INSTEAD: Final = {
+    "nodes": "nodes may be told by gpus_per_node instead",
+    "device": "device names the accelerator, such as A100",
+    "steps_per_s": f"or the throughput in another unit: {', '.join(RATES[1:])}",
 }
-_MEANT: Final = {alias: name for name, aliases in _ALIASES.items() for alias in aliases}
-"""Columns by what other tables call them."""
+"""What else may be given for a required column, or what it holds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,12 +47,18 @@ class Table:
         Every column of the schema by name, one value per row; None = not known.
     rows_by_job : mapping
         Rows of each job in the table's order, jobs in the order of their first rows.
+    written : mapping
+        Columns by their names in the file, where these are others.
+    counts : mapping
+        Jobs of unknown batch, and what their throughputs count: "samples" or "tokens". Their steps are no real ones.
     """
 
     path: Path
     lines: tuple[int, ...]
     columns: Mapping[str, tuple[Any, ...]]
     rows_by_job: Mapping[str, tuple[int, ...]]
+    written: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -71,83 +73,132 @@ class Table:
         """Whether an estimator may see each row."""
         return tuple(word == "train" for word in self.columns["split"])
 
+    def heading(self, name: str) -> str:
+        """A column as the file names it."""
+        return self.written.get(name, name)
+
     def error(self, row: int, message: str) -> InputError:
         """An error in a row."""
         return InputError(f"{self.path}:{self.lines[row]}: {message}")
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path, *, predicted: bool = False, without_batch: bool = False) -> Table:
     """Read a table.
+
+    Parameters
+    ----------
+    predicted : bool
+        Whether rows may be there to be predicted alone, so that no throughput need be in the table.
+    without_batch : bool
+        Whether throughputs in samples or tokens will do where no row of a job says its batch.
 
     Raises
     ------
     InputError
         Naming the file, and where there is one the line and the column, and what would be right.
     """
-    read = opened(path, (*REQUIRED, "..."))
-    _check_header(read)
-    lines, columns = _read_rows(read)
+    read = opened(path, (*REQUIRED, "steps_per_s", "..."))
+    names = _names(read, predicted=predicted)
+    lines, columns = _read_rows(read, names)
     if not lines:
         raise InputError(f"{path}: has no rows below its header")
-    filled = {name: tuple(columns.get(name) or [DEFAULTS.get(name)] * len(lines)) for name in COLUMNS}
-    splits = zip(filled["split"], filled["steps_per_s"], strict=True)
-    filled["split"] = tuple(split or ("test" if rate is None else "train") for split, rate in splits)
+    written = {name: heading for heading, name in zip(read.header, names, strict=True) if heading != name}
+    try:
+        table = table_of_cells(path, lines, columns, without_batch=without_batch)
+    except RowError as error:
+        column = written.get(error.column, error.column)
+        raise InputError(f"{path}:{lines[error.row]}: column {column}: {error}") from None
+    return replace(table, written=written)
+
+
+def table_of_cells(
+    path: Path, lines: Sequence[int], cells: Mapping[str, Sequence[Any]], *, without_batch: bool
+) -> Table:
+    """A table of columns whose cells were read one by one; ``without_batch`` as of :func:`read_table`.
+
+    Raises
+    ------
+    RowError
+        Naming the row and the column of what contradicts itself, and what would be right.
+    """
+    filled: dict[str, tuple[Any, ...]] = {
+        name: tuple(cells.get(name) or [DEFAULTS.get(name)] * len(lines)) for name in READ
+    }
+    rates = zip(*(filled[name] for name in RATES), strict=True)
+    filled["split"] = tuple(
+        split or ("test" if all(rate is None for rate in told) else "train")
+        for split, told in zip(filled["split"], rates, strict=True)
+    )
     by_job: dict[str, list[int]] = {}
     for row, job in enumerate(filled["job"]):
         by_job.setdefault(job, []).append(row)
-    table = Table(path, tuple(lines), filled, {job: tuple(found) for job, found in by_job.items()})
-    for row, name, message in contradictions(table.columns, table.lines):
-        raise table.error(row, f"column {name}: {message}")
-    return replace(table, columns=whole_batches(table.columns))
+    rows_by_job = {job: tuple(found) for job, found in by_job.items()}
+    filled |= node_counts(filled)
+    for row, name, message in contradictions(filled, lines):
+        raise RowError(row, name, message)
+    columns, counts = converted(whole_batches(filled), rows_by_job, without_batch=without_batch)
+    return Table(path, tuple(lines), {name: tuple(columns[name]) for name in COLUMNS}, rows_by_job, counts=counts)
 
 
-def _check_header(read: CsvTable) -> None:
-    header, where = read.header, f"{read.path}:{read.header_line}"
-    unknown = {name: _suggestion(name) for name in header if name not in COLUMNS}
+def _names(read: CsvTable, *, predicted: bool) -> tuple[str, ...]:
+    """The columns that a header names, in its order."""
+    where = f"{read.path}:{read.header_line}"
+    found = {heading: column_named(heading, READ) for heading in read.header}
+    unknown = {heading: meant(heading, READ) for heading, name in found.items() if name is None}
     if unknown:
         plural = "column" if len(unknown) == 1 else "columns"
-        said = ", ".join(f"{name!r}{meant}" for name, meant in unknown.items())
+        said = ", ".join(f"{heading!r}{told}" for heading, told in unknown.items())
         raise InputError(
-            f"{where}: unknown {plural} {said}; known are: {', '.join(COLUMNS)}",
-            violations=[(f"{where}: {name}", f"is unknown{meant}") for name, meant in unknown.items()],
+            f"{where}: unknown {plural} {said}; known are: {', '.join(READ)}",
+            violations=[(f"{where}: {heading}", f"is unknown{told}") for heading, told in unknown.items()],
         )
     read.refuse_twice()
-    enough = any(name in header for name in INSTEAD_OF_RATES)
-    missing = [name for name in REQUIRED if name not in header and not (enough and name == "steps_per_s")]
-    if missing:
-        plural = "column" if len(missing) == 1 else "columns"
-        raise read.error(f"the required {plural} {', '.join(missing)} must be there")
+    names: dict[str, str] = {}
+    for heading, name in found.items():
+        if name in names:
+            raise read.error(f"columns {names[name]} and {heading} both state {name}: keep one of them")
+        names[str(name)] = heading
+    _refuse_missing(read, names, predicted=predicted)
+    return tuple(names)
 
 
-def _suggestion(name: str) -> str:
-    """What an unknown column may have meant."""
-    word = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
-    meant = _MEANT.get(word) or next(iter(difflib.get_close_matches(word, COLUMNS, n=1, cutoff=0.7)), None)
-    return "" if meant is None else f" (did you mean {meant}?)"
+def _refuse_missing(read: CsvTable, names: Container[str], *, predicted: bool) -> None:
+    missing = [name for name in REQUIRED if name not in names]
+    derived = "gpus_per_node" in names and not {"nodes", "workers"} <= {*missing}
+    missing = [name for name in missing if not derived or name not in ("nodes", "workers")]
+    if not predicted and not any(name in names for name in (*RATES, *INSTEAD_OF_RATES)):
+        missing.append("steps_per_s")
+    if not missing:
+        return
+    plural = "column" if len(missing) == 1 else "columns"
+    more = [told for name, told in _INSTEAD.items() if name in missing]
+    raise read.error("; ".join([f"the required {plural} {', '.join(missing)} must be there", *more]))
 
 
-def _read_rows(read: CsvTable) -> tuple[list[int], dict[str, list[Any]]]:
+def _read_rows(read: CsvTable, names: Sequence[str]) -> tuple[list[int], dict[str, list[Any]]]:
     lines: list[int] = []
-    columns: dict[str, list[Any]] = {name: [] for name in read.header}
+    columns: dict[str, list[Any]] = {name: [] for name in names}
     # Tables repeat few distinct cells, so each is read once.
-    known: dict[str, dict[str, Any]] = {name: {} for name in read.header}
+    known: dict[str, dict[str, Any]] = {name: {} for name in names}
     for line, cells in read.rows:
-        for name, cell in zip(read.header, cells, strict=True):
+        for name, heading, cell in zip(names, read.header, cells, strict=True):
             values = known[name]
             if cell not in values:
                 try:
-                    values[cell] = _value(name, cell.strip())
+                    values[cell] = _value(name, cell.strip(), by_alias=name != heading)
                 except CellError as error:
-                    raise InputError(f"{read.path}:{line}: column {name}: {error}, found {_shown(cell)}") from None
+                    raise InputError(f"{read.path}:{line}: column {heading}: {error}, found {_shown(cell)}") from None
             columns[name].append(values[cell])
         lines.append(line)
     return lines, columns
 
 
-def _value(name: str, cell: str) -> Any:
+def _value(name: str, cell: str, *, by_alias: bool) -> Any:
+    if by_alias and name == "device" and cell.isdigit():
+        raise CellError("must name the accelerator, such as A100 (how many there are is column workers, or gpus)")
     if cell:
-        return COLUMNS[name](cell)
-    if name in REQUIRED and name != "steps_per_s":
+        return READ[name](cell)
+    if name in ("job", "device"):
         raise CellError("must be given")
     return DEFAULTS.get(name)
 

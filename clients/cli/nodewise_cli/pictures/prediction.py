@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nodewise_cli.inputs.measured import Point
 from nodewise_cli.outputs import writing
 from nodewise_cli.pictures.figures import DASHED, plain_axes
-from nodewise_cli.views.predict import rate_of, unit_of
+from nodewise_cli.views.units import Unit
 from nodewise_client import Prediction, PredictResult
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _MEASURED: Final = "#222222"
 _CHOSEN: Final = "#d1495b"
 
 
-def draw(path: Path, name: str, result: PredictResult, points: Sequence[Point], *, by_nodes: bool) -> None:
+def draw(path: Path, name: str, result: PredictResult, points: Sequence[Point], unit: Unit, *, by_nodes: bool) -> None:
     """Draw a prediction into a file.
 
     Raises
@@ -33,7 +33,6 @@ def draw(path: Path, name: str, result: PredictResult, points: Sequence[Point], 
     # Only here: an extra, and slow to import.
     from matplotlib.ticker import MaxNLocator
 
-    unit = unit_of(result)
     answered = sorted((found for found in result if found.answered), key=lambda found: _scale(found, by_nodes))
     figure, axes = plain_axes(7.2, 4.6)
     _curve(axes, answered, unit, by_nodes)
@@ -42,7 +41,7 @@ def draw(path: Path, name: str, result: PredictResult, points: Sequence[Point], 
         _recommended(axes, result, unit, by_nodes)
     axes.set_title(f"{name}: predicted by {result.basis.estimator} {result.basis.estimator_version}", loc="left")
     axes.set_xlabel("nodes" if by_nodes else "workers")
-    axes.set_ylabel(f"throughput ({unit} per second)")
+    axes.set_ylabel(f"throughput ({unit.counts} per second)")
     axes.set_ylim(bottom=0)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -56,42 +55,42 @@ def _scale(found: Prediction | Point, by_nodes: bool) -> int:
     return found.nodes if by_nodes else found.workers
 
 
-def _curve(axes: Axes, answered: Sequence[Prediction], unit: str, by_nodes: bool) -> None:
+def _curve(axes: Axes, answered: Sequence[Prediction], unit: Unit, by_nodes: bool) -> None:
     banded = [found for found in answered if found.upper_steps_per_second is not None]
     if banded:
         basis = banded[0].interval_basis
         how = "" if basis is None else f" ({basis.replace('_', ' ')})"
         axes.fill_between(
             [_scale(found, by_nodes) for found in banded],
-            [rate_of(found, unit, "lower_") or 0.0 for found in banded],
-            [rate_of(found, unit, "upper_") or 0.0 for found in banded],
+            [unit.rate(found, "lower_") or 0.0 for found in banded],
+            [unit.rate(found, "upper_") or 0.0 for found in banded],
             color=_CURVE,
             alpha=0.15,
             linewidth=0,
             label=f"{100 * (banded[0].interval_coverage or 0):.4g} % interval{how}",
         )
     scale = [_scale(found, by_nodes) for found in answered]
-    rates = [rate_of(found, unit) or 0.0 for found in answered]
+    rates = [unit.rate(found) or 0.0 for found in answered]
     axes.plot(scale, rates, color=_CURVE, marker=".", linewidth=1.8, label="predicted")
 
 
-def _points(axes: Axes, points: Sequence[Point], unit: str, by_nodes: bool) -> None:
+def _points(axes: Axes, points: Sequence[Point], unit: Unit, by_nodes: bool) -> None:
     for train, face, label in ((True, _MEASURED, "measured, learned from"), (False, "white", "measured, held out")):
-        known = [point for point in points if point.train == train and rate_of(point, unit) is not None]
+        known = [point for point in points if point.train == train and unit.rate(point) is not None]
         if known:
             scale, rates = (
                 [_scale(point, by_nodes) for point in known],
-                [rate_of(point, unit) or 0.0 for point in known],
+                [unit.rate(point) or 0.0 for point in known],
             )
             ring: dict[str, Any] = {"facecolor": face, "edgecolor": _MEASURED, "linewidth": 1.2}
             axes.scatter(scale, rates, s=38, zorder=3, label=label, **ring)
 
 
-def _recommended(axes: Axes, result: PredictResult, unit: str, by_nodes: bool) -> None:
+def _recommended(axes: Axes, result: PredictResult, unit: Unit, by_nodes: bool) -> None:
     found, chosen = result.recommended, result.recommendation
     assert found is not None
     assert chosen is not None
-    rate = rate_of(found, unit)
+    rate = unit.rate(found)
     if rate is None:
         return
     scale = _scale(found, by_nodes)

@@ -11,9 +11,10 @@ from nodewise_cli.inputs.measured import Point, at
 from nodewise_cli.views.numbers import shown
 from nodewise_cli.views.plain import plain, short
 from nodewise_cli.views.table import figures, print_columns, words
+from nodewise_cli.views.units import Unit
 from nodewise_client import Basis, Prediction, PredictResult, Problem, RowStatus
 
-__all__ = ["document", "rate_of", "refusal_of", "revision_of", "row_document", "show", "unit_of"]
+__all__ = ["document", "refusal_of", "revision_of", "row_document", "show"]
 
 _COLUMNS: Final = (
     *("nodes", "workers", "status", "step_seconds", "steps_per_second", "samples_per_second"),
@@ -28,18 +29,18 @@ _NAMES: Final = {name: short(name) for name in _COLUMNS} | {
 }
 
 
-def document(result: PredictResult) -> dict[str, Any]:
+def document(result: PredictResult, unit: Unit) -> dict[str, Any]:
     """The JSON of a prediction. What is not known is null."""
     return {
-        "predictions": [row_document(found) for found in result],
-        "recommended": plain(result.recommendation),
+        "predictions": [unit.told(row_document(found), found) for found in result],
+        "recommended": unit.in_words(plain(result.recommendation)),
         "estimator": result.basis.estimator,
         "estimator_version": result.basis.estimator_version,
         "revision": revision_of(result.basis),
         "choice": result.basis.choice,
         "mixture": plain(result.basis.mixture),
         "evidence": list(result.basis.evidence),
-        "warnings": plain(result.warnings),
+        "warnings": unit.in_words(plain((*unit.notices, *result.warnings))),
     }
 
 
@@ -59,32 +60,21 @@ def refusal_of(found: Prediction) -> Problem | None:
     return None if found.refusal is None else found.refusal.problem or Problem()
 
 
-def unit_of(result: PredictResult) -> str:
-    """What a rate counts: samples where the batch of every answered row is known, else steps."""
-    answered = [found for found in result if found.answered]
-    return "samples" if answered and all(found.samples_per_second is not None for found in answered) else "steps"
-
-
-def rate_of(found: Prediction | Point, unit: str, bound: str = "") -> float | None:
-    """A row's rate in a unit; ``bound`` is "lower_" or "upper_" for those of its interval."""
-    rate: float | None = getattr(found, f"{bound}{unit}_per_second")
-    return rate
-
-
-def show(name: str, result: PredictResult, points: Sequence[Point], currency: str) -> None:
+def show(name: str, result: PredictResult, points: Sequence[Point], currency: str, unit: Unit) -> None:
     """Print what was predicted, what was measured there, and what is recommended."""
-    unit = unit_of(result)
     measured = [at(points, found) for found in result]
     coverage = next((found.interval_coverage for found in result if found.interval_coverage is not None), None)
     table = [
         (words(""), [_mark(result, row) for row in range(len(result))]),
         (figures("nodes", 0), [f"{found.nodes:,}" for found in result]),
         (figures("workers", 4), [f"{found.workers:,}" for found in result]),
-        (figures(f"{unit}/s", 0), [shown(rate_of(found, unit)) for found in result]),
+        (figures(f"{unit.counts}/s", 0), [shown(unit.rate(found)) for found in result]),
         (figures(f"{100 * (coverage or 0):.4g} % interval", 2), [_interval(found, unit) for found in result]),
         (figures("measured", 3), [_measured(point, unit) for point in measured]),
         (figures("error", 5), [_error(found, point, unit) for found, point in zip(result, measured)]),
-        (figures("step s", 7), [shown(found.step_seconds) for found in result]),
+        (figures("tokens/s", 6.5), [_tokens(found, unit) for found in result]),
+        (figures("tokens/s/device", 6.6), [_tokens(found, unit, found.workers) for found in result]),
+        (figures("step s", 7), [shown(found.step_seconds if unit.has_steps else None) for found in result]),
         (words("bottleneck", 6), [found.bottleneck or "-" for found in result]),
         (figures("x evidence", 8), [shown(found.extrapolation_ratio, 3) for found in result]),
         (figures("done in s", 2.5), [shown(found.finish_seconds) for found in result]),
@@ -101,31 +91,39 @@ def show(name: str, result: PredictResult, points: Sequence[Point], currency: st
     if any(point is not None and point.train for point in measured):
         say("t: learned from")
     if result.recommendation is not None:
-        say(f"Recommended ({result.recommendation.rule}): {result.recommendation.why}.")
+        say(f"Recommended ({result.recommendation.rule}): {unit.in_words(result.recommendation.why)}.")
     if basis.choice:
         say(f"Why {basis.estimator}: {basis.choice}.")
     if basis.evidence:
         say(f"Rests on: {'; '.join(basis.evidence)}.")
-    for found in result.warnings:
-        say(f"Note: {found.message}")
+    for found in (*unit.notices, *result.warnings):
+        say(f"Note: {unit.in_words(found.message)}")
 
 
 def _mark(result: PredictResult, row: int) -> str:
     return "->" if result.recommendation is not None and result.recommendation.row == row else ""
 
 
-def _interval(found: Prediction, unit: str) -> str:
-    high = rate_of(found, unit, "upper_")
-    return "-" if high is None else f"{shown(rate_of(found, unit, 'lower_'))} to {shown(high)}"
+def _interval(found: Prediction, unit: Unit) -> str:
+    high = unit.rate(found, "upper_")
+    return "-" if high is None else f"{shown(unit.rate(found, 'lower_'))} to {shown(high)}"
 
 
-def _measured(point: Point | None, unit: str) -> str:
-    return "-" if point is None else ("t " if point.train else "") + shown(rate_of(point, unit))
+def _tokens(found: Prediction, unit: Unit, devices: int | None = None) -> str:
+    """Tokens per second, of one device where these are given; where they are the unit, they stand there already."""
+    tokens = unit.tokens(found)
+    if tokens is None or (unit.counts == "tokens" and devices is None):
+        return "-"
+    return shown(tokens / (devices or 1))
 
 
-def _error(found: Prediction, point: Point | None, unit: str) -> str:
-    predicted = rate_of(found, unit)
-    measured = None if point is None else rate_of(point, unit)
+def _measured(point: Point | None, unit: Unit) -> str:
+    return "-" if point is None else ("t " if point.train else "") + shown(unit.rate(point))
+
+
+def _error(found: Prediction, point: Point | None, unit: Unit) -> str:
+    predicted = unit.rate(found)
+    measured = None if point is None else unit.rate(point)
     if predicted is None or not measured:
         return "-"
     return f"{100 * (predicted / measured - 1):+.1f} %"

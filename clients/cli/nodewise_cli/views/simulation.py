@@ -16,8 +16,9 @@ from nodewise_cli.views.numbers import counted, shown
 from nodewise_cli.views.plain import fields_of, plain, short
 from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import NodePool, SimulationAnswer, SimulationMeasure, SimulationRun, SimulationSettings
+from nodewise_job_traces import LeftOut
 
-__all__ = ["MEASURES", "document", "show", "write_timeline"]
+__all__ = ["MEASURES", "document", "left_out_document", "show", "show_left_out", "write_timeline"]
 
 _TIMELINE: Final = ("seed", "job", "pool", "devices", "begin_s", "end_s")
 MEASURES: Final = {
@@ -38,7 +39,9 @@ _SHOWN: Final = {
 """Measures that people are shown besides, by heading, and their digits."""
 
 
-def document(results: Mapping[str, SimulationAnswer], settings: SimulationSettings) -> dict[str, Any]:
+def document(
+    results: Mapping[str, SimulationAnswer], settings: SimulationSettings, left_out: LeftOut
+) -> dict[str, Any]:
     """The JSON: figures of the first policy (means over its repetitions), and all of every policy."""
     first = next(iter(results.values()))
     return {
@@ -47,8 +50,22 @@ def document(results: Mapping[str, SimulationAnswer], settings: SimulationSettin
         "round_s": settings.round_seconds,
         "load": settings.load_factor,
         "seed": settings.seed,
+        **left_out_document(left_out),
         "policies": {name: _policy(result) for name, result in results.items()},
     }
+
+
+def left_out_document(left_out: LeftOut) -> dict[str, Any]:
+    """Jobs of the file that are not simulated, by reason."""
+    return {"left_out": dict(left_out.counts)} | (
+        {"first_unreadable": left_out.first_fault} if left_out.first_fault else {}
+    )
+
+
+def show_left_out(left_out: LeftOut) -> None:
+    """How many jobs of the file are not simulated, for people."""
+    if left_out.total:
+        say(f"Jobs of the file that cannot be simulated and are left out: {left_out.said}.")
 
 
 def _run_document(result: SimulationAnswer) -> dict[str, Any]:
@@ -90,7 +107,7 @@ def _policy(result: SimulationAnswer) -> dict[str, Any]:
     }
 
 
-def show(results: Mapping[str, SimulationAnswer]) -> None:
+def show(results: Mapping[str, SimulationAnswer], left_out: LeftOut) -> None:
     """One line per policy, for people."""
     found = [_run_document(result) for result in results.values()]
     print_columns(
@@ -105,6 +122,7 @@ def show(results: Mapping[str, SimulationAnswer]) -> None:
         (figures("decisions"), [counted(each["decisions"]) for each in found]),
         (figures("wall s"), [shown(each["wall_s"]) for each in found]),
     )
+    show_left_out(left_out)
     for name, result in results.items():
         last = result.runs[-1]
         jobs, left = last.jobs_count, last.jobs_count - last.finished_count

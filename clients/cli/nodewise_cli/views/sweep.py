@@ -11,9 +11,10 @@ from typing import Any, Final, TypeAlias
 from nodewise.runtime.embedded import Estimate, SweepUnit, estimated
 from nodewise_cli.outputs import writing
 from nodewise_cli.views.numbers import shown
-from nodewise_cli.views.simulation import MEASURES
+from nodewise_cli.views.simulation import MEASURES, left_out_document, show_left_out
 from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import SimulationRun
+from nodewise_job_traces import LeftOut
 
 __all__ = ["Comparison", "Row", "compared", "document", "show", "sweep_row", "what_failed", "write_csv"]
 
@@ -84,11 +85,12 @@ def _estimates(rows: Sequence[Row]) -> dict[str, Estimate]:
     return {name: estimated(found) for name, found in values.items() if found}
 
 
-def document(rows: Sequence[Row]) -> dict[str, Any]:
+def document(rows: Sequence[Row], left_out: LeftOut) -> dict[str, Any]:
     """The JSON: every simulation, and the comparison."""
     return {
         "simulations": [row for row in rows if "fault" not in row],
         "failed": [row for row in rows if "fault" in row],
+        **left_out_document(left_out),
         "table": [
             each.group | {name: asdict(estimate) for name, estimate in each.estimates.items()}
             for each in compared(rows)
@@ -96,7 +98,7 @@ def document(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def show(rows: Sequence[Row]) -> None:
+def show(rows: Sequence[Row], left_out: LeftOut) -> None:
     """The comparison, for people: a line per policy, load and prediction error."""
     found = compared(rows)
     errors = [
@@ -113,6 +115,7 @@ def show(rows: Sequence[Row]) -> None:
         (figures("± 95 %"), [shown(each.jct_half_s) for each in found]),
         *((figures(heading), [_mean(each, name) for each in found]) for heading, name in _SHOWN.items()),
     )
+    show_left_out(left_out)
 
 
 def _mean(found: Comparison, name: str) -> str:

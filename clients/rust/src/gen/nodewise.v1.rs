@@ -934,8 +934,9 @@ pub struct FieldViolation {
 /// Something the reader of an answer should know.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Notice {
-    /// Stable reason: EXTRAPOLATES, OBJECTIVE_UNREACHABLE, NO_SPREAD, NOT_SIMULATED, EVIDENCE_DISAGREES, or one of the
-    /// plugin's own.
+    /// Stable reason: EXTRAPOLATES, OBJECTIVE_UNREACHABLE, NO_SPREAD, NOT_SIMULATED; of evidence EVIDENCE_DISAGREES,
+    /// STEPS_TOO_SHORT, FASTER_THAN_PEAK, MORE_THAN_LINEAR, RUNS_CONTRADICT, THROUGHPUT_COLLAPSES; or one of the plugin's
+    /// own.
     #[prost(string, tag = "1")]
     pub reason: ::prost::alloc::string::String,
     /// For people.
@@ -1814,6 +1815,9 @@ pub struct Profile {
     /// When a deleted profile is gone for good; until then UndeleteProfile brings it back. Absent = it was not deleted.
     #[prost(message, optional, tag = "13")]
     pub purge_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// What is doubtful of its observations. Only GetProfile tells it, with the content, and AppendProfile.
+    #[prost(message, repeated, tag = "14")]
+    pub warnings: ::prost::alloc::vec::Vec<Notice>,
 }
 /// Which profile a question is about.
 #[derive(Clone, PartialEq, ::prost::Message)]

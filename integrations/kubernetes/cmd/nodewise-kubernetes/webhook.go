@@ -48,7 +48,7 @@ func webhookCommand(flags *flag.FlagSet) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		found.GetWebhookServer().Register("/choose-nodes", &admission.Webhook{Handler: nodewise.Handler(asker)})
+		found.GetWebhookServer().Register("/choose-nodes", &admission.Webhook{Handler: nodewise.Handler(asker, found.GetAPIReader())})
 		if err := found.AddReadyzCheck("webhook", found.GetWebhookServer().StartedChecker()); err != nil {
 			return err
 		}

@@ -10,6 +10,8 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -68,8 +70,10 @@ func (a *Allocator) Start(ctx context.Context) error {
 // elastic is a job whose number of nodes may change.
 type elastic struct {
 	job      *batchv1.Job
-	wish     jobs.Wish
-	devices  int32 // of each node
+	read     *jobs.Job
+	object   *unstructured.Unstructured // which read reads and changes
+	wish     jobs.Wish                  // within what the job allows
+	devices  int32                      // of each node
 	pods     []*corev1.Pod
 	selector int // which of the distinct node selectors is its own
 }
@@ -125,6 +129,12 @@ func (a *Allocator) elastic(ctx context.Context) ([]*elastic, error) {
 		if err != nil || !wish.Elastic || !wish.Chooses() || each.devices == 0 {
 			continue // the webhook has told why
 		}
+		if err := each.within(); err != nil {
+			if err := announce.Event(ctx, a.Cluster, job, "NodesNotChanged", "elastic", "left "+jobs.CountOf(int64(before(job)))+": "+err.Error()); err != nil {
+				log.FromContext(ctx).Error(err, "an event is not written", "job", client.ObjectKeyFromObject(job))
+			}
+			continue
+		}
 		found = append(found, each)
 		byJob[job.UID] = each
 	}
@@ -135,6 +145,32 @@ func (a *Allocator) elastic(ctx context.Context) ([]*elastic, error) {
 		}
 	}
 	return found, nil
+}
+
+// within reads what the job itself allows while it runs. The error says why its nodes cannot change.
+func (e *elastic) within() error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(e.job)
+	if err != nil {
+		return err
+	}
+	e.object = &unstructured.Unstructured{Object: content}
+	e.object.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("Job")) // which a list leaves out
+	if e.read, err = jobs.Of(e.object); err != nil {
+		return err
+	}
+	if err := e.read.Started(); err != nil {
+		return err
+	}
+	e.wish, err = e.read.Within(e.wish)
+	return err
+}
+
+// before is the number of nodes that a job has.
+func before(job *batchv1.Job) int32 {
+	if job.Spec.Parallelism == nil {
+		return 1
+	}
+	return *job.Spec.Parallelism
 }
 
 func failed(job *batchv1.Job) bool {
@@ -161,10 +197,7 @@ func ownerOf(pod *corev1.Pod) types.UID {
 
 // apply changes a job as it was decided, or says so where that is all that is wanted.
 func (a *Allocator) apply(ctx context.Context, of *elastic, given *nodewisev1.JobAllocation) error {
-	before := int32(1)
-	if of.job.Spec.Parallelism != nil {
-		before = *of.job.Spec.Parallelism
-	}
+	before := before(of.job)
 	nodes := given.GetDevicesCount() / of.devices
 	switch given.GetAction() {
 	case nodewisev1.ScheduleAction_SCHEDULE_ACTION_START, nodewisev1.ScheduleAction_SCHEDULE_ACTION_CHANGE:
@@ -177,14 +210,16 @@ func (a *Allocator) apply(ctx context.Context, of *elastic, given *nodewisev1.Jo
 	if nodes > before && !a.worthIt(of, before, nodes, given.GetPool()) {
 		return nil
 	}
-	why := fmt.Sprintf("%d nodes in place of %d: %s", nodes, before, given.GetWhy())
+	why := fmt.Sprintf("%s in place of %d: %s", jobs.CountOf(int64(nodes)), before, given.GetWhy())
 	if a.Settings.DryRun {
 		return announce.Event(ctx, a.Cluster, of.job, "NodesSuggested", fmt.Sprint(before, nodes), "would give "+why)
 	}
-	changed := of.job.DeepCopy()
-	changed.Spec.Parallelism = &nodes
-	if mode := of.job.Spec.CompletionMode; mode != nil && *mode == batchv1.IndexedCompletion && of.job.Spec.Completions != nil && *of.job.Spec.Completions == before {
-		changed.Spec.Completions = &nodes // all pods train together: the API server lets both change as one
+	if err := of.read.SetNodes(int64(nodes)); err != nil {
+		return err
+	}
+	changed := &batchv1.Job{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(of.object.Object, changed); err != nil {
+		return err
 	}
 	changed.Annotations[jobs.Chosen] = strconv.Itoa(int(nodes))
 	changed.Annotations[jobs.Reason] = "gave " + why

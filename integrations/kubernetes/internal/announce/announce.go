@@ -33,10 +33,13 @@ const (
 	owner      = "nodewise"
 )
 
-// Watch announces jobs of every kind that the cluster knows, and looks again for the others now and then.
+// Watch announces jobs of every kind that the cluster knows, those that are left alone too, and looks again for the others now and then.
 func Watch(all manager.Manager) error {
 	waiting := map[schema.GroupVersionKind]bool{}
 	for _, kind := range jobs.Kinds {
+		waiting[kind] = true
+	}
+	for kind := range jobs.LeftAlone {
 		waiting[kind] = true
 	}
 	return all.Add(manager.RunnableFunc(func(ctx context.Context) error {
@@ -64,7 +67,7 @@ func watch(all manager.Manager, kind schema.GroupVersionKind) error {
 	object.SetGroupVersionKind(kind)
 	asked := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetAnnotations()[jobs.Reason] != "" })
 	again := true
-	return ctrl.NewControllerManagedBy(all).Named("announce-" + strings.ToLower(kind.Kind)).For(object).WithEventFilter(asked).
+	return ctrl.NewControllerManagedBy(all).Named("announce-" + strings.ToLower(kind.GroupKind().String()+"-"+kind.Version)).For(object).WithEventFilter(asked).
 		WithOptions(controller.Options{SkipNameValidation: &again}).Complete(&announcer{all.GetClient(), kind})
 }
 

@@ -22,6 +22,8 @@ type Question struct {
 	// First and Last are the numbers of nodes asked about; PowersOfTwo leaves the others between them out.
 	First, Last int32
 	PowersOfTwo bool
+	// Step leaves out all but every so many numbers of nodes, from the first; 0 = 1.
+	Step int32
 	// Settings are how the job runs whatever its scale, as JSON of nodewise.v1.ConfigurationSettings; empty = as in its evidence.
 	Settings string
 	// Objective is what best means.
@@ -95,19 +97,19 @@ func (q Question) request(digest string, freshness nodewisev1.Freshness) *nodewi
 		},
 	}
 	for device := range strings.SplitSeq(q.Devices, ",") {
-		axis := nodewise.NodeRange(q.First, q.Last)
-		axis.GetNodes().PowersOfTwo = q.PowersOfTwo
-		if q.WorkersPerNode != 0 {
-			axis.WorkersPerNode = &q.WorkersPerNode
-		}
-		axis.Settings, _ = q.settings() // Check has told what is wrong
-		if device != "" {
-			if axis.Settings == nil {
-				axis.Settings = &nodewisev1.ConfigurationSettings{}
+		for _, axis := range q.axes() {
+			if q.WorkersPerNode != 0 {
+				axis.WorkersPerNode = &q.WorkersPerNode
 			}
-			axis.Settings.DeviceName = device
+			axis.Settings, _ = q.settings() // Check has told what is wrong
+			if device != "" {
+				if axis.Settings == nil {
+					axis.Settings = &nodewisev1.ConfigurationSettings{}
+				}
+				axis.Settings.DeviceName = device
+			}
+			request.Ranges = append(request.Ranges, axis)
 		}
-		request.Ranges = append(request.Ranges, axis)
 	}
 	if q.Objective.Samples != 0 {
 		request.Work = &nodewisev1.Work{Amount: &nodewisev1.Work_Samples{Samples: q.Objective.Samples}}
@@ -118,6 +120,22 @@ func (q Question) request(digest string, freshness nodewisev1.Freshness) *nodewi
 		request.Offers = []*nodewisev1.Offer{{PricePerNodeHour: q.Objective.PricePerNodeHour}}
 	}
 	return request
+}
+
+// axes are the ranges of the numbers of nodes: the contract has powers of two and steps, but not both in one.
+func (q Question) axes() (found []*nodewisev1.ConfigurationRange) {
+	if q.Step > 1 && q.PowersOfTwo {
+		for _, count := range q.Counts() {
+			found = append(found, nodewise.NodeRange(count, count))
+		}
+		return found
+	}
+	axis := nodewise.NodeRange(q.First, q.Last)
+	axis.GetNodes().PowersOfTwo = q.PowersOfTwo
+	if q.Step > 1 {
+		axis.GetNodes().Step = &q.Step
+	}
+	return append(found, axis)
 }
 
 // Point is the prediction for one device type and number of nodes.
@@ -219,7 +237,7 @@ func (q Question) read(reply *nodewisev1.PredictResponse, now time.Time) *Curve 
 // Counts are the numbers of nodes asked about, as the server counts them.
 func (q Question) Counts() []int32 {
 	var found []int32
-	for count := q.First; count <= q.Last; count++ {
+	for count := q.First; count <= q.Last; count += max(q.Step, 1) {
 		if !q.PowersOfTwo || count&(count-1) == 0 {
 			found = append(found, count)
 		}

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,70 +19,163 @@ var Kinds = []schema.GroupVersionKind{
 	{Group: "trainer.kubeflow.org", Version: "v1alpha1", Kind: "TrainJob"},
 	{Group: "kubeflow.org", Version: "v1", Kind: "PyTorchJob"},
 	{Group: "ray.io", Version: "v1", Kind: "RayJob"},
+	{Group: "ray.io", Version: "v1", Kind: "RayCluster"},
 }
 
 // Job is an object of one of the kinds.
 type Job struct {
 	object *unstructured.Unstructured
-	// count is the field of the number of nodes; extra are nodes besides, such as a PyTorchJob's master.
-	count []string
-	extra int64
-	// holder is the map that the count is in: an entry of a list cannot be reached by a path.
-	holder map[string]any
+	// count is the field of what is counted: pods, or groups of unit pods each. extra are nodes besides, such as a PyTorchJob's master.
+	count       []string
+	unit, extra int64
+	// aside are those nodes whose pods have another template.
+	aside int64
+	// holder is the map that the count is in: an entry of a list cannot be reached by a path. entry is that of the list.
+	holder, entry map[string]any
 	// template is that of the pods of nodes; nil where the object has none.
 	template map[string]any
-	// set does what else follows from a number of nodes.
-	set func(nodes, before int64)
-	// most is what the object itself allows; 0 = no limit. least likewise.
-	least, most int64
+	// runtime is the pods' template of a TrainJob's runtime, and runtimeNodes the number of nodes that it states; 0 = not known.
+	runtime      map[string]any
+	runtimeNodes int64
+	// autoscaled says that Ray's autoscaler changes the count.
+	autoscaled bool
+	// limits are what the object itself allows; follows are the fields that change with the number of nodes.
+	limits  []limit
+	follows []follow
+	// left is why the number of nodes is left alone.
+	left error
+}
+
+// limit is what a field allows, in nodes; step is in pods of the template. 0 = it does not limit.
+type limit struct {
+	least, most, step int64
+	because           string
+}
+
+type follow struct {
+	at  place
+	set func(nodes int64)
+}
+
+func (j *Job) limit(added limit) { j.limits = append(j.limits, added) }
+
+func (j *Job) follow(at place, set func(nodes int64)) { j.follows = append(j.follows, follow{at, set}) }
+
+// leave tells why the nodes are left alone; the first reason holds.
+func (j *Job) leave(format string, values ...any) {
+	if j.left == nil {
+		j.left = fmt.Errorf(format, values...)
+	}
 }
 
 // Of reads an object. The error says why its nodes cannot be chosen.
 func Of(object *unstructured.Unstructured) (*Job, error) {
-	job := &Job{object: object, holder: object.Object}
+	job := &Job{object: object, holder: object.Object, unit: 1}
+	kind := object.GroupVersionKind()
+	applies := func(string) bool { return true }
 	var err error
-	switch object.GroupVersionKind().GroupKind().String() {
+	switch kind.GroupKind().String() {
 	case "Job.batch":
-		job.batch([]string{"spec"})
+		job.batch("spec")
+		if mode, _, _ := unstructured.NestedString(object.Object, "spec", "completionMode"); mode == "Indexed" {
+			job.limitByName("-", "")
+		}
 	case "JobSet.jobset.x-k8s.io":
-		err = job.jobSet()
+		applies, err = job.jobSet()
 	case "TrainJob.trainer.kubeflow.org":
 		job.count = []string{"spec", "trainer", "numNodes"}
+		job.limitByName("-node-0-", "-abcde")
 	case "PyTorchJob.kubeflow.org":
 		err = job.pyTorch()
 	case "RayJob.ray.io":
-		err = job.ray()
+		err = job.ray("spec", "rayClusterSpec")
+	case "RayCluster.ray.io":
+		err = job.ray("spec")
 	default:
-		err = fmt.Errorf("%s is not a kind whose number of nodes can be chosen", object.GroupVersionKind())
+		if why, known := LeftAlone[kind]; known {
+			return job, fmt.Errorf("the nodes of this kind are not chosen: %s", why)
+		}
+		return job, fmt.Errorf("%s is not a kind whose number of nodes can be chosen", kind)
 	}
-	return job, err
-}
-
-// batch is a Job, or the template of one in a JobSet: a pod is a node. Where completions equal parallelism all pods train together, and both
-// change.
-func (j *Job) batch(spec []string) {
-	j.count = append(spec[:len(spec):len(spec)], "parallelism")
-	completions := append(spec[:len(spec):len(spec)], "completions")
-	j.template, _, _ = nestedMap(j.holder, append(spec[:len(spec):len(spec)], "template")...)
-	holder := j.holder
-	j.set = func(nodes, before int64) {
-		if all, stated := integer(holder, completions...); stated && all == before {
-			_ = unstructured.SetNestedField(holder, nodes, completions...)
+	if err != nil {
+		return job, err
+	}
+	for _, field := range Table[kind.GroupKind()] {
+		if applies(field.Path) {
+			job.relate(field)
 		}
 	}
+	return job, nil
 }
 
-func (j *Job) jobSet() error {
-	entry, err := j.entry("replicated job", replicatedJob, "name", "spec", "replicatedJobs")
+// batch is a Job, or the template of one in a JobSet: a pod is a node.
+func (j *Job) batch(spec ...string) {
+	j.count = append(spec[:len(spec):len(spec)], "parallelism")
+	j.template, _, _ = nestedMap(j.holder, append(spec[:len(spec):len(spec)], "template")...)
+}
+
+// podsOf are the pods of a job of a JobSet.
+func podsOf(replicatedJob map[string]any) (replicas, pods int64) {
+	pods = numberOr(1, replicatedJob, "template", "spec", "parallelism")
+	return numberOr(1, replicatedJob, "replicas"), min(pods, numberOr(pods, replicatedJob, "template", "spec", "completions"))
+}
+
+// jobSet counts the pods of a job that is there once, and else its replicas, each of as many pods as it has. It tells which fields of the table
+// apply then.
+func (j *Job) jobSet() (applies func(path string) bool, err error) {
+	entry, err := j.choose("replicated job", replicatedJob, "name", "spec", "replicatedJobs")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if replicas, stated := integer(entry, "replicas"); stated && replicas != 1 {
-		return fmt.Errorf("replicated job %v has %d replicas; nodes are chosen for one replica", entry["name"], replicas)
+	name, _ := entry["name"].(string)
+	replicas, pods := podsOf(entry)
+	if replicas < 1 || pods < 1 {
+		return nil, fmt.Errorf("replicated job %s has %d replicas of %d pods", name, replicas, pods)
 	}
 	j.holder = entry
-	j.batch([]string{"template", "spec"})
-	return nil
+	j.batch("template", "spec")
+	j.groupOfPodSets(name)
+	coordinator, _, _ := unstructured.NestedString(j.object.Object, "spec", "coordinator", "replicatedJob")
+	others := []string{"spec.coordinator."}
+	if replicas == 1 {
+		j.limitByName("-"+name+"-0-", "-abcde")
+		if coordinator == name {
+			others = []string{"spec.coordinator.jobIndex"}
+		}
+	} else {
+		j.count, j.unit = []string{"replicas"}, pods
+		j.limitByName("-"+name+"-", fmt.Sprintf("-%d-abcde", pods-1))
+		if coordinator == name {
+			others = []string{"spec.coordinator.podIndex"}
+		}
+		for _, field := range jobFields("spec.replicatedJobs[chosen].template.spec.") {
+			others = append(others, field.Path)
+		}
+	}
+	return func(path string) bool {
+		return !slices.ContainsFunc(others, func(other string) bool { return strings.HasPrefix(path, other) })
+	}, nil
+}
+
+// groupOfPodSets minds that of two jobs which Kueue places together one has a single pod.
+func (j *Job) groupOfPodSets(name string) {
+	const group = "kueue.x-k8s.io/podset-group-name"
+	all, _, _ := unstructured.NestedFieldNoCopy(j.object.Object, "spec", "replicatedJobs")
+	groupOf := func(entry map[string]any) string {
+		found, _, _ := unstructured.NestedString(entry, "template", "spec", "template", "metadata", "annotations", group)
+		return found
+	}
+	own, entries := groupOf(j.entry), []any{}
+	if own != "" {
+		entries, _ = all.([]any)
+	}
+	for _, each := range entries {
+		other, _ := each.(map[string]any)
+		replicas, pods := podsOf(other)
+		if other["name"] != name && groupOf(other) == own && replicas*pods != 1 {
+			j.leave("annotation %s groups it with replicated job %v of %d pods; one of the two must have a single pod", group, other["name"], replicas*pods)
+		}
+	}
 }
 
 // pyTorch counts the master, which trains as well.
@@ -94,36 +188,33 @@ func (j *Job) pyTorch() error {
 	j.count = append(replicas, "Worker", "replicas")
 	j.template, _, _ = nestedMap(j.holder, append(replicas, "Worker", "template")...)
 	if _, hasMaster, _ := nestedMap(j.holder, append(replicas, "Master")...); hasMaster {
-		j.extra = 1
+		j.extra, j.aside = 1, 1
 	}
-	j.least, _ = integer(j.holder, "spec", "elasticPolicy", "minReplicas")
-	j.most, _ = integer(j.holder, "spec", "elasticPolicy", "maxReplicas")
+	j.limit(limit{least: j.nodesOf(1), because: "spec.pytorchReplicaSpecs[Worker].replicas must be at least 1"})
+	j.limitByName("-worker-", "")
 	return nil
 }
 
-// ray chooses the workers of one group; the head does not train.
-func (j *Job) ray() error {
-	entry, err := j.entry("worker group", workerGroup, "groupName", "spec", "rayClusterSpec", "workerGroupSpecs")
+// ray chooses the workers of one group, each of which may be several hosts; the head does not train.
+func (j *Job) ray(cluster ...string) error {
+	entry, err := j.choose("worker group", workerGroup, "groupName", append(cluster[:len(cluster):len(cluster)], "workerGroupSpecs")...)
 	if err != nil {
 		return err
 	}
 	j.holder, j.count = entry, []string{"replicas"}
+	j.unit = max(numberOr(1, entry, "numOfHosts"), 1)
 	j.template, _, _ = nestedMap(entry, "template")
-	j.set = func(nodes, _ int64) {
-		if most, stated := integer(entry, "maxReplicas"); stated && most < nodes {
-			entry["maxReplicas"] = nodes
-		}
-		if least, stated := integer(entry, "minReplicas"); stated && least > nodes {
-			entry["minReplicas"] = nodes
-		}
-	}
+	j.autoscaled, _, _ = unstructured.NestedBool(j.object.Object, append(cluster[:len(cluster):len(cluster)], "enableInTreeAutoscaling")...)
 	return nil
 }
 
-// entry is the one of a list that an annotation names, or the only one.
-func (j *Job) entry(what, annotation, nameField string, path ...string) (map[string]any, error) {
+// choose finds the one of a list that an annotation names, or the only one.
+func (j *Job) choose(what, annotation, nameField string, path ...string) (map[string]any, error) {
 	found, _, _ := unstructured.NestedFieldNoCopy(j.object.Object, path...)
 	list, _ := found.([]any)
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s has no %s whose nodes could be chosen", strings.Join(path, "."), what)
+	}
 	name, names := j.object.GetAnnotations()[annotation], []string{}
 	for _, each := range list {
 		entry, isMap := each.(map[string]any)
@@ -132,6 +223,7 @@ func (j *Job) entry(what, annotation, nameField string, path ...string) (map[str
 		}
 		its, _ := entry[nameField].(string)
 		if its == name || name == "" && len(list) == 1 {
+			j.entry = entry
 			return entry, nil
 		}
 		names = append(names, its)
@@ -139,36 +231,206 @@ func (j *Job) entry(what, annotation, nameField string, path ...string) (map[str
 	return nil, fmt.Errorf("annotation %s is %q; name the %s whose nodes are to be chosen: one of %q", annotation, name, what, names)
 }
 
-// Nodes is the number of nodes that the object states; 1 where it states none.
+// longestLabel is what names of pods and hosts may have, in characters; generatedSuffix what the API server adds to a generateName.
+const longestLabel, generatedSuffix = 63, 5
+
+// limitByName minds that the names of pods, which hold an index between two texts, may not be too long.
+func (j *Job) limitByName(before, after string) {
+	length := len(j.object.GetName())
+	if length == 0 {
+		length = len(j.object.GetGenerateName()) + generatedSuffix
+	}
+	digits, most := longestLabel-length-len(before)-len(after), int64(1)
+	if digits < 1 || digits > 6 {
+		return // it is too long as it is, or there is room for any index
+	}
+	for range digits {
+		most *= 10
+	}
+	j.limit(limit{most: j.nodesOf(most), because: fmt.Sprintf("the names of pods may have %d characters", longestLabel)})
+}
+
+// Runtime is the runtime of a TrainJob, which states what the TrainJob does not; ok is false for other kinds.
+func (j *Job) Runtime() (kind schema.GroupVersionKind, name string, ok bool) {
+	reference, _, _ := nestedMap(j.object.Object, "spec", "runtimeRef")
+	name, _ = reference["name"].(string)
+	kind = j.object.GroupVersionKind()
+	if kind.Kind != "TrainJob" || name == "" {
+		return kind, "", false
+	}
+	if kind.Kind, _ = reference["kind"].(string); kind.Kind == "" {
+		kind.Kind = "ClusterTrainingRuntime"
+	}
+	if group, _ := reference["apiGroup"].(string); group != "" {
+		kind.Group = group
+	}
+	return kind, name, true
+}
+
+// RuntimeIsNeeded tells whether the number of nodes stands in the runtime alone.
+func (j *Job) RuntimeIsNeeded() bool {
+	_, stated := integer(j.holder, j.count...)
+	_, _, has := j.Runtime()
+	return has && !stated
+}
+
+// UseRuntime takes into account what a TrainJob's runtime states.
+func (j *Job) UseRuntime(runtime *unstructured.Unstructured) {
+	policy, _, _ := nestedMap(runtime.Object, "spec", "mlPolicy")
+	j.runtimeNodes = numberOr(1, policy, "numNodes")
+	for field, relation := range map[string]Relation{"minNodes": Least, "maxNodes": Most} { // of trainer's first versions
+		elastic, _, _ := nestedMap(policy, "torch", "elasticPolicy")
+		if value, stated := integer(elastic, field); stated {
+			j.relateNumber(relation, place{"spec.mlPolicy.torch.elasticPolicy." + field + " of the runtime", elastic, field}, value, true)
+		}
+	}
+	launcherTrains, _, _ := unstructured.NestedBool(policy, "mpi", "runLauncherAsNode")
+	jobs, _, _ := unstructured.NestedFieldNoCopy(runtime.Object, "spec", "template", "spec", "replicatedJobs")
+	list, _ := jobs.([]any)
+	names := map[any]bool{}
+	for _, each := range list {
+		entry, _ := each.(map[string]any)
+		names[entry["name"]] = true
+		ancestor, _, _ := unstructured.NestedString(entry, "template", "metadata", "labels", "trainer.kubeflow.org/trainjob-ancestor-step")
+		if entry["name"] == "node" || ancestor == "trainer" && j.runtime == nil {
+			j.runtime, _, _ = nestedMap(entry, "template", "spec", "template")
+		}
+	}
+	if launcherTrains {
+		j.aside = 1
+		if !names["launcher"] || !names["node"] {
+			j.limit(limit{most: 1, because: "spec.mlPolicy.mpi.runLauncherAsNode of the runtime is true, which lacks a job named launcher or node"})
+		}
+	}
+	pods := &Job{object: &unstructured.Unstructured{Object: map[string]any{"template": j.runtime}}, holder: map[string]any{}, count: []string{"none"}, unit: 1}
+	for _, field := range podFields("template.") {
+		if field.Relation == Multiple || field.Relation == Slices || field.Relation == Elsewhere {
+			pods.relate(field)
+		}
+	}
+	j.limits = append(j.limits, pods.limits...)
+	if pods.left != nil {
+		j.leave("in the runtime %w", pods.left)
+	}
+}
+
+// Nodes is the number of nodes that the object states; 1 where neither it nor its runtime states one.
 func (j *Job) Nodes() int64 {
 	count, stated := integer(j.holder, j.count...)
 	if !stated {
-		return 1
+		return max(j.runtimeNodes, 1)*j.unit + j.extra
 	}
-	return count + j.extra
+	if j.count[len(j.count)-1] == "parallelism" { // more pods than there is work for are not started
+		count = min(count, numberOr(count, j.holder, append(j.count[:len(j.count)-1:len(j.count)-1], "completions")...))
+	}
+	return j.nodesOf(count)
 }
 
-// Bounds are the numbers of nodes that the object itself allows; 0 = no bound.
-func (j *Job) Bounds() (least, most int64) {
-	if j.least > 0 {
-		least = j.least + j.extra
+// nodesOf are the nodes of what is counted, countOf the reverse.
+func (j *Job) nodesOf(count int64) int64 { return count*j.unit + j.extra }
+
+func (j *Job) countOf(nodes int64) int64 { return max(nodes-j.extra, 0) / j.unit }
+
+// pods are those of the template.
+func (j *Job) pods(nodes int64) int64 { return max(nodes-j.aside, 0) }
+
+// Within narrows the numbers of nodes that an owner wishes to those that the object allows. The error says why none is left.
+func (j *Job) Within(wish Wish) (Wish, error) {
+	if j.left != nil {
+		return wish, j.left
 	}
-	if j.most > 0 {
-		most = j.most + j.extra
+	step, because := j.step(), []string{}
+	for _, limit := range j.limits {
+		because = append(because, limit.because)
 	}
-	return least, most
+	first, last := int64(wish.First), int64(wish.Last)
+	for first <= last && j.allows(first) != nil {
+		first++
+	}
+	for last >= first && j.allows(last) != nil {
+		last--
+	}
+	found := wish
+	found.First, found.Last, found.Step = int32(first), int32(last), int32(step)
+	if len(found.Question("", 0).Counts()) > 0 {
+		return found, nil
+	}
+	if step > 1 {
+		because = append(because, fmt.Sprintf("the nodes change by %d at a time", step))
+	}
+	return wish, fmt.Errorf("the job itself allows no number of nodes in annotation %s: %s", Nodes, strings.Join(because, "; "))
 }
 
-// SetNodes writes a number of nodes.
-func (j *Job) SetNodes(nodes int64) error {
-	before := j.Nodes()
-	if err := unstructured.SetNestedField(j.holder, max(nodes-j.extra, 0), j.count...); err != nil {
-		return err
+// step is by how many nodes the object changes.
+func (j *Job) step() int64 {
+	step := j.unit
+	for _, limit := range j.limits {
+		if limit.step > 0 {
+			step *= limit.step / gcd(step, limit.step)
+		}
 	}
-	if j.set != nil {
-		j.set(nodes, before)
+	return step
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// allows tells what is against a number of nodes; nil where nothing is.
+func (j *Job) allows(nodes int64) error {
+	if j.left != nil {
+		return j.left
+	}
+	if nodes < 1 || (nodes-j.extra)%j.unit != 0 || j.unit > 1 && nodes < j.nodesOf(1) {
+		return fmt.Errorf("%s: the nodes change by %d at a time", CountOf(nodes), j.unit)
+	}
+	for _, limit := range j.limits {
+		if nodes < limit.least || limit.most > 0 && nodes > limit.most || limit.step > 0 && (j.pods(nodes) < limit.step || j.pods(nodes)%limit.step != 0) {
+			return fmt.Errorf("%s: %s", CountOf(nodes), limit.because)
+		}
 	}
 	return nil
+}
+
+// SetNodes writes a number of nodes and what follows from it. The error says which field of the object does not allow it; nothing is changed then.
+func (j *Job) SetNodes(nodes int64) error {
+	if err := j.allows(nodes); err != nil {
+		return err
+	}
+	for _, each := range j.follows {
+		each.set(nodes)
+	}
+	return unstructured.SetNestedField(j.holder, j.countOf(nodes), j.count...)
+}
+
+// Started takes into account what may not change any more once a Job is there: the error says why its nodes may not.
+func (j *Job) Started() error {
+	indexed, _, _ := unstructured.NestedString(j.object.Object, "spec", "completionMode")
+	for _, each := range j.follows {
+		switch {
+		case strings.HasPrefix(each.at.path, "spec.successPolicy"), strings.HasPrefix(each.at.path, "spec.template"):
+			j.leave("%s would have to change with the nodes, and cannot once the Job exists", each.at.name())
+		case each.at.path == "spec.completions" && indexed != "Indexed":
+			j.leave("spec.completions would have to change with the nodes, and cannot in a Job that is not Indexed")
+		}
+	}
+	if j.object.GetAnnotations()[minParallelism] != "" {
+		j.leave("Kueue changes spec.parallelism by annotation %s, and lets nobody else once the Job runs", minParallelism)
+	}
+	return j.left
+}
+
+const minParallelism = "kueue.x-k8s.io/job-min-parallelism"
+
+// CountOf is a number of nodes in words.
+func CountOf(nodes int64) string {
+	if nodes == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", nodes)
 }
 
 // AnnotatePods writes annotations on the pods' template, where the object has one.
@@ -185,32 +447,46 @@ func (j *Job) AnnotatePods(annotations map[string]string) error {
 	return nil
 }
 
-// Pod is the template of a node's pod; nil where the object has none that can be read.
+// Pod is the template of a node's pod; nil where there is none that can be read.
 func (j *Job) Pod() *corev1.PodTemplateSpec {
-	if j.template == nil {
+	template := j.template
+	if template == nil {
+		template = j.runtime
+	}
+	if template == nil {
 		return nil
 	}
 	found := &corev1.PodTemplateSpec{}
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(j.template, found) != nil {
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(template, found) != nil {
 		return nil
 	}
 	return found
 }
 
-// DevicesPerNode are the accelerators that a node's pod takes; 0 = not known.
+// DevicesPerNode are the accelerators that a node's pod takes, else the processes on it; 0 = not known.
 func (j *Job) DevicesPerNode() int32 {
-	if pod := j.Pod(); pod != nil {
-		return Devices(&pod.Spec)
-	}
-	if count, stated := integer(j.object.Object, "spec", "trainer", "numProcPerNode"); stated {
-		return int32(count)
-	}
-	found, _, _ := nestedMap(j.object.Object, "spec", "trainer", "resourcesPerNode")
+	trainer, _, _ := nestedMap(j.object.Object, "spec", "trainer")
 	resources := corev1.ResourceRequirements{}
-	if found == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(found, &resources) != nil {
-		return 0
+	if found, _, _ := nestedMap(trainer, "resourcesPerNode"); found != nil && runtime.DefaultUnstructuredConverter.FromUnstructured(found, &resources) == nil {
+		if count := devices(resources); count > 0 {
+			return count
+		}
+	} else if pod := j.Pod(); pod != nil {
+		if count := Devices(&pod.Spec); count > 0 {
+			return count
+		}
 	}
-	return devices(resources)
+	for _, processes := range []place{{"", trainer, "numProcPerNode"}, {"", j.spec(), "nprocPerNode"}} { // which may be "auto"
+		if count, stated := processes.number(); stated {
+			return int32(count)
+		}
+	}
+	return 0
+}
+
+func (j *Job) spec() map[string]any {
+	found, _, _ := nestedMap(j.object.Object, "spec")
+	return found
 }
 
 // Device is the device type that the pods' node selector asks for; empty = none.
@@ -230,11 +506,14 @@ func Devices(pod *corev1.PodSpec) int32 {
 	return found
 }
 
-// DevicesOf are the accelerators in a list of resources: those whose name ends in "/gpu".
+// deviceResources are the ends of names of resources that are whole accelerators.
+var deviceResources = []string{"/gpu", "/tpu", "/gaudi"}
+
+// DevicesOf are the accelerators in a list of resources.
 func DevicesOf(list corev1.ResourceList) int32 {
 	var found int32
 	for name, quantity := range list {
-		if strings.HasSuffix(string(name), "/gpu") {
+		if slices.ContainsFunc(deviceResources, func(end string) bool { return strings.HasSuffix(string(name), end) }) {
 			found += int32(quantity.Value())
 		}
 	}
@@ -280,6 +559,13 @@ func integer(object map[string]any, path ...string) (int64, bool) {
 		return int64(value), value == float64(int64(value))
 	}
 	return 0, false
+}
+
+func numberOr(otherwise int64, object map[string]any, path ...string) int64 {
+	if found, stated := integer(object, path...); stated {
+		return found
+	}
+	return otherwise
 }
 
 // nestedMap is the map at a path itself, not a copy: what is written to it is written to the object.

@@ -68,6 +68,8 @@ type Wish struct {
 	// First and Last are the numbers of nodes to choose from; 0 = the owner leaves his own.
 	First, Last int32
 	PowersOfTwo bool
+	// Step is by how many nodes the job changes; 0 = 1.
+	Step int32
 	// Elastic says that the number of nodes may change while the job runs.
 	Elastic bool
 	// Device is the device type that the owner names; empty = that of the pods' node selector, else of the evidence.
@@ -82,7 +84,7 @@ func (w Wish) Chooses() bool { return w.Profile != "" && w.Last != 0 }
 // Question is what to ask Nodewise about the job, whose pods take so many devices each.
 func (w Wish) Question(device string, devicesPerNode int32) ask.Question {
 	return ask.Question{
-		Profile: w.Profile, Devices: device, WorkersPerNode: devicesPerNode, First: w.First, Last: w.Last, PowersOfTwo: w.PowersOfTwo, Settings: w.Settings,
+		Profile: w.Profile, Devices: device, WorkersPerNode: devicesPerNode, First: w.First, Last: w.Last, PowersOfTwo: w.PowersOfTwo, Step: w.Step, Settings: w.Settings,
 		Objective: w.Objective,
 	}
 }

@@ -121,19 +121,28 @@ func (c *Cluster) Log(name string) string {
 
 // Install installs the published definitions of a kind, from the folder of a Go module.
 func (c *Cluster) Install(module Module) error {
-	out, err := exec.Command("go", "mod", "download", "-json", module.Path+"@"+module.Version).Output() // #nosec G204 -- stated here
+	folder, err := module.Folder()
 	if err != nil {
-		return fmt.Errorf("%s %s cannot be had: %w", module.Path, module.Version, err)
+		return err
+	}
+	_, err = envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{Paths: []string{filepath.Join(folder, module.Definition)}, MaxTime: time.Minute})
+	return err
+}
+
+// Folder is where a module's files are, fetched where they are not here yet.
+func (m Module) Folder() (string, error) {
+	out, err := exec.Command("go", "mod", "download", "-json", m.Path+"@"+m.Version).Output() // #nosec G204 -- stated here
+	if err != nil {
+		return "", fmt.Errorf("%s %s cannot be had: %w", m.Path, m.Version, err)
 	}
 	told := struct{ Dir, Sum string }{}
 	if err := json.Unmarshal(out, &told); err != nil {
-		return err
+		return "", err
 	}
-	if told.Sum != module.Sum {
-		return fmt.Errorf("%s %s has the hash %s, not %s", module.Path, module.Version, told.Sum, module.Sum)
+	if told.Sum != m.Sum {
+		return "", fmt.Errorf("%s %s has the hash %s, not %s", m.Path, m.Version, told.Sum, m.Sum)
 	}
-	_, err = envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{Paths: []string{filepath.Join(told.Dir, module.Definition)}})
-	return err
+	return told.Dir, nil
 }
 
 // Stop ends all of it.
@@ -176,4 +185,7 @@ var Definitions = []Module{
 	{"github.com/kubeflow/trainer/v2", "v2.2.0", "h1:whChZckEtycLo1UKH/M0hiNaCUozbLvf9JrgmMv+TAg=", "manifests/base/crds/trainer.kubeflow.org_trainjobs.yaml"},
 	{"github.com/kubeflow/training-operator", "v1.8.1", "h1:mVvoBSCInbMBX0gGSn4+Ihj3ycwoLO1iEAw+0qPhQfc=", "manifests/base/crds/kubeflow.org_pytorchjobs.yaml"},
 	{"github.com/ray-project/kuberay/ray-operator", "v1.5.0", "h1:KCjCQ7PSsvs9Ke+90CZbbs498nuaIJ/JkXk4vd54EVg=", "config/crd/bases/ray.io_rayjobs.yaml"},
+	{"github.com/ray-project/kuberay/ray-operator", "v1.5.0", "h1:KCjCQ7PSsvs9Ke+90CZbbs498nuaIJ/JkXk4vd54EVg=", "config/crd/bases/ray.io_rayclusters.yaml"},
+	{"github.com/kubeflow/trainer/v2", "v2.2.0", "h1:whChZckEtycLo1UKH/M0hiNaCUozbLvf9JrgmMv+TAg=", "manifests/base/crds/trainer.kubeflow.org_clustertrainingruntimes.yaml"},
+	{"github.com/kubeflow/mpi-operator", "v0.6.0", "h1:RzzG03oyQIiHe/SH2k19N+Hp4QkxEsG2l9G1T7US+ys=", "manifests/base/kubeflow.org_mpijobs.yaml"},
 }

@@ -6,12 +6,15 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/ask"
@@ -24,14 +27,17 @@ type Asker interface {
 	Cached(ask.Question) (*ask.Curve, error)
 }
 
-// Handler answers admission requests of new jobs: always allowed.
-func Handler(asker Asker) admission.Handler {
+// runtimePatience is how long a TrainJob waits for its runtime to be read.
+const runtimePatience = time.Second
+
+// Handler answers admission requests of new jobs: always allowed. It reads runtimes of TrainJobs.
+func Handler(asker Asker, runtimes client.Reader) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		object := &unstructured.Unstructured{}
 		if err := object.UnmarshalJSON(request.Object.Raw); err != nil {
 			return admission.Allowed("Nodewise cannot read the object: " + err.Error())
 		}
-		told, changed := Choose(ctx, asker, object)
+		told, changed := Choose(ctx, asker, runtimes, object)
 		if !changed {
 			return admission.Allowed("")
 		}
@@ -49,13 +55,13 @@ func Handler(asker Asker) admission.Handler {
 
 // Choose writes the number of nodes and why into a job whose owner asks for it, and tells what is in the reason. Where nothing is chosen the reason
 // says why.
-func Choose(ctx context.Context, asker Asker, object *unstructured.Unstructured) (told string, changed bool) {
+func Choose(ctx context.Context, asker Asker, runtimes client.Reader, object *unstructured.Unstructured) (told string, changed bool) {
 	// What an operator makes of a job was chosen with the job.
 	if object.GetAnnotations()[jobs.Profile] == "" || metav1.GetControllerOf(object) != nil {
 		return "", false
 	}
 	annotations := map[string]string{}
-	told = choose(ctx, asker, object, annotations)
+	told = choose(ctx, asker, runtimes, object, annotations)
 	if told != "" {
 		annotations[jobs.Reason] = told
 	}
@@ -73,12 +79,15 @@ func Choose(ctx context.Context, asker Asker, object *unstructured.Unstructured)
 	return told, true
 }
 
-func choose(ctx context.Context, asker Asker, object *unstructured.Unstructured, annotations map[string]string) string {
+func choose(ctx context.Context, asker Asker, runtimes client.Reader, object *unstructured.Unstructured, annotations map[string]string) string {
 	job, err := jobs.Of(object)
 	if err != nil {
 		return "left the nodes as they are: " + err.Error()
 	}
 	defer func() { _ = job.AnnotatePods(forPods(object.GetAnnotations(), annotations)) }()
+	if err := useRuntime(ctx, runtimes, job, object.GetNamespace()); err != nil {
+		return "left the nodes as they are: " + err.Error()
+	}
 	before := job.Nodes()
 	left := fmt.Sprintf("left %s: ", asWritten(before))
 	wish, err := jobs.WishOf(object.GetAnnotations())
@@ -89,13 +98,8 @@ func choose(ctx context.Context, asker Asker, object *unstructured.Unstructured,
 		warm(asker, wish, job)
 		return ""
 	}
-	least, most := job.Bounds()
-	wish.First = max(wish.First, int32(least))
-	if most > 0 {
-		wish.Last = min(wish.Last, int32(most))
-	}
-	if wish.First > wish.Last {
-		return left + fmt.Sprintf("no number of nodes is both in annotation %s and in the job's own bounds, %d to %d", jobs.Nodes, least, most)
+	if wish, err = job.Within(wish); err != nil {
+		return left + err.Error()
 	}
 	device := cmp.Or(wish.Device, job.Device())
 	curve, err := asker.Ask(ctx, wish.Question(device, job.DevicesPerNode()))
@@ -118,7 +122,34 @@ func choose(ctx context.Context, asker Asker, object *unstructured.Unstructured,
 	if seconds := curve.FinishSeconds; seconds > 0 {
 		annotations[jobs.FinishSeconds] = strconv.FormatFloat(math.Round(seconds), 'f', 0, 64)
 	}
-	return fmt.Sprintf("chose %s instead of %d: %s. By %s.", countOf(int64(curve.Recommended)), before, curve.Why, curve.Basis)
+	return fmt.Sprintf("chose %s instead of %d: %s. By %s.", jobs.CountOf(int64(curve.Recommended)), before, curve.Why, curve.Basis)
+}
+
+// useRuntime reads what a TrainJob's runtime states. The error says why that cannot be had where the TrainJob does not state its number of nodes.
+func useRuntime(ctx context.Context, runtimes client.Reader, job *jobs.Job, namespace string) error {
+	kind, name, has := job.Runtime()
+	if !has {
+		return nil
+	}
+	err := errors.New("there is no cluster to read it from")
+	runtime := &unstructured.Unstructured{}
+	runtime.SetGroupVersionKind(kind)
+	key := client.ObjectKey{Name: name}
+	if kind.Kind == "TrainingRuntime" {
+		key.Namespace = namespace
+	}
+	if runtimes != nil {
+		ctx, cancel := context.WithTimeout(ctx, runtimePatience)
+		defer cancel()
+		if err = runtimes.Get(ctx, key, runtime); err == nil {
+			job.UseRuntime(runtime)
+			return nil
+		}
+	}
+	if job.RuntimeIsNeeded() {
+		return fmt.Errorf("spec.trainer.numNodes is absent, and %s %s, which states the number of nodes, cannot be read: %w; state spec.trainer.numNodes", kind.Kind, name, err)
+	}
+	return nil // what the TrainJob states holds
 }
 
 // warm has Nodewise fit its model now, so that the extender, which cannot wait, has an answer when the first pod is there.
@@ -133,13 +164,6 @@ func asWritten(nodes int64) string {
 		return "1 node, as it is written"
 	}
 	return fmt.Sprintf("%d nodes, as they are written", nodes)
-}
-
-func countOf(nodes int64) string {
-	if nodes == 1 {
-		return "1 node"
-	}
-	return fmt.Sprintf("%d nodes", nodes)
 }
 
 // forPods are the annotations that the extender and the collector read on pods.

@@ -46,7 +46,7 @@ def filled(wishes: Wishes, requests: Requests) -> Filling | NoAnswer:
                 nodes=requests.counts,
                 workers_per_node=requests.gpus_per_node,
                 columns=wishes.columns,
-                objective=_objective(wishes, counts),
+                objective=_objective(wishes, requests.counts),
                 work=None if wishes.samples is None else Work(samples=wishes.samples),
             )
         )

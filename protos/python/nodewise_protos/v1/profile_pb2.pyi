@@ -3,6 +3,7 @@ import datetime
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from nodewise_protos.v1 import configuration_pb2 as _configuration_pb2
 from nodewise_protos.v1 import facts_pb2 as _facts_pb2
+from nodewise_protos.v1 import problem_pb2 as _problem_pb2
 from nodewise_protos.v1 import sharing_pb2 as _sharing_pb2
 from nodewise_protos.v1 import workload_pb2 as _workload_pb2
 from google.protobuf.internal import containers as _containers
@@ -114,7 +115,7 @@ class ProfileContent(_message.Message):
     def __init__(self, workload: _Optional[_Union[_workload_pb2.Workload, _Mapping]] = ..., network: _Optional[_Union[_workload_pb2.Network, _Mapping]] = ..., phase_timings: _Optional[_Union[PhaseTimings, _Mapping]] = ..., observations: _Optional[_Union[Observations, _Mapping]] = ..., traces: _Optional[_Iterable[_Union[TraceReference, _Mapping]]] = ..., shared_runs: _Optional[_Iterable[_Union[_sharing_pb2.SharedDeviceRun, _Mapping]]] = ...) -> None: ...
 
 class Profile(_message.Message):
-    __slots__ = ("profile_id", "uid", "revision", "etag", "digest", "create_time", "update_time", "observations_count", "content", "display_name", "labels", "delete_time", "purge_time")
+    __slots__ = ("profile_id", "uid", "revision", "etag", "digest", "create_time", "update_time", "observations_count", "content", "display_name", "labels", "delete_time", "purge_time", "warnings")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -135,6 +136,7 @@ class Profile(_message.Message):
     LABELS_FIELD_NUMBER: _ClassVar[int]
     DELETE_TIME_FIELD_NUMBER: _ClassVar[int]
     PURGE_TIME_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
     profile_id: str
     uid: str
     revision: int
@@ -148,7 +150,8 @@ class Profile(_message.Message):
     labels: _containers.ScalarMap[str, str]
     delete_time: _timestamp_pb2.Timestamp
     purge_time: _timestamp_pb2.Timestamp
-    def __init__(self, profile_id: _Optional[str] = ..., uid: _Optional[str] = ..., revision: _Optional[int] = ..., etag: _Optional[str] = ..., digest: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., observations_count: _Optional[int] = ..., content: _Optional[_Union[ProfileContent, _Mapping]] = ..., display_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., delete_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., purge_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    warnings: _containers.RepeatedCompositeFieldContainer[_problem_pb2.Notice]
+    def __init__(self, profile_id: _Optional[str] = ..., uid: _Optional[str] = ..., revision: _Optional[int] = ..., etag: _Optional[str] = ..., digest: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., observations_count: _Optional[int] = ..., content: _Optional[_Union[ProfileContent, _Mapping]] = ..., display_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., delete_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., purge_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., warnings: _Optional[_Iterable[_Union[_problem_pb2.Notice, _Mapping]]] = ...) -> None: ...
 
 class ProfileSource(_message.Message):
     __slots__ = ("profile_id", "content", "minimum_revision", "revision")

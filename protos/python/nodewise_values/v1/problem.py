@@ -56,8 +56,9 @@ class Notice(Value):
     reason: str = ""
     """Stable reason.
 
-    Stable reason: EXTRAPOLATES, OBJECTIVE_UNREACHABLE, NO_SPREAD, NOT_SIMULATED, EVIDENCE_DISAGREES, or one of the
-    plugin's own.
+    Stable reason: EXTRAPOLATES, OBJECTIVE_UNREACHABLE, NO_SPREAD, NOT_SIMULATED; of evidence EVIDENCE_DISAGREES,
+    STEPS_TOO_SHORT, FASTER_THAN_PEAK, MORE_THAN_LINEAR, RUNS_CONTRADICT, THROUGHPUT_COLLAPSES; or one of the plugin's
+    own.
     """
     message: str = ""
     """For people."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from nodewise_values.v1.configuration import Configurations
+from nodewise_values.v1.problem import Notice
 from nodewise_values.v1.sharing import SharedDeviceRun
 from nodewise_values.v1.workload import Network, Workload
 from nodewise_values.value import LazyValue, Value
@@ -180,6 +181,8 @@ class Profile(Value):
 
     Absent = it was not deleted.
     """
+    warnings: tuple[Notice, ...] = ()
+    """What is doubtful of its observations. Only GetProfile tells it, with the content, and AppendProfile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

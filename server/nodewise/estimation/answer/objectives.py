@@ -51,8 +51,8 @@ def judged(
     """Apply an objective to predicted rows, of which those too far from the evidence are not recommended.
 
     Rates are samples/s, or goodput where the objective says what another batch is worth; where the batch of a row is
-    not known, mini-batches/s, which compare rows of one batch alike. Other rows than the current one are judged with
-    the restart in their times and costs.
+    not known, steps/s of as many workers as the smallest row has, which compare rows of one batch alike. Other rows
+    than the current one are judged with the restart in their times and costs.
 
     Raises
     ------
@@ -60,11 +60,13 @@ def judged(
         INVALID_FIELD when the rule needs work, a data set's size or prices that were not given.
     """
     answered = predictions.answered
-    efficiency, current = objective.efficiency, objective.current
+    current = objective.current
     known = _batch_known(configurations, predictions, samples_per_s)
-    rate, rate_name = (samples_per_s, "samples/s") if known else (minibatches_per_s, "mini-batches/s")
-    if known and efficiency is not None:
-        rate, rate_name = goodput_per_s(efficiency, configurations, samples_per_s), "samples/s of goodput"
+    rate, rate_name = (
+        _of_samples(objective, configurations, samples_per_s)
+        if known
+        else _alike_steps(configurations, answered, minibatches_per_s)
+    )
     elsewhere = answered if current is None else answered & (np.arange(len(answered)) != current.row)
     judging, by = answered, ""
     remarks: tuple[Notice, ...] = ()
@@ -137,6 +139,25 @@ def judged(
         bounded_by=bound,
     )
     return Verdict(finish_s=finish_s, costs=costs, recommendation=recommendation, notice=None, remarks=remarks)
+
+
+def _of_samples(objective: Objective, configurations: Configurations, samples_per_s: Floats) -> tuple[Floats, str]:
+    """What samples are worth each second, and what it is called."""
+    if objective.efficiency is None:
+        return samples_per_s, "samples/s"
+    return goodput_per_s(objective.efficiency, configurations, samples_per_s), "samples/s of goodput"
+
+
+def _alike_steps(
+    configurations: Configurations, answered: NDArray[np.bool_], minibatches_per_s: Floats
+) -> tuple[Floats, str]:
+    """Steps/s as if every row's step were as large as the smallest one's, and what they are called."""
+    sizes = configurations.rates.minibatches_per_step[answered]
+    smallest, largest = sizes.min(initial=np.inf), sizes.max(initial=1.0)
+    if largest == 1.0:
+        return minibatches_per_s, "steps/s"
+    of = "" if smallest == largest else f" of {smallest:.0f} worker{'s' if smallest > 1 else ''}"
+    return minibatches_per_s / smallest, f"steps/s{of}"
 
 
 def _within_reach(

@@ -23,14 +23,6 @@ ONLY_ONE: Final = "the only size to choose from"
 KNEE_TOLERANCE: Final = 1e-9
 """Relative slack of the knee's comparison: exactly linear scaling must not fail at share 1 by one bit of rounding."""
 
-_RATE_KEYS: Final = MappingProxyType(
-    {
-        "samples/s": "samples_per_s",
-        "mini-batches/s": "minibatches_per_s",
-        "samples/s of goodput": "goodput_samples_per_s",
-    }
-)
-
 Preference = tuple[int | None, str, dict[str, float]]
 """The row (None = no row keeps the rule's limits), why, and the numbers behind it."""
 
@@ -76,7 +68,9 @@ class Rows:
     @property
     def rate_key(self) -> str:
         """The rate's name among numbers."""
-        return _RATE_KEYS[self.rate_name]
+        whole, _, of = self.rate_name.partition(" of ")
+        key = whole.replace("/", "_per_")
+        return f"goodput_{key}" if of == "goodput" else f"{key}_of_{of}".replace(" ", "_") if of else key
 
     def said(self, row: int) -> str:
         """The scale of a row, for people."""

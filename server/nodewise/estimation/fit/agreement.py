@@ -54,8 +54,11 @@ def disagreement(
     worst = int(rows[at])
     number = int(measured.number[worst])
     named = f"number {number}" if number else f"the one with {shown.configurations.workers[worst]} workers"
+    batch = shown.configurations.rates.samples_per_step[worst]
+    per_step, unit = (batch, "samples/s") if batch > 0 else (1.0, "steps/s")
     message = (
         f"{apart} of {len(rows)} observations differ from the model by more than a factor of {DISAGREEMENT:g}; the "
-        f"worst is {named}: measured {measured.steps_per_s[worst]:.4g} steps/s, predicted {rate[at]:.4g}"
+        f"worst is {named}: measured {measured.steps_per_s[worst] * per_step:.4g} {unit}, predicted "
+        f"{rate[at] * per_step:.4g}"
     )
     return (Notice("EVIDENCE_DISAGREES", message),)

@@ -98,16 +98,19 @@ def mixture_of(
         stale=any(basis.stale for basis in bases),
     )
     tried = min((part.fitted.calibration for part in parts), key=lambda calibration: calibration.jobs)
+    # What all of them say is said of the evidence.
+    common = [each for each in heaviest.notices if all(each in part.fitted.notices for part in parts)]
     told = [
         replace(notice, message=f"{part.share.estimator}: {notice.message}")
         for part in parts
         for notice in part.fitted.notices
+        if notice not in common
     ]
     return Fitted(
         model=heaviest.model,
         basis=basis,
         fit_s=sum(part.fitted.fit_s for part in parts),
-        notices=(*told, *notices),
+        notices=(*common, *told, *notices),
         # Spreads are multiplied part by part; the mixture's is calibrated if all of them are.
         calibration=tried,
         parts=parts,

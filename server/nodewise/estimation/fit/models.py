@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.domain.predictions import Options
+from nodewise.domain.predictions import Notice, Options
 from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
 from nodewise.estimation.choice.chooser import Choice
@@ -18,6 +18,7 @@ from nodewise.estimation.fit.agreement import disagreement
 from nodewise.estimation.fit.fitted import Fitted, MixturePart, ModelKey, lost_part, mixture_of
 from nodewise.estimation.fit.flights import Flights, circle, fitting
 from nodewise.estimation.lessons.lessons import Lessons
+from nodewise.estimation.plausibility import doubts
 from nodewise.estimation.question import Basis, Freshness, Question
 from nodewise.estimation.resolution import Resolution
 from nodewise.estimation.weights import BASIS_BYTES, ENTRY_BYTES, HOSTED_MODEL_BYTES, part_of_profile
@@ -317,11 +318,16 @@ class Models:
             model=model,
             basis=basis,
             fit_s=time.perf_counter() - started,
-            notices=disagreement(self.estimators, key, model, profile, self._resolution) if compared else (),
+            notices=self._notices(key, model, profile) if compared else (),
             calibration=lessons.calibration(key.estimator),
             # What a trial fits is not kept.
             model_bytes=self._bytes_of(model, profile, key, lessons) if compared else 0,
         )
+
+    def _notices(self, key: ModelKey, model: Model, profile: Profile) -> tuple[Notice, ...]:
+        """What is doubtful of the evidence, by itself and beside the model."""
+        beside = disagreement(self.estimators, key, model, profile, self._resolution)
+        return (*doubts(profile, self.estimators.catalogue), *beside)
 
     def _bytes_of(self, model: Model, profile: Profile, key: ModelKey, lessons: Lessons) -> int:
         """About what a model takes: as much as the last one of its estimator for as much evidence."""

@@ -174,8 +174,9 @@ func (x *FieldViolation) GetDescription() string {
 // Something the reader of an answer should know.
 type Notice struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Stable reason: EXTRAPOLATES, OBJECTIVE_UNREACHABLE, NO_SPREAD, NOT_SIMULATED, EVIDENCE_DISAGREES, or one of the
-	// plugin's own.
+	// Stable reason: EXTRAPOLATES, OBJECTIVE_UNREACHABLE, NO_SPREAD, NOT_SIMULATED; of evidence EVIDENCE_DISAGREES,
+	// STEPS_TOO_SHORT, FASTER_THAN_PEAK, MORE_THAN_LINEAR, RUNS_CONTRADICT, THROUGHPUT_COLLAPSES; or one of the plugin's
+	// own.
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	// For people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`

@@ -604,7 +604,9 @@ type Profile struct {
 	// When it was deleted. Absent = it was not.
 	DeleteTime *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=delete_time,json=deleteTime,proto3" json:"delete_time,omitempty"`
 	// When a deleted profile is gone for good; until then UndeleteProfile brings it back. Absent = it was not deleted.
-	PurgeTime     *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=purge_time,json=purgeTime,proto3" json:"purge_time,omitempty"`
+	PurgeTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=purge_time,json=purgeTime,proto3" json:"purge_time,omitempty"`
+	// What is doubtful of its observations. Only GetProfile tells it, with the content, and AppendProfile.
+	Warnings      []*Notice `protobuf:"bytes,14,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -730,6 +732,13 @@ func (x *Profile) GetPurgeTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Profile) GetWarnings() []*Notice {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 // Which profile a question is about.
 type ProfileSource struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -840,7 +849,7 @@ var File_nodewise_v1_profile_proto protoreflect.FileDescriptor
 
 const file_nodewise_v1_profile_proto_rawDesc = "" +
 	"\n" +
-	"\x19nodewise/v1/profile.proto\x12\vnodewise.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fnodewise/v1/configuration.proto\x1a\x17nodewise/v1/facts.proto\x1a\x19nodewise/v1/sharing.proto\x1a\x1anodewise/v1/workload.proto\"\xcc\a\n" +
+	"\x19nodewise/v1/profile.proto\x12\vnodewise.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fnodewise/v1/configuration.proto\x1a\x17nodewise/v1/facts.proto\x1a\x19nodewise/v1/problem.proto\x1a\x19nodewise/v1/sharing.proto\x1a\x1anodewise/v1/workload.proto\"\xcc\a\n" +
 	"\fPhaseTimings\x12C\n" +
 	"\x0econfigurations\x18\x01 \x01(\v2\x1b.nodewise.v1.ConfigurationsR\x0econfigurations\x12^\n" +
 	"\x10download_seconds\x18\x02 \x03(\x01B3\xaa\x9a#/\n" +
@@ -912,7 +921,7 @@ const file_nodewise_v1_profile_proto_rawDesc = "" +
 	"\fobservations\x18\x04 \x01(\v2\x19.nodewise.v1.ObservationsR\fobservations\x123\n" +
 	"\x06traces\x18\x05 \x03(\v2\x1b.nodewise.v1.TraceReferenceR\x06traces\x12=\n" +
 	"\vshared_runs\x18\x06 \x03(\v2\x1c.nodewise.v1.SharedDeviceRunR\n" +
-	"sharedRuns\"\x84\x05\n" +
+	"sharedRuns\"\xb5\x05\n" +
 	"\aProfile\x12&\n" +
 	"\n" +
 	"profile_id\x18\x01 \x01(\tB\a\xaa\x9a#\x03@\x80\x01R\tprofileId\x12\x10\n" +
@@ -932,7 +941,8 @@ const file_nodewise_v1_profile_proto_rawDesc = "" +
 	"\vdelete_time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"deleteTime\x129\n" +
 	"\n" +
-	"purge_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\tpurgeTime\x1a9\n" +
+	"purge_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\tpurgeTime\x12/\n" +
+	"\bwarnings\x18\x0e \x03(\v2\x13.nodewise.v1.NoticeR\bwarnings\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x84\x02\n" +
@@ -974,6 +984,7 @@ var file_nodewise_v1_profile_proto_goTypes = []any{
 	(*Network)(nil),               // 10: nodewise.v1.Network
 	(*SharedDeviceRun)(nil),       // 11: nodewise.v1.SharedDeviceRun
 	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(*Notice)(nil),                // 13: nodewise.v1.Notice
 }
 var file_nodewise_v1_profile_proto_depIdxs = []int32{
 	8,  // 0: nodewise.v1.PhaseTimings.configurations:type_name -> nodewise.v1.Configurations
@@ -990,12 +1001,13 @@ var file_nodewise_v1_profile_proto_depIdxs = []int32{
 	7,  // 11: nodewise.v1.Profile.labels:type_name -> nodewise.v1.Profile.LabelsEntry
 	12, // 12: nodewise.v1.Profile.delete_time:type_name -> google.protobuf.Timestamp
 	12, // 13: nodewise.v1.Profile.purge_time:type_name -> google.protobuf.Timestamp
-	4,  // 14: nodewise.v1.ProfileSource.content:type_name -> nodewise.v1.ProfileContent
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	13, // 14: nodewise.v1.Profile.warnings:type_name -> nodewise.v1.Notice
+	4,  // 15: nodewise.v1.ProfileSource.content:type_name -> nodewise.v1.ProfileContent
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_nodewise_v1_profile_proto_init() }
@@ -1005,6 +1017,7 @@ func file_nodewise_v1_profile_proto_init() {
 	}
 	file_nodewise_v1_configuration_proto_init()
 	file_nodewise_v1_facts_proto_init()
+	file_nodewise_v1_problem_proto_init()
 	file_nodewise_v1_sharing_proto_init()
 	file_nodewise_v1_workload_proto_init()
 	file_nodewise_v1_profile_proto_msgTypes[2].OneofWrappers = []any{}

@@ -107,8 +107,9 @@ export const FieldViolationSchema: GenMessage<FieldViolation> = /*@__PURE__*/
  */
 export type Notice = Message<"nodewise.v1.Notice"> & {
   /**
-   * Stable reason: EXTRAPOLATES, OBJECTIVE_UNREACHABLE, NO_SPREAD, NOT_SIMULATED, EVIDENCE_DISAGREES, or one of the
-   * plugin's own.
+   * Stable reason: EXTRAPOLATES, OBJECTIVE_UNREACHABLE, NO_SPREAD, NOT_SIMULATED; of evidence EVIDENCE_DISAGREES,
+   * STEPS_TOO_SHORT, FASTER_THAN_PEAK, MORE_THAN_LINEAR, RUNS_CONTRADICT, THROUGHPUT_COLLAPSES; or one of the plugin's
+   * own.
    *
    * @generated from field: string reason = 1;
    */

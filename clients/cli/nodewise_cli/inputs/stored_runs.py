@@ -1,0 +1,130 @@
+"""Runs of a table beside those that a stored profile holds: which are there already, and which are there no more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from nodewise_cli.inputs.columns import PARAMETER_SERVER_MODES
+from nodewise_cli.inputs.configurations import csv_row
+from nodewise_cli.inputs.table_content import timed_rows, train_rows
+from nodewise_cli.inputs.tables import Table
+from nodewise_client import Configurations, Observations, PhaseTimings, Profile, ProfileContent, configuration_rows
+from nodewise_values.fact import Fact
+from nodewise_values.facts import OBSERVATIONS, PHASE_TIMINGS
+
+__all__ = ["Difference", "difference"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """How the rows of a table's job differ from what a profile holds.
+
+    Attributes
+    ----------
+    timed, train : list of int
+        Rows whose timed phases, and those whose throughput, the profile does not hold.
+    stale_phases, stale_observations : list of int
+        Numbers of what it holds beside the table's rows.
+    stale_facts : list of str
+        Paths of facts that the table states otherwise.
+    there : int
+        Rows of which it holds everything.
+    adds_facts : bool
+        Whether the table states facts that the profile does not hold.
+    """
+
+    timed: list[int]
+    train: list[int]
+    stale_phases: list[int]
+    stale_observations: list[int]
+    stale_facts: list[str]
+    there: int
+    adds_facts: bool
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether the profile holds all that the table says."""
+        return not (self.timed or self.train or self.adds_facts)
+
+
+def difference(table: Table, job: str, content: ProfileContent, stored: Profile | None) -> Difference:
+    """Compare a job with its profile; ``content`` is what the table makes of it, None = there is no profile yet."""
+    held = (stored and stored.content) or ProfileContent()
+    train = train_rows(table, job)
+    timed = timed_rows(table, train)
+    new_timed, stale_phases = _apart(
+        timed, _keys(content.phase_timings, PHASE_TIMINGS), held.phase_timings, PHASE_TIMINGS
+    )
+    new_train, stale_observations = _apart(
+        train, _keys(content.observations, OBSERVATIONS), held.observations, OBSERVATIONS
+    )
+    adds_facts, stale_facts = False, []
+    for part in ("workload", "network"):
+        stated, known = getattr(content, part), getattr(held, part)
+        for name, value in _facts(stated).items():
+            before = _facts(known).get(name)
+            adds_facts |= value != before
+            stale_facts += [f"{part}.{name}"] if before is not None and value != before else []
+    return Difference(
+        timed=new_timed,
+        train=new_train,
+        stale_phases=stale_phases,
+        stale_observations=stale_observations,
+        stale_facts=stale_facts,
+        there=len(train) - len({*new_timed, *new_train}),
+        adds_facts=adds_facts,
+    )
+
+
+def _facts(part: Any) -> dict[str, Any]:
+    stated = {} if part is None else {each.name: getattr(part, each.name) for each in fields(part)}
+    return {name: value for name, value in stated.items() if value not in (None, "", ())}
+
+
+def _apart(
+    rows: Sequence[int], keys: Sequence[Hashable], held: Any, of: Mapping[str, Fact]
+) -> tuple[list[int], list[int]]:
+    """The rows that are not held, and the numbers of what is held beside them; each copy counts."""
+    known = _keys(held, of)
+    left = Counter(known)
+    new = []
+    for row, key in zip(rows, keys, strict=True):
+        if left[key]:
+            left[key] -= 1
+        else:
+            new.append(row)
+    stale = []
+    numbers = () if held is None else held.numbers
+    for key, number in zip(reversed(known), reversed(numbers), strict=True):
+        if left[key]:
+            left[key] -= 1
+            stale.append(number)
+    return new, sorted(stale)
+
+
+def _keys(runs: Observations | PhaseTimings | None, of: Mapping[str, Fact]) -> list[Hashable]:
+    """What each run says, so that the same compares equal however it is written."""
+    if runs is None:
+        return []
+    ran = configuration_rows(runs.configurations or Configurations())
+    said = [_column(runs, name, fact, len(ran)) for name, fact in of.items()]
+    return [(_how(row), *cells) for row, cells in zip(ran, zip(*said, strict=True), strict=True)]
+
+
+def _how(row: Mapping[str, Any]) -> Hashable:
+    told = csv_row(row)
+    told["parameter_servers"] = told["parameter_servers"] or int(told["sync"] in PARAMETER_SERVER_MODES)
+    groups = tuple((group.workers, group.device_name, group.compute_factor) for group in row.get("groups") or ())
+    return (*told.values(), tuple(row.get("placements") or ()), groups)
+
+
+def _column(runs: Any, name: str, fact: Fact, rows: int) -> Sequence[Any]:
+    """A column with an entry for every row; None = not known."""
+    column = tuple(getattr(runs, name))
+    column = column if len(column) == rows else (*column, None)[:1] * rows
+    known = getattr(runs, name.replace("_seconds", "") + "_known", ())
+    known = known if len(known) == rows else (True,) * rows
+    return [None if not there or value == fact.default else value for value, there in zip(column, known, strict=True)]

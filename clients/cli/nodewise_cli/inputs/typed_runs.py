@@ -1,0 +1,73 @@
+"""Measured runs that stand on the command line, as ``--measured 1=19800,2=38100``: a table without a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from nodewise_cli.failures import InputError
+from nodewise_cli.inputs.aliases import column_named, meant
+from nodewise_cli.inputs.columns import RATES, READ, CellError, RowError
+from nodewise_cli.inputs.tables import Table, table_of_cells
+
+__all__ = ["typed_table"]
+
+_RUN: Final = re.compile(r"\s*(\d{1,9})\s*=\s*(\S+)\s*", re.ASCII)
+_FORM: Final = "must be nodes and the throughput measured on them, such as 1=19800,2=38100,4=72400"
+_NAME: Final = "measured"
+
+
+class Typed(Protocol):
+    """The options that say what was measured."""
+
+    @property
+    def measured(self) -> str | None: ...
+    @property
+    def job(self) -> str | None: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def gpus_per_node(self) -> int | None: ...
+    @property
+    def sequence_length(self) -> int | None: ...
+    @property
+    def settings(self) -> Mapping[str, Any]: ...
+
+
+def typed_table(typed: Typed, *, without_batch: bool) -> Table:
+    """The table of one job that the options state: how its runs ran is as they ask; ``without_batch`` as of read_table.
+
+    Raises
+    ------
+    InputError
+        Naming the option and what would be right.
+    """
+    unit = column_named(typed.unit, RATES)
+    if unit not in RATES:
+        known = f"{', '.join(RATES[:-1])} or {RATES[-1]}"
+        raise InputError(f"--unit: must be {known}, found {typed.unit!r}{meant(typed.unit, RATES)}")
+    runs = [_run(part, unit) for part in (typed.measured or "").split(",")]
+    stated = {name: value for name, value in typed.settings.items() if name in READ}
+    row = {"job": typed.job or _NAME, "device": "", "sequence_length": typed.sequence_length, **stated}
+    cells = {name: [value] * len(runs) for name, value in row.items()}
+    cells["nodes"] = [nodes for nodes, _ in runs]
+    cells["workers"] = [nodes * (typed.gpus_per_node or 1) for nodes, _ in runs]
+    cells[unit] = [rate for _, rate in runs]
+    try:
+        return table_of_cells(Path("--measured"), range(1, len(runs) + 1), cells, without_batch=without_batch)
+    except RowError as error:
+        option = "measured" if error.column in RATES else error.column.replace("_", "-")
+        raise InputError(f"--{option}: {error}") from None
+
+
+def _run(part: str, unit: str) -> tuple[int, float]:
+    """Nodes, and the throughput on them."""
+    match = _RUN.fullmatch(part)
+    if match is None or not int(match[1]):
+        raise InputError(f"--measured: {_FORM}, found {part.strip()!r}")
+    try:
+        return int(match[1]), READ[unit](match[2])
+    except CellError as error:
+        raise InputError(f"--measured: the throughput on {match[1]} nodes {error}, found {match[2]!r}") from None
