@@ -198,7 +198,7 @@ def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Ru
     if transformer is None or not len(observations):
         return {}
     dimensions = Dimensions.of(transformer, Training.of(profile.workload))
-    configurations = observations.configurations
+    configurations = PartitioningModel(_uncorrected(profile, transformer, catalogue)).cut(observations.configurations)
     framework, own_format = _declared(profile)
     declared, _ = stack_of(framework, own_format)
     asked = asked_of(configurations, dimensions, profile.network, zero_bubble=declared.zero_bubble)

@@ -10,6 +10,7 @@ from nodewise.plugin import Configurations, Ints, Refusal, RowRefusal, as_ints
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, Device, device_of
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.micro_batches import least
 from nodewise_partitioning.rows import Asked, asked_of
 from nodewise_partitioning.software import Software
 from nodewise_partitioning.unsaid import OPEN, by_stack, kinds_of, settled
@@ -29,7 +30,7 @@ class Group:
 
 def refusals_of(knowledge: Knowledge, configurations: Configurations) -> tuple[RowRefusal, ...]:
     """Rows that are no partition of the model, or whose device or number format is not known, and why."""
-    return rows_asked(knowledge, configurations)[2]
+    return rows_asked(knowledge, least(configurations))[2]
 
 
 def rows_asked(

@@ -32,6 +32,7 @@ from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import TERMS, memory_of
 from nodewise_partitioning.memory_evidence import MemoryRuns, memory_level
+from nodewise_partitioning.micro_batches import chosen
 from nodewise_partitioning.notices import assumed, said
 from nodewise_partitioning.rows import layout_of
 from nodewise_partitioning.space import PartitionSpace
@@ -81,12 +82,13 @@ class PartitioningModel:
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:
         """Predict every row; refuse row by row what is no partition of the model."""
-        rows = len(configurations)
+        rows, stated = len(configurations), configurations
+        configurations = self.cut(configurations)
         asked, groups, refusals = rows_asked(self._knowledge, configurations)
         numbers = self._numbers(asked.layout, groups, spread=True)
         too_long = added(numbers.parts_s) > MOST_STEP_S
         if too_long.any():
-            return self._without(asked.rows[too_long], configurations, options)
+            return self._without(asked.rows[too_long], stated, options)
         memory = numbers.memory_bytes
         answer = Predictions.assembled(
             dict(zip(PARTS, numbers.parts_s)),
@@ -97,10 +99,22 @@ class PartitioningModel:
             memory_extra={**dict(zip(MEMORY_COLUMNS, numbers.terms_bytes)), **self._interval(memory)},
         )
         told = said(asked, numbers.needed_bytes, numbers.available_bytes, numbers.named_bytes, self._factor, rows)
-        taken = assumed(self._knowledge, asked, groups, configurations)
+        unfit = numbers.memory_bytes > numbers.available_bytes
+        taken = assumed(self._knowledge, asked, groups, stated, unfit)
         notices = (*self._notices, *taken, *told)
         places = None if len(asked.rows) == rows else asked.rows
         return Predictions.joined(rows, ((places, answer),), refusals=refusals, notices=notices)
+
+    def cut(self, configurations: Configurations) -> Configurations:
+        """The same with the micro-batches that rows leave open."""
+
+        def tried(every: Configurations) -> tuple[Ints, Floats, Floats]:
+            asked, groups, _ = rows_asked(self._knowledge, every)
+            numbers = self._numbers(asked.layout, groups)
+            lacking = numbers.needed_bytes * self._factor - numbers.available_bytes
+            return asked.rows, added(numbers.parts_s), lacking
+
+        return chosen(configurations, tried)
 
     def _without(self, too_long: Ints, configurations: Configurations, options: Options) -> Predictions:
         """The other rows' answer: what nobody can have meant spoils none of theirs."""
@@ -219,7 +233,7 @@ class PartitioningModel:
 
 def memory_learned(knowledge: Knowledge, observed: Observations) -> Knowledge:
     """The same with what a job's runs say of its memory."""
-    asked, groups, _ = rows_asked(knowledge, observed.configurations)
+    asked, groups, _ = rows_asked(knowledge, PartitioningModel(knowledge).cut(observed.configurations))
     rows = len(asked.rows)
     if not rows:
         return knowledge

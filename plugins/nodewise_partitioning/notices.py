@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nodewise.plugin import Configurations, Floats, Ints, Notice, Recomputation, as_ints
 from nodewise_partitioning.grouped import Group
 from nodewise_partitioning.hardware import ASSUMED_NODE_LINK_BYTES_PER_S
 from nodewise_partitioning.knowledge import Knowledge
+from nodewise_partitioning.micro_batches import is_open
 from nodewise_partitioning.rows import Asked
 from nodewise_partitioning.unsaid import stack_notice
 
@@ -16,9 +20,23 @@ __all__ = ["assumed", "said"]
 
 
 def assumed(
-    knowledge: Knowledge, asked: Asked, groups: list[Group], configurations: Configurations
+    knowledge: Knowledge, asked: Asked, groups: list[Group], configurations: Configurations, unfit: NDArray[np.bool_]
 ) -> Iterator[Notice]:
-    """What stands for what the job and single rows do not say."""
+    """What stands for what the job and single rows do not say.
+
+    Parameters
+    ----------
+    configurations : Configurations
+        As they are stated.
+    unfit : bool
+        Which of the rows asked do not fit into memory.
+    """
+    open_rows = is_open(configurations)[asked.rows]
+    for batch in np.unique(asked.layout.micro_batch[open_rows & ~unfit]).tolist():
+        rows = asked.rows[open_rows & ~unfit & (asked.layout.micro_batch == batch)]
+        text = f"the micro-batch is not stated: taken as {batch:.0f}, the quickest that fits"
+        yield Notice("MICRO_BATCH_CHOSEN", text, tuple(rows.tolist()))
+    yield from _nearest(asked, unfit)
     unsaid = configurations.recomputation[asked.rows] == 0
     found = (stack_notice(knowledge.framework, knowledge.dimensions, each.device, each.stack) for each in groups)
     yield from dict.fromkeys(notice for notice in found if notice is not None)
@@ -34,6 +52,25 @@ def assumed(
         )
         yield Notice("SPLIT_ASSUMED", f"{text} and a stage of ZeRO where needed", tuple(asked.rows[split].tolist()))
 
+
+def _nearest(asked: Asked, unfit: NDArray[np.bool_]) -> Iterator[Notice]:
+    """As what rows that do not fit are told: of all that was tried the configuration that lacks least."""
+    names = ("micro_batch", "recomputation", "zero_stage", "sequence_parallel")
+    columns = np.stack([getattr(asked.layout, name) for name in names], axis=1)
+    for micro_batch, recomputation, stage, sequence in np.unique(columns[unfit], axis=0).tolist():
+        alike = unfit & (columns == (micro_batch, recomputation, stage, sequence)).all(axis=1)
+        parts = [f"a micro-batch of {micro_batch:.0f}", _RECOMPUTED[Recomputation(int(recomputation))]]
+        parts += [f"ZeRO stage {stage:.0f}"] * (stage > 0.0) + ["sequence parallelism"] * (sequence > 0.0)
+        text = f"these rows do not fit; the nearest to fitting that was tried has {', '.join(parts)}"
+        yield Notice("NEAREST_TRIED", text, tuple(asked.rows[alike].tolist()))
+
+
+_RECOMPUTED: Final = {
+    Recomputation.UNSPECIFIED: "no recomputation stated",
+    Recomputation.NONE: "no recomputation",
+    Recomputation.SELECTIVE: "selective recomputation",
+    Recomputation.FULL: "full recomputation",
+}
 
 _TAKEN: Final = {
     Recomputation.NONE: "taken as nothing, which these rows have room for",

@@ -144,12 +144,15 @@ def settled(layout: Layout, dimensions: Dimensions, device: Device, software: So
     ways = (NONE, FULL) if software.flash_attention else (FULL,)
     splits = (layout,) if declared else _splits(layout, dimensions, sequences=software.flash_attention)
     found = replace(layout, recomputation=np.where(unsaid, FULL, layout.recomputation))
-    still = unsaid.copy()
+    still, least = unsaid.copy(), np.full(len(layout), np.inf)
     for way in ways:
         for split in splits:
             tried = replace(split, recomputation=np.where(unsaid, way, layout.recomputation))
-            fits = still & (_needed(tried, dimensions, device, software) <= device.memory_bytes)
-            found = _where(fits, tried, found)
+            needed = _needed(tried, dimensions, device, software)
+            fits = still & (needed <= device.memory_bytes)
+            # What fits nowhere is told by the way that lacks least.
+            found = _where(fits | (still & (needed < least)), tried, found)
+            least = np.minimum(least, needed)
             still &= ~fits
     return found
 

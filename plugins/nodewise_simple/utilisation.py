@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.plugin import (
     Assessment,
@@ -81,6 +82,7 @@ class _Work:
                 (~whole(configurations), NOT_WHOLE),
                 (np.full(len(rows), flops <= 0.0), _NO_FLOPS),
                 (peaks <= 0.0, _NO_PEAK),
+                (_uneven(workload, configurations), _UNEVEN),
             ],
         )
         return _Work(rows, np.divide(work, peaks, out=np.ones(len(rows)), where=peaks > 0.0), refusals)
@@ -216,6 +218,13 @@ def _peaks(configurations: Configurations, precision: str, catalogue: Catalogue)
     return np.array([found[key] for key in keys])
 
 
+def _uneven(workload: Workload, configurations: Configurations) -> NDArray[np.bool_]:
+    """Rows of a transformer whose replicas cannot share the global batch: no such run exists."""
+    if workload.transformer is None:
+        return np.zeros(len(configurations), dtype=bool)
+    return np.asarray(np.mod(configurations.global_batch, configurations.replicas()) != 0)
+
+
 def _partitions(configurations: Configurations) -> Floats:
     return np.stack([getattr(configurations, name) for name in PARTITION], axis=1).astype(np.float64)
 
@@ -227,4 +236,5 @@ _NO_FLOPS: Final = Refusal.missing(
     "the FLOPs of a sample, or a transformer's dimensions, are needed", "flops_per_sample"
 )
 _NO_PEAK: Final = Refusal.missing("the catalogue has no peak of the device in this number format", "device")
+_UNEVEN: Final = Refusal.unsupported("the number of replicas must divide the global batch")
 _NO_RUN: Final = Refusal.missing("a run is needed: published utilisations are of transformers", "observations")

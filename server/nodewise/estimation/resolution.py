@@ -45,6 +45,9 @@ class Defaults:
         Largest number seen on one node, so that nodes alone mean full nodes; 1 without evidence.
     link_bytes_per_s : float
         0 = not known.
+    micro_batches_open : bool
+        The job trains a transformer, whose replicas cut their share of a global batch into micro-batches: how is the
+        estimator's to choose, row by row.
     reach : Reach
         Largest scale in the evidence; it fills in nothing.
     """
@@ -56,6 +59,7 @@ class Defaults:
     workers_per_node: int
     link_bytes_per_s: float
     recomputations: tuple[int, ...] = ()
+    micro_batches_open: bool = False
     reach: Reach = of_dataclass(default=UNMEASURED, compare=False)
 
 
@@ -85,6 +89,7 @@ def defaults_of(profile: Profile) -> Defaults:
         workers_per_node=max(per_node, default=1),
         link_bytes_per_s=profile.network.link_bytes_per_s or 0.0,
         recomputations=distinct("recomputation", Recomputation.UNSPECIFIED),
+        micro_batches_open=profile.workload.transformer is not None,
         reach=reach_of(profile),
     )
 
@@ -277,10 +282,17 @@ def _refuse(wrong: NDArray[np.bool_], says: Callable[[int], str], *fields: str) 
 
 
 def _batch(configurations: Configurations, defaults: Defaults) -> Ints:
-    """Batch per worker: stated, else the share of a stated global batch (rounded up), else the only one in evidence."""
+    """Batch per worker: stated, else the share of a stated global batch (rounded up), else the only one in evidence.
+
+    Where micro-batches are open, they are as in the evidence if these divide the share; else they stay 0.
+    """
     whole = configurations.replicas() * configurations.accumulation.astype(np.float64)
     shares = np.ceil(configurations.global_batch / whole)
     seen = _batch_seen(defaults)
+    if defaults.micro_batches_open:
+        cut = (configurations.accumulation == 1) & (configurations.sync_mode == _ALLREDUCE)
+        as_seen = np.mod(shares, max(seen, 1)) == 0
+        shares = np.where(cut, np.where(as_seen, seen, 0), shares)
     derived = np.where(configurations.global_batch > 0, shares, seen)
     known = configurations.batch_per_worker
     return freeze(np.where(known == 0, derived, known).astype(np.int64))

@@ -165,7 +165,9 @@ def test_what_does_not_fit_says_by_how_many_bytes_and_why() -> None:
     np.testing.assert_allclose(found.excess_memory_bytes, found.memory_bytes - 80e9)
     assert not found.step_s.any()
     assert (found.bottleneck_index == -1).all()
-    assert found.extra["memory_optimizer_bytes"][0] > 1e12
+    # Told of the nearest to fitting: with a stage of ZeRO over the 16 replicas, which nothing says against.
+    assert found.extra["memory_optimizer_bytes"][0] > 1e11
+    assert "ZeRO stage" in next(notice.message for notice in found.notices if notice.reason == "NEAREST_TRIED")
     assert not found.extra["memory_cache_bytes"].any()
 
 
