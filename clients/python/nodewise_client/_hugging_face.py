@@ -139,7 +139,7 @@ class _Import:
         if kind not in FAMILIES:
             raise self._wrong(
                 "model_type",
-                f"{kind!r} is not known (known are {_known()}): state the model's dimensions as workload.transformer of "
+                f"{kind!r} is not known (known are {_known()}): state its dimensions as workload.transformer of "
                 f"a profile or specification: {self._dimensions()}",
             )
         return kind, FAMILIES[kind]

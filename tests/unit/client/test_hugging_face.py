@@ -22,10 +22,10 @@ from hugging_face_configs import (
     OPT_67B,
     PUBLISHED,
     QWEN3_30B,
+    QWEN15_MOE,
     QWEN_14B,
     QWEN_72B,
     ROBERTA,
-    QWEN15_MOE,
 )
 
 from nodewise_client import ImportedModelError, Transformer, model_from_hugging_face
@@ -124,7 +124,7 @@ def test_latent_attention_is_never_imported_without_a_word() -> None:
         ({**LLAMA3_8B, "model_type": "mamba"}, "config: model_type: 'mamba' is not known (known are bert, "),
         (
             {"model_type": "own", "num_hidden_layers": 9, "hidden_size": 64},
-            "as workload.transformer of a profile or specification: layers_count (9), hidden_size (64), attention_heads",
+            "of a profile or specification: layers_count (9), hidden_size (64), attention_heads_count, sequence_length",
         ),
         ({**QWEN_14B, "intermediate_size": 27391}, "intermediate_size: must be even: it counts the gate too"),
         ({**MPT_7B, "expansion_ratio": "four"}, "expansion_ratio: must be a number above 0, found 'four'"),
