@@ -99,6 +99,50 @@ GPT_OSS_120B: dict[str, Any] = {
     "max_position_embeddings": 131072, "num_local_experts": 128, "num_experts_per_tok": 4,
 }  # fmt: skip
 
+QWEN_14B: dict[str, Any] = {
+    "model_type": "qwen", "num_hidden_layers": 40, "hidden_size": 5120, "num_attention_heads": 40,
+    "intermediate_size": 27392, "vocab_size": 152064, "seq_length": 2048, "max_position_embeddings": 8192,
+    "kv_channels": 128, "tie_word_embeddings": False, "bf16": False, "fp16": True,
+}  # fmt: skip
+QWEN_72B: dict[str, Any] = QWEN_14B | {
+    "num_hidden_layers": 80, "hidden_size": 8192, "num_attention_heads": 64, "intermediate_size": 49152,
+    "bf16": True, "fp16": False,
+}  # fmt: skip
+MPT_125M: dict[str, Any] = {
+    "model_type": "mpt", "d_model": 768, "n_heads": 12, "n_layers": 12, "expansion_ratio": 4, "max_seq_len": 2048,
+    "vocab_size": 50368, "attn_config": {"attn_impl": "flash"},
+}  # fmt: skip
+MPT_7B: dict[str, Any] = MPT_125M | {
+    "d_model": 4096, "n_heads": 32, "n_layers": 32, "vocab_size": 50432, "torch_dtype": "bfloat16",
+}  # fmt: skip
+PHI_2: dict[str, Any] = {
+    "model_type": "phi", "num_hidden_layers": 32, "hidden_size": 2560, "num_attention_heads": 32,
+    "num_key_value_heads": 32, "intermediate_size": 10240, "vocab_size": 51200, "max_position_embeddings": 2048,
+    "tie_word_embeddings": False, "torch_dtype": "float16", "partial_rotary_factor": 0.4,
+}  # fmt: skip
+BLOOM_7B: dict[str, Any] = {
+    "model_type": "bloom", "n_layer": 30, "hidden_size": 4096, "n_head": 32, "vocab_size": 250880, "seq_length": 2048,
+}  # fmt: skip
+GPT_NEO_27B: dict[str, Any] = {
+    "model_type": "gpt_neo", "num_layers": 32, "hidden_size": 2560, "num_heads": 20, "intermediate_size": None,
+    "vocab_size": 50257, "max_position_embeddings": 2048,
+}  # fmt: skip
+STARCODER2_3B: dict[str, Any] = {
+    "model_type": "starcoder2", "num_hidden_layers": 30, "hidden_size": 3072, "num_attention_heads": 24,
+    "num_key_value_heads": 2, "intermediate_size": 12288, "vocab_size": 49152, "max_position_embeddings": 16384,
+}  # fmt: skip
+INTERNLM2_7B: dict[str, Any] = {
+    "model_type": "internlm2", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 92544, "max_position_embeddings": 32768,
+}  # fmt: skip
+DISTILBERT: dict[str, Any] = {
+    "model_type": "distilbert", "n_layers": 6, "dim": 768, "n_heads": 12, "hidden_dim": 3072, "vocab_size": 30522,
+    "max_position_embeddings": 512,
+}  # fmt: skip
+ROBERTA: dict[str, Any] = BERT | {
+    "model_type": "roberta", "vocab_size": 50265, "max_position_embeddings": 514,
+}  # fmt: skip
+
 PUBLISHED: list[tuple[dict[str, Any], float]] = [
     (LLAMA3_8B, 8.030e9),
     (LLAMA3_70B, 70.55e9),
@@ -118,5 +162,14 @@ PUBLISHED: list[tuple[dict[str, Any], float]] = [
     (NEOX_20B, 20.55e9),
     (DEEPSEEK_MOE, 16.38e9),
     (GPT_OSS_120B, 116.8e9),
+    (QWEN_14B, 14.17e9),
+    (QWEN_72B, 72.29e9),
+    (MPT_7B, 6.65e9),
+    (PHI_2, 2.78e9),
+    (BLOOM_7B, 7.07e9),
+    (GPT_NEO_27B, 2.65e9),
+    (STARCODER2_3B, 3.03e9),
+    (INTERNLM2_7B, 7.74e9),
+    (DISTILBERT, 66.4e6),
 ]
 """All parameters of a model, as published."""

@@ -19,6 +19,14 @@ _PRECISIONS: Final = {
     "bfloat16": "bf16",
     "float": "fp32",
 }
+_MUST_BE_STATED: Final = {
+    "layers_count": "layers",
+    "hidden_size": "hidden_size",
+    "attention_heads_count": "attention_heads",
+    "sequence_length_tokens": "sequence_length",
+    "vocabulary_size": "vocabulary_size",
+}
+"""Fields of a transformer by the dimension that each is."""
 _DROPOUTS: Final = (
     *("attention_dropout", "hidden_dropout", "resid_dropout", "attn_pdrop", "resid_pdrop", "dropout"),
     *("hidden_dropout_prob", "attention_probs_dropout_prob"),
@@ -93,7 +101,9 @@ class _Import:
             "layers_count": layers,
             "hidden_size": hidden,
             "attention_heads_count": heads,
-            "sequence_length_tokens": self._sequence(names["sequence_length"], sequence_length),
+            "sequence_length_tokens": self._sequence(
+                names["sequence_length"], sequence_length, family.positions_unused
+            ),
             "vocabulary_size": self._count(names["vocabulary_size"]),
             "key_value_heads_count": self._key_value_heads(kind, family, heads),
             "feed_forward_size": feed_forward,
@@ -127,15 +137,37 @@ class _Import:
                 f"without the others (its model_type is {nested.get('model_type')!r})",
             )
         if kind not in FAMILIES:
-            raise self._wrong("model_type", f"must be one of {_known()}, found {kind!r}")
+            raise self._wrong(
+                "model_type",
+                f"{kind!r} is not known (known are {_known()}): state its dimensions as workload.transformer of "
+                f"a profile or specification: {self._dimensions()}",
+            )
         return kind, FAMILIES[kind]
 
+    def _dimensions(self) -> str:
+        """What a transformer must state, with the numbers that are there under their usual names."""
+        found = {field: self._config.get(USUAL[name][0]) for field, name in _MUST_BE_STATED.items()}
+        return ", ".join(f"{field} ({value})" if isinstance(value, int) else field for field, value in found.items())
+
     def _feed_forward(self, names: tuple[str, ...], hidden: int, family: Family) -> int:
+        if "expansion_ratio" in names and self._config.get("expansion_ratio") is not None:
+            return self._expanded(hidden)
         if family.feed_forward_default and all(self._config.get(name) is None for name in names):
             return 4 * hidden
-        return self._count(names)
+        width = self._count(names)
+        if not family.halved_feed_forward:
+            return width
+        if width % 2:
+            raise self._wrong(self._present(names), f"must be even: it counts the gate too, found {width}")
+        return width // 2
 
-    def _sequence(self, names: tuple[str, ...], given: int | None) -> int:
+    def _expanded(self, hidden: int) -> int:
+        ratio = self._config["expansion_ratio"]
+        if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 0 < ratio <= 1024:
+            raise self._wrong("expansion_ratio", f"must be a number above 0, found {ratio!r}")
+        return max(1, int(hidden * ratio))
+
+    def _sequence(self, names: tuple[str, ...], given: int | None, unused: int) -> int:
         if given is not None:
             if given < 1:
                 raise ImportedModelError(f"sequence_length: must be at least 1 token, found {given}")
@@ -145,6 +177,8 @@ class _Import:
                 f"{self._source}: sequence_length must be given: {names[0]}, the model's longest, is missing"
             )
         longest = self._count(names)
+        if longest > unused:
+            longest -= unused
         self._notes.append(
             f"sequence_length is taken as {longest} tokens, the model's longest ({self._present(names)}): "
             "state it where the job trains with shorter ones"
@@ -159,20 +193,32 @@ class _Import:
             return 1
         if kind == "gpt_bigcode":
             return 1 if self._flag("multi_query", otherwise=True) else heads
+        if kind == "mpt":
+            return self._grouped_by_attention(heads)
         if not family.grouped:
             return heads
         return self._count(("num_key_value_heads",), otherwise=None if family.key_value_heads == STATED else heads)
 
+    def _grouped_by_attention(self, heads: int) -> int:
+        """As MPT says it: by the type of attention, in an object of its own."""
+        attention = self._config.get("attn_config") or {}
+        if not isinstance(attention, Mapping):
+            raise self._wrong("attn_config", f"must be an object, found {attention!r}")
+        if attention.get("attn_type") == "multiquery_attention":
+            return 1
+        return self._count_in(attention, ("kv_n_heads",), otherwise=heads)
+
     def _head_size(self, kind: str, family: Family, hidden: int, heads: int) -> int:
         if kind in {"deepseek_v2", "deepseek_v3"}:
             return self._latent_attention(hidden, heads)
-        if self._config.get("head_dim") is not None:
-            return self._count(("head_dim",))
+        stated = "kv_channels" if kind == "qwen" else "head_dim"
+        if self._config.get(stated) is not None:
+            return self._count((stated,))
         if family.head_size:
             self._notes.append(f"head_dim is missing and taken as {family.head_size}, the default of {kind}")
             return family.head_size
         if hidden % heads:
-            raise self._wrong("head_dim", f"must be given: {heads} heads do not divide the hidden size of {hidden}")
+            raise self._wrong(stated, f"must be given: {heads} heads do not divide the hidden size of {hidden}")
         return hidden // heads
 
     def _latent_attention(self, hidden: int, heads: int) -> int:
@@ -246,6 +292,9 @@ class _Import:
     def _precision(self) -> str:
         word = self._config.get("torch_dtype", self._config.get("dtype"))
         if word is None:
+            for flag in ("bf16", "fp16", "fp32"):  # of the first Qwen
+                if self._config.get(flag) is True:
+                    return flag
             self._notes.append("torch_dtype is missing: precision is not stated")
             return ""
         found = _PRECISIONS.get(str(word).removeprefix("torch."))
@@ -269,8 +318,13 @@ class _Import:
         return kind
 
     def _count(self, names: tuple[str, ...], *, otherwise: int | None = None, least: int = 1) -> int:
+        return self._count_in(self._config, names, otherwise=otherwise, least=least)
+
+    def _count_in(
+        self, held: Mapping[str, Any], names: tuple[str, ...], *, otherwise: int | None, least: int = 1
+    ) -> int:
         for name in names:
-            value = self._config.get(name)
+            value = held.get(name)
             if value is None:
                 continue
             # A bool is an int to Python, and no count.

@@ -17,11 +17,15 @@ from hugging_face_configs import (
     LLAMA3_8B,
     MISTRAL_7B,
     MIXTRAL,
+    MPT_7B,
     NEOX_20B,
     OPT_67B,
     PUBLISHED,
     QWEN3_30B,
     QWEN15_MOE,
+    QWEN_14B,
+    QWEN_72B,
+    ROBERTA,
 )
 
 from nodewise_client import ImportedModelError, Transformer, model_from_hugging_face
@@ -117,7 +121,14 @@ def test_latent_attention_is_never_imported_without_a_word() -> None:
     ("config", "expected"),
     [
         ({}, "config: model_type: is missing"),
-        ({**LLAMA3_8B, "model_type": "mamba"}, "config: model_type: must be one of bert, "),
+        ({**LLAMA3_8B, "model_type": "mamba"}, "config: model_type: 'mamba' is not known (known are bert, "),
+        (
+            {"model_type": "own", "num_hidden_layers": 9, "hidden_size": 64},
+            "of a profile or specification: layers_count (9), hidden_size (64), attention_heads_count, sequence_length",
+        ),
+        ({**QWEN_14B, "intermediate_size": 27391}, "intermediate_size: must be even: it counts the gate too"),
+        ({**MPT_7B, "expansion_ratio": "four"}, "expansion_ratio: must be a number above 0, found 'four'"),
+        ({**MPT_7B, "attn_config": 5}, "attn_config: must be an object, found 5"),
         ({**LLAMA3_8B, "is_encoder_decoder": True}, "is_encoder_decoder: must be false"),
         ({"model_type": "gemma3", "text_config": GEMMA_7B}, "text_config: is one part of several"),
         ({**LLAMA3_8B, "hidden_size": None}, "hidden_size: is missing; must be a whole number of at least 1"),
@@ -152,6 +163,32 @@ def test_files_that_hold_no_model(tmp_path: Path) -> None:
         model_from_hugging_face(tmp_path / "text.json")
     with pytest.raises(ImportedModelError, match="must be at least 1 token, found 0"):
         model_from_hugging_face(GPT2, sequence_length=0)
+
+
+def test_the_first_qwen_counts_the_gate_and_flags_its_precision() -> None:
+    found = model_from_hugging_face(QWEN_14B)
+    shape = found.workload.transformer
+    assert shape is not None
+    assert (shape.feed_forward_size, shape.head_size, shape.sequence_length_tokens) == (13696, 128, 2048)
+    assert (found.workload.precision, model_from_hugging_face(QWEN_72B).workload.precision) == ("fp16", "bf16")
+
+
+def test_mpt_says_how_wide_and_how_its_heads_share() -> None:
+    def shape(**changed: Any) -> tuple[int | None, ...]:
+        found = model_from_hugging_face(MPT_7B | changed).workload.transformer
+        assert found is not None
+        return found.feed_forward_size, found.key_value_heads_count, found.sequence_length_tokens
+
+    assert shape() == (16384, 32, 2048)
+    assert shape(expansion_ratio=3.5, max_seq_len=512) == (14336, 32, 512)
+    assert shape(attn_config={"attn_type": "multiquery_attention"}) == (16384, 1, 2048)
+    assert shape(attn_config={"attn_type": "grouped_query_attention", "kv_n_heads": 8}) == (16384, 8, 2048)
+
+
+def test_two_positions_of_roberta_have_no_token() -> None:
+    shape = model_from_hugging_face(ROBERTA).workload.transformer
+    assert shape is not None
+    assert shape.sequence_length_tokens == 512
 
 
 def test_paths_are_no_names() -> None:

@@ -10,16 +10,23 @@ from typer import Argument, Option
 
 from nodewise_cli.commands.options import TEN_MINUTES, Call
 from nodewise_cli.failures import RefusedAnswer
-from nodewise_cli.inputs.documents import read_value
+from nodewise_cli.inputs.plan_files import OfModel, read_plan
 from nodewise_cli.views.plan import document, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import ModelOptions, PlanProgress, PlanRequest
+from nodewise_client import ModelOptions, PlanProgress
 
 __all__ = ["plan"]
 
 
 def plan(
-    spec: Annotated[Path, Argument(metavar="SPEC.json", help="JSON of nodewise.v1beta1.PlanRequest.")],
+    spec: Annotated[
+        Path,
+        Argument(
+            metavar="SPEC.json|config.json",
+            help="JSON of nodewise.v1beta1.PlanRequest, or a model's config.json with --cluster and --batch.",
+        ),
+    ],
+    of_model: OfModel,
     estimator: Annotated[str | None, Option(help="Estimator instead of the specification's.")] = None,
     exhaustive: Annotated[
         bool, Option("--exhaustive", help="Evaluate every configuration: the same answer, more slowly.")
@@ -32,7 +39,7 @@ def plan(
     The profile is a stored one's name ({"profileId": ...}), the profile itself ({"content": ...}), or a job of a
     measurements table beside the specification ({"table": "file.csv", "job": ...}).
     """
-    request = read_value(spec, PlanRequest)
+    request = read_plan(spec, of_model)
     if estimator is not None:
         request = replace(request, options=replace(request.options or ModelOptions(), estimator=estimator))
     request = replace(

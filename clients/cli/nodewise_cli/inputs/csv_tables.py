@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from nodewise_cli.failures import InputError, unreadable
+from nodewise_cli.inputs.foreign_files import refuse_foreign
 
 __all__ = ["CsvTable", "opened"]
 
@@ -47,7 +48,7 @@ class CsvTable:
                 raise self.error(f"column {name} is there {self.header.count(name)} times, must be there once")
 
 
-def opened(path: Path, columns: Iterable[str]) -> CsvTable:
+def opened(path: Path, columns: Collection[str]) -> CsvTable:
     """Open a table; ``columns`` are those that an empty file is told of.
 
     Raises
@@ -55,11 +56,18 @@ def opened(path: Path, columns: Iterable[str]) -> CsvTable:
     InputError
         Naming the file, and where there is one the line, and what would be right.
     """
-    rows = _rows(path, _text(path))
-    line, cells = next(rows, (0, []))
+    text = _text(path)
+    rows = _rows(path, text)
+    try:
+        line, cells = next(rows, (0, []))
+    except InputError:
+        refuse_foreign(path, text)
+        raise
     if not cells:
         raise InputError(f"{path}: is empty; the first line must name the columns: {', '.join(columns)}")
     header = tuple(cell.strip() for cell in cells)
+    if not set(header) & set(columns):
+        refuse_foreign(path, text)
     if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
         raise InputError(f"{path}:{line}: the columns must be separated by commas, found {header[0]!r}")
     return CsvTable(path, line, header, _as_long_as(path, header, rows))

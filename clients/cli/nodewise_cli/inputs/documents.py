@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
 from nodewise_cli.failures import InputError, text_of
+from nodewise_cli.inputs.foreign_files import refuse_foreign, refuse_model
 from nodewise_cli.inputs.model_files import with_model, workload_of_model
 from nodewise_cli.inputs.table_content import profile_content
 from nodewise_cli.inputs.tables import Table, read_table
@@ -18,9 +19,10 @@ from nodewise_client import ProfileContent, ProfileSource
 from nodewise_values.value import Value
 from nodewise_values.wire import InvalidValueError, from_json, to_json
 
-__all__ = ["DocumentReader", "read_document", "read_profile", "read_value"]
+__all__ = ["DocumentReader", "holds_json", "read_document", "read_profile", "read_value"]
 
 ValueT = TypeVar("ValueT", bound=Value)
+HEAD_BYTES: Final = 4096
 _TOO_DEEP: Final = "is no request: it is nested too deeply"
 
 
@@ -50,7 +52,10 @@ def read_value(path: Path, kind: type[ValueT]) -> ValueT:
     InputError
         Naming the file, the place and what would be right.
     """
-    return DocumentReader(path).value(read_document(path), kind)
+    document = read_document(path)
+    if "model_type" in document:
+        refuse_model(path)
+    return DocumentReader(path).value(document, kind)
 
 
 class DocumentReader:
@@ -125,9 +130,11 @@ def read_document(path: Path) -> dict[str, Any]:
     InputError
         Naming the file, the line and what would be right.
     """
+    text = text_of(path, "JSON")
     try:
-        document = json.loads(text_of(path, "JSON"), parse_constant=_no_number, object_pairs_hook=_no_twins)
+        document = json.loads(text, parse_constant=_no_number, object_pairs_hook=_no_twins)
     except json.JSONDecodeError as error:
+        refuse_foreign(path, text)
         raise InputError(f"{path}:{error.lineno}: is no JSON: {error.msg} (column {error.colno})") from None
     except RecursionError:
         raise InputError(f"{path}: {_TOO_DEEP}") from None
@@ -135,7 +142,21 @@ def read_document(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: is no JSON: {error}") from None
     if not isinstance(document, dict):
         raise InputError(f"{path}: must hold a JSON object, found {type(document).__name__}")
+    if "model_type" not in document:
+        refuse_foreign(path, text, document.keys())
     return document
+
+
+def holds_json(path: Path) -> bool:
+    """Whether a file holds a JSON object: it is named so, or begins so and is not named a table."""
+    suffix = path.suffix.lower()
+    if suffix in {".json", ".csv"}:
+        return suffix == ".json"
+    try:
+        with path.open("rb") as file:
+            return file.read(HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+    except OSError:
+        return False  # whoever reads it says what is wrong
 
 
 def _no_number(word: str) -> NoReturn:

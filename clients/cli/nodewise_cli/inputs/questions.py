@@ -15,7 +15,7 @@ from nodewise_cli.inputs.bounds import checked
 from nodewise_cli.inputs.columns import RATES
 from nodewise_cli.inputs.configurations import SETTINGS, settings_by_csv
 from nodewise_cli.inputs.counts import parse_counts
-from nodewise_cli.inputs.documents import read_profile
+from nodewise_cli.inputs.documents import holds_json, read_profile
 from nodewise_cli.inputs.profile_names import profile_id_of
 from nodewise_cli.inputs.table_content import profile_content, train_rows
 from nodewise_cli.inputs.table_errors import in_rows
@@ -177,7 +177,7 @@ def asked_job(question: Question, server: str | None, *, without_batch: bool = F
         raise InputError(
             "must be asked about a TABLE.csv, a PROFILE.json, a --profile of the server or --measured runs; found none"
         )
-    if source.suffix.lower() == ".json":
+    if holds_json(source):
         if job is not None:
             raise InputError(f"--job: must be left out: {source} holds one profile")
         return AskedJob(read_profile(source, sequence_length), source.stem)

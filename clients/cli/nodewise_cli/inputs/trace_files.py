@@ -15,6 +15,7 @@ from typing import BinaryIO, Final, cast
 
 from nodewise_cli.console import complain
 from nodewise_cli.failures import InputError, unreadable
+from nodewise_cli.inputs.foreign_files import refuse_foreign
 from nodewise_cli.inputs.profile_names import fit_name
 from nodewise_cli.waiting import Waiting
 from nodewise_client import Client, GetProfileRequest, NotFoundError, ProfileView, prepared_trace
@@ -148,9 +149,21 @@ def _checked(path: Path) -> Path:
         raise InputError(f"{path}: must be a file or a directory of traces")
     if not size:
         raise InputError(f"{path}: is empty")
+    _refuse_text_of_others(path)
     if not _may_be_trace(path):
         raise InputError(f"{path}: must be a measurements table (.csv) to ingest, or a trace: it holds no events")
     return path
+
+
+def _refuse_text_of_others(path: Path) -> None:
+    """Refuse a configuration of another project or a model: it is text without events. Raises InputError."""
+    try:
+        with _unpacked(path) as file:
+            head = file.read(HEAD_BYTES)
+    except (OSError, EOFError, zlib.error):
+        return  # the server says what is wrong with it
+    if b"\0" not in head and not any(mark in head for mark in _MARKS):
+        refuse_foreign(path, head.decode("utf-8", "ignore"))
 
 
 def _within(directory: Path) -> list[Path]:

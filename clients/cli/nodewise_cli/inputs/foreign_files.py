@@ -1,0 +1,189 @@
+"""Files of other projects, told by what they hold: refused by the project's name, with what to do instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NoReturn
+
+from nodewise_cli.failures import InputError
+
+__all__ = ["refuse_foreign", "refuse_model"]
+
+MOST_CHARACTERS: Final = 1 << 20
+"""Configurations of people are smaller; more is not looked at."""
+_SETTING: Final = re.compile(
+    r"""(?:^|(?<=[\s{,;\[("'=\\]))(?:--|["'])?(?P<key>[A-Za-z_][\w.-]*)["']?"""
+    r"""(?:\s*[:=][ \t]*|[ \t]+(?=[^\s-]))(?P<value>"[^"\n]*"|'[^'\n]*'|[^\s,;{}\[\]"'#\\]*)""",
+    re.MULTILINE,
+)
+"""A key and its value as JSON, YAML, TOML and a command line write them."""
+_COMMENT: Final = re.compile(r"(?:^|\s)(?:#|//).*$", re.MULTILINE)
+_ARGUMENT: Final = re.compile(r"(?<!\S)--([a-z][a-z0-9-]+)")
+_SECTION: Final = re.compile(r"^\s*\[([\w.]+)\]\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Project:
+    """What tells a project's files: at least ``least`` of its keys are there."""
+
+    what: str
+    keys: frozenset[str]
+    least: int = 2
+
+
+_MEGATRON: Final = _Project(
+    "holds arguments of Megatron-LM",
+    frozenset(
+        {
+            *("num_layers", "hidden_size", "num_attention_heads", "seq_length", "ffn_hidden_size"),
+            *("tensor_model_parallel_size", "pipeline_model_parallel_size", "micro_batch_size", "global_batch_size"),
+            *("context_parallel_size", "expert_model_parallel_size", "sequence_parallel", "use_distributed_optimizer"),
+            *("recompute_granularity", "train_iters", "transformer_impl"),
+        }
+    ),
+)
+_TORCHTITAN: Final = _Project(
+    "is a torchtitan configuration",
+    frozenset({"model", "training", "parallelism", "activation_checkpoint", "job", "experimental", "checkpoint"}),
+)
+_BY_KEYS: Final = (
+    _Project(
+        "is an llm-foundry configuration (MPT)",
+        frozenset(
+            {
+                *("device_train_microbatch_size", "global_train_batch_size", "device_eval_batch_size", "max_seq_len"),
+                *("train_loader", "fsdp_config", "max_duration", "d_model", "expansion_ratio"),
+            }
+        ),
+    ),
+    _Project(
+        "is an Accelerate configuration",
+        frozenset({"compute_environment", "distributed_type", "num_processes", "num_machines", "machine_rank"}),
+    ),
+    _Project(
+        "is a NeMo configuration",
+        frozenset(
+            {"tensor_model_parallel_size", "pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size"}
+        ),
+        1,
+    ),
+    _Project(
+        "is a GPT-NeoX configuration", frozenset({"pipe_parallel_size", "model_parallel_size", "num_gpus_per_node"}), 1
+    ),
+    _Project(
+        "is a DeepSpeed configuration",
+        frozenset(
+            {
+                *("zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size", "fp16", "bf16"),
+                *("gradient_accumulation_steps", "gradient_clipping", "steps_per_print", "wall_clock_breakdown"),
+                *("zero_allow_untested_optimizer", "activation_checkpointing", "flops_profiler"),
+            }
+        ),
+    ),
+)
+_STRONG: Final = frozenset({"zero_optimization", "train_micro_batch_size_per_gpu"})
+"""Keys that nobody but DeepSpeed, and what is built on it, has: one is enough."""
+_MODEL_TYPE: Final = re.compile(r'"model_type"\s*:')
+
+_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "--sequence-length": ("seq_length", "seq_len", "max_seq_len"),
+    "--global-batch": ("global_batch_size", "global_train_batch_size", "train_batch_size"),
+    "--micro-batch": (
+        *("train_micro_batch_size_per_gpu", "micro_batch_size", "device_train_microbatch_size"),
+        *("local_batch_size", "batch_size"),
+    ),
+    "--tensor-parallel": ("tensor_model_parallel_size", "tensor_parallel_degree", "model_parallel_size"),
+    "--pipeline-parallel": ("pipeline_model_parallel_size", "pipeline_parallel_degree", "pipe_parallel_size"),
+    "--zero-stage": ("zero_stage",),
+}
+"""What the options of a question are called there; each takes a whole number of at least 1."""
+_WORDS: Final[Mapping[str, str]] = {
+    "--sequence-length": "a sequence of {}",
+    "--global-batch": "a global batch of {}",
+    "--micro-batch": "a micro-batch of {}",
+    "--tensor-parallel": "tensor parallelism of {}",
+    "--pipeline-parallel": "pipeline parallelism of {}",
+    "--zero-stage": "ZeRO stage {}",
+}
+_ZERO_STAGE: Final = re.compile(r"""zero_optimization["']?\s*[:=]\s*\{?[^{}\[]*?["']?\bstage["']?\s*[:=]\s*(\d)""")
+
+
+def refuse_model(path: Path) -> NoReturn:
+    """Refuse a model's `config.json` where another file is wanted. Raises InputError."""
+    raise InputError(f"{path}: is a model's config.json, which only `nodewise predict` and `nodewise plan` take")
+
+
+def refuse_foreign(path: Path, text: str, keys: Collection[str] | None = None) -> None:
+    """Raise InputError where a file is a known project's or a model's; say nothing of others.
+
+    Parameters
+    ----------
+    text : str
+        What the file holds. It is compared by likeness: without ``keys`` only what no command takes should come here.
+    keys : collection of str, optional
+        The keys of the object that the file holds: then these alone tell whose it is.
+    """
+    text = text[:MOST_CHARACTERS]
+    if keys is None and text.lstrip().startswith("{") and _MODEL_TYPE.search(text):
+        refuse_model(path)
+    text = _COMMENT.sub("", text)
+    found = _settings(text)
+    if keys is None:
+        what = _project_of_text(text) or _project_of_keys(found.keys())
+    else:
+        what = _project_of_keys({key.lower().replace("-", "_") for key in keys})
+    if what is None:
+        return
+    stated = _stated(text, found)
+    said = f" It says {_joined([_WORDS[option].format(value) for option, value in stated.items()])}:" if stated else ""
+    options = " ".join(f"{option} {value}" for option, value in stated.items())
+    give = "give the model's config.json to `nodewise predict` or `nodewise plan`"
+    raise InputError(
+        f"{path}: {what}, which Nodewise does not read yet.{said} "
+        f"{give if said else give.capitalize()}{f', and state {options}' if options else ''}"
+    )
+
+
+def _settings(text: str) -> dict[str, str]:
+    """Keys with their first values, at whatever depth; a hyphen is an underscore."""
+    found: dict[str, str] = {}
+    for match in _SETTING.finditer(text):
+        found.setdefault(match["key"].lower().replace("-", "_"), match["value"].strip("\"'"))
+    return found
+
+
+def _project_of_text(text: str) -> str | None:
+    arguments = {name.replace("-", "_") for name in _ARGUMENT.findall(text)}
+    if len(arguments & _MEGATRON.keys) >= _MEGATRON.least:
+        return _MEGATRON.what
+    sections = {name.partition(".")[0] for name in _SECTION.findall(text)}
+    return _TORCHTITAN.what if len(sections & _TORCHTITAN.keys) >= _TORCHTITAN.least else None
+
+
+def _project_of_keys(keys: Collection[str]) -> str | None:
+    found = frozenset(keys)
+    for project in _BY_KEYS:
+        if len(found & project.keys) >= project.least:
+            return project.what
+    return _BY_KEYS[-1].what if found & _STRONG else None
+
+
+def _stated(text: str, found: Mapping[str, str]) -> dict[str, str]:
+    """The options that say what the file says, with their values."""
+    stated = {}
+    for option, names in _OPTIONS.items():
+        values = (found[name] for name in names if name in found)
+        value = next((value.replace("_", "") for value in values if re.fullmatch(r"[1-9][\d_]{0,8}", value)), None)
+        if value is not None:
+            stated[option] = value
+    zero = _ZERO_STAGE.search(text)
+    if zero is not None:
+        stated["--zero-stage"] = zero[1]
+    return stated
+
+
+def _joined(words: list[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
