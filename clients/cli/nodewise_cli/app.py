@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from nodewise_cli.commands.backtest import backtest
 from nodewise_cli.commands.backups import backup, copy, restore, verify
+from nodewise_cli.commands.devices import devices
 from nodewise_cli.commands.diagnose import diagnose
 from nodewise_cli.commands.estimators import estimators
 from nodewise_cli.commands.health import health
@@ -48,14 +49,15 @@ class _Group(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
-        as_json = "--json" in (*getattr(ctx, "_protected_args", ()), *ctx.args)
+        arguments = (*getattr(ctx, "_protected_args", ()), *ctx.args)
+        as_json = "--json" in arguments
         try:
             return super().invoke(ctx)
         except (CommandError, NodewiseError) as error:
             if as_json:
                 print_error(error_document(error))
             else:
-                complain(explained(error))
+                complain(explained(error, verbose="--verbose" in arguments))
             raise typer.Exit(status_of(error)) from None
         except _UsageError as error:
             if not as_json:
@@ -99,6 +101,7 @@ for _command, _summary in (
     (backtest, "Score estimators on measurements they have not seen."),
     (replay, "Predict recorded steps from the other recorded steps."),
     (diagnose, "Find what bounds recorded steps, and what would help."),
+    (devices, "List the devices that the catalogue knows."),
     (estimators, "Show how well each estimator has predicted so far."),
     (health, "Ask a server whether it serves."),
     (reload, "Let other plugins take over in a server, under load."),

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from nodewise_cli.failures import CommandError, ExitStatus
 from nodewise_client import InvalidArgumentError, NodewiseError, NotFoundError, RefusedError
 
 __all__ = ["error_document", "explained", "status_of"]
+
+
+_JOINT: Final = re.compile(r"no estimator can answer \((?P<reasons>.*; .*)\)")
+_ESTIMATOR: Final = re.compile(r"; (?=[a-z][a-z0-9-]*: )")
+_BATCHES: Final = {"--global-batch": "global_batch", "--batch-per-worker": "batch_per_worker"}
 
 
 def status_of(error: CommandError | NodewiseError) -> ExitStatus:
@@ -23,9 +29,20 @@ def status_of(error: CommandError | NodewiseError) -> ExitStatus:
             return ExitStatus.FAILURE
 
 
-def explained(error: CommandError | NodewiseError) -> str:
-    """One line: the reason, what is wrong, where, and what would be right."""
+def explained(error: CommandError | NodewiseError, *, verbose: bool = False) -> str:
+    """One line: the reason, what is wrong, where, and what would be right.
+
+    Where no estimator can answer, that of the nearest is told, and with ``verbose`` that of each.
+    """
     text = str(error)
+    if not verbose and (joint := _JOINT.search(text)):
+        nearest, *others = _ESTIMATOR.split(joint["reasons"])
+        fields = error.missing_fields if isinstance(error, RefusedError) else ()
+        options = [option for option, field in _BATCHES.items() if field in fields and "batch" in nearest]
+        what = f"state {' or '.join(options)}: " if options else ""
+        count = f"{len(others)} other estimator{'' if len(others) == 1 else 's'}"
+        said = f"{what}no estimator can answer ({nearest}; {count}: see --verbose)"
+        return f"{text[: joint.start()]}{said}{text[joint.end() :]}"
     if isinstance(error, RefusedError):
         missing = [field for field in error.missing_fields if field not in text]
         if missing:

@@ -203,7 +203,14 @@ def test_jobs_of_a_request_name_their_model(tmp_path: Path) -> None:
         ({"hugging_face": "none.json", "transformer": {}}, "workload.transformer: must be left out"),
         ({"layer_table": "none.csv"}, "none.csv: cannot be read: No such file"),
         ({"layer_table": "none.csv", "layers": []}, "workload.layers: must be left out"),
-        ({"sequence_length_tokens": 5}, "workload.sequence_length_tokens: must be a whole number beside hugging_face"),
+        ({"hugging_face": "none.json", "sequence_length_tokens": "5"}, "must be a whole number beside hugging_face"),
+        (
+            {"hf": "config.json", "sequence_length_tokens": 5},
+            "workload.hf: is no field of Workload; the nearest is hugg",
+        ),
+        ({"Hugging-Face-Config": "config.json"}, "Config: is no field of Workload; the nearest is hugging_face"),
+        ({"model_file": "config.json", "sequence_length_tokens": 5}, "workload.model_file: is no field of Workload"),
+        ({"sequence_length_tokens": 5}, "workload.sequence_length_tokens: must come with hugging_face"),
     ],
 )
 def test_models_that_cannot_be_named(tmp_path: Path, workload: Any, expected: str) -> None:

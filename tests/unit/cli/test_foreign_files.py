@@ -101,8 +101,7 @@ COMMANDS = [
     ["schedule"],
     ["spot"],
     ["share"],
-    ["rank"],
-    ["simulate"],
+    ["rank", "--device", "K80", "--batch", "8"],
 ]
 
 

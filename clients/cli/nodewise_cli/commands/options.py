@@ -41,6 +41,9 @@ class Call:
         ),
     ] = None
     as_json: AsJson = False
+    verbose: Annotated[bool, Option("--verbose", help="Where no estimator can answer, tell the reason of each.")] = (
+        False
+    )
     timeout_s: TimeoutS = 60.0
     token: Annotated[
         str | None,

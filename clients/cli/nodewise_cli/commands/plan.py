@@ -9,6 +9,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from nodewise_cli.commands.options import TEN_MINUTES, Call
+from nodewise_cli.device_names import nearest_named
 from nodewise_cli.failures import RefusedAnswer
 from nodewise_cli.inputs.plan_files import OfModel, read_plan
 from nodewise_cli.views.plan import document, show
@@ -50,7 +51,9 @@ def plan(
         def tell(found: PlanProgress) -> None:
             progress.tell(found.evaluated_count + found.pruned_count, found.space_count)
 
-        result = client.plan(request, on_progress=tell, timeout_s=call.timeout_s)
+        pools = request.constraints.pools if request.constraints else ()
+        with nearest_named(client, [pool.device_name for pool in pools]):
+            result = client.plan(request, on_progress=tell, timeout_s=call.timeout_s)
     call.tell(document, show, result)
     if result.best is None:
         raise RefusedAnswer("; ".join(found.message for found in result.rejections) or "nothing is feasible")

@@ -8,6 +8,7 @@ from typing import Annotated
 from typer import Option
 
 from nodewise_cli.commands.options import ONE_MINUTE, Call
+from nodewise_cli.device_names import nearest_named
 from nodewise_cli.failures import InputError, RefusedAnswer
 from nodewise_cli.inputs.measured import measured_points
 from nodewise_cli.inputs.objectives import Wanted, goal_of
@@ -46,7 +47,7 @@ def predict(
     options = PredictOptions(model=options_of(question), fidelity=fidelity, simulated_steps_count=simulated_steps)
     if simulated_steps is not None and fidelity is not Fidelity.SIMULATE:
         raise InputError(f"--simulated-steps: must come with --fidelity simulate, found {fidelity}")
-    with call.connected() as client, waiting("predicting"), located(asked):
+    with call.connected() as client, waiting("predicting"), located(asked), nearest_named(client, [question.device]):
         result = client.predict(PredictRequest(profile=asked.source, ranges=ranges, options=options, **goal))
         unit = unit_of(result, asked.counts, asked.tokens_per_sample(client))
     points = measured_points(asked, question.settings, result)

@@ -108,7 +108,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "--pipeline-parallel": "pipeline parallelism of {}",
     "--zero-stage": "ZeRO stage {}",
 }
-_ZERO_STAGE: Final = re.compile(r"""zero_optimization["']?\s*[:=]\s*\{?[^{}\[]*?["']?\bstage["']?\s*[:=]\s*(\d)""")
+_ZERO_STAGE: Final = re.compile(r"""zero_optimization["']?\s*[:=].{0,2000}?\bstage["']?\s*[:=]\s*(\d)""", re.DOTALL)
 
 
 def refuse_model(path: Path) -> NoReturn:

@@ -18,6 +18,15 @@ __all__ = ["with_model", "workload_of_model"]
 HUGGING_FACE: Final = "hugging_face"
 LAYER_TABLE: Final = "layer_table"
 SEQUENCE_LENGTH: Final = "sequence_length_tokens"
+_ALIASES: Final = {
+    "hf",
+    "hf_config",
+    "huggingface",
+    "huggingface_config",
+    "hugging_face_config",
+    "config",
+    "model_config",
+}
 
 
 def workload_of_model(path: Path, document: dict[str, Any], sequence_length: int | None) -> Workload:
@@ -46,9 +55,23 @@ def with_model(path: Path, workload: dict[str, Any]) -> dict[str, Any]:
     InputError
         Naming the file, the place and what would be right.
     """
+    known = {name for field in to_message(Workload()).DESCRIPTOR.fields for name in (field.name, field.json_name)}
+    for key in workload.keys() - known - {HUGGING_FACE, LAYER_TABLE, SEQUENCE_LENGTH}:
+        if key.lower().replace("-", "_") in _ALIASES:
+            raise InputError(f"{path}: workload.{key}: is no field of Workload; the nearest is {HUGGING_FACE}")
     rest = {key: value for key, value in workload.items() if key not in {HUGGING_FACE, LAYER_TABLE, SEQUENCE_LENGTH}}
     length = workload.get(SEQUENCE_LENGTH)
-    if length is not None and (HUGGING_FACE not in workload or isinstance(length, bool) or not isinstance(length, int)):
+    if length is not None and HUGGING_FACE not in workload:
+        unknown = sorted(rest.keys() - known)
+        if unknown:
+            raise InputError(
+                f"{path}: workload.{unknown[0]}: is no field of Workload; the file of a model is {HUGGING_FACE}"
+            )
+        raise InputError(
+            f"{path}: workload.{SEQUENCE_LENGTH}: must come with {HUGGING_FACE}; without it the length is "
+            "workload.transformer.sequence_length_tokens"
+        )
+    if length is not None and (isinstance(length, bool) or not isinstance(length, int)):
         found = json.dumps(length)
         raise InputError(
             f"{path}: workload.{SEQUENCE_LENGTH}: must be a whole number beside {HUGGING_FACE}, found {found}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -31,7 +31,9 @@ from nodewise_client import (
     ProfileContent,
     ProfileSource,
     ProfileView,
+    Recomputation,
     SyncMode,
+    Workload,
     profile_source,
 )
 from nodewise_values.facts import CONFIGURATION_SETTINGS, MODEL_OPTIONS
@@ -44,6 +46,11 @@ _HOW: Final = (
     *("backup_workers", "hybrid_sync_fraction", "hybrid_switch_s"),
 )
 """Columns that say how a job runs, without its scale."""
+_SPLIT: Final = (
+    *("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel", "sequence_parallel"),
+    *("interleave", "zero_stage", "recompute"),
+)
+"""Columns that say how a model is split over the workers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +90,21 @@ class Question:
         int | None, Option("--servers", min=0, help="Parameter servers. Default: as in the evidence.")
     ] = None
     sync: Annotated[SyncMode | None, Option(help="Exchange of gradients. Default: as in the evidence.")] = None
-    batch_per_worker: Annotated[int | None, Option(min=1, help="Samples per worker (weak scaling).")] = None
-    global_batch: Annotated[int | None, Option(min=1, help="Samples per step (strong scaling).")] = None
+    batch_per_worker: Annotated[
+        int | None,
+        Option(
+            "--batch-per-worker", "--micro-batch", min=1, help="Samples that a worker takes at once (weak scaling)."
+        ),
+    ] = None
+    global_batch: Annotated[
+        int | None,
+        Option(
+            min=1,
+            help="Samples per step (strong scaling). Of a transformer each replica cuts its share into micro-batches: "
+            "those of --micro-batch, else the quickest that fit.",
+        ),
+    ] = None
+    accumulation: Annotated[int | None, Option(min=1, help="Micro-batches of a replica in each step.")] = None
     sequence_length: Annotated[
         int | None,
         Option(metavar="TOKENS", min=1, help="config.json, measured: tokens per sample. Default: the model's longest."),
@@ -93,6 +113,20 @@ class Question:
     pipeline_parallel: Annotated[int | None, Option(min=1, help="Consecutive parts that the layers are laid over.")] = (
         None
     )
+    context_parallel: Annotated[int | None, Option(min=1, help="Parts that each sequence is split into.")] = None
+    expert_parallel: Annotated[int | None, Option(min=1, help="Parts that the experts are spread over.")] = None
+    sequence_parallel: Annotated[
+        bool | None, Option("--sequence-parallel/--no-sequence-parallel", help="Split norms along the sequence too.")
+    ] = None
+    interleave: Annotated[int | None, Option(min=1, help="Model chunks of each pipeline stage.")] = None
+    zero_stage: Annotated[int | None, Option(min=0, max=3, help="What ZeRO splits over replicas.")] = None
+    recompute: Annotated[
+        Recomputation | None, Option(help="Activations that are computed again. Default: the least that fits.")
+    ] = None
+    precision: Annotated[str | None, Option(help="Number format, such as bf16. Default: the job's own.")] = None
+    framework: Annotated[
+        str | None, Option(help="config.json: software, such as pytorch, deepspeed or megatron-core.")
+    ] = None
     device: Annotated[str | None, Option(help="Accelerator. Default: as in the evidence.")] = None
     backup_workers: Annotated[
         int | None, Option(min=0, help="sync: workers of each step whose result is not waited for.")
@@ -180,8 +214,15 @@ def asked_job(question: Question, server: str | None, *, without_batch: bool = F
     if holds_json(source):
         if job is not None:
             raise InputError(f"--job: must be left out: {source} holds one profile")
-        return AskedJob(read_profile(source, sequence_length), source.stem)
+        return AskedJob(_with_framework(read_profile(source, sequence_length), question.framework), source.stem)
     return _of_table(question, source, without_batch=without_batch)
+
+
+def _with_framework(content: ProfileContent, framework: str | None) -> ProfileContent:
+    """The same, trained by the software that the options name."""
+    if framework is None:
+        return content
+    return replace(content, workload=replace(content.workload or Workload(), framework=framework))
 
 
 def _typed(question: Question, *, without_batch: bool) -> AskedJob:
@@ -227,7 +268,7 @@ def asked_ranges(question: Question, asked: AskedJob) -> tuple[ConfigurationRang
     common: dict[str, Any] = {
         "workers_per_node": question.workers_per_node,
         "placement_rule": question.placement,
-        "settings": settings_by_csv(_without_evidence(asked) | question.settings),
+        "settings": settings_by_csv(_as_all_rows_say(asked) | question.settings),
     }
     if nodes is None and workers is None:
         return (ConfigurationRange(**common),)
@@ -269,10 +310,12 @@ def located(asked: AskedJob) -> Iterator[None]:
         raise in_rows(error, table, train_rows(table, asked.name), "profile.content") or error from None
 
 
-def _without_evidence(asked: AskedJob) -> dict[str, Any]:
-    """How a job runs of which no run may be seen: what all its rows say alike."""
+def _as_all_rows_say(asked: AskedJob) -> dict[str, Any]:
+    """How a job's rows are split where all say the same; where no run of it may be seen, also how else they run."""
     table = asked.table
-    if table is None or any(table.columns["split"][row] == "train" for row in asked.rows):
+    if table is None:
         return {}
-    values = {name: {table.columns[name][row] for row in asked.rows} for name in _HOW}
+    seen = any(table.columns["split"][row] == "train" for row in asked.rows)
+    names = _SPLIT if seen else (*_HOW, *_SPLIT)
+    values = {name: {table.columns[name][row] for row in asked.rows} for name in names}
     return {name: only for name, found in values.items() if len(found) == 1 and (only := next(iter(found)))}

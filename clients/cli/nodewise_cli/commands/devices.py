@@ -1,0 +1,59 @@
+"""`nodewise devices`: the devices that the catalogue knows, by all their names."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from nodewise_cli.commands.options import ONE_MINUTE, Call
+from nodewise_cli.views.numbers import shown
+from nodewise_cli.views.table import figures, print_table, words
+from nodewise_client import Device, ListDevicesResponse
+
+__all__ = ["devices"]
+
+_PEAKS: Final = ("bf16_flops_per_s", "fp16_flops_per_s", "fp32_flops_per_s")
+
+
+def devices(call: Call = ONE_MINUTE) -> None:
+    """List devices with their other names, memory, peak and link.
+
+    Case, spaces and marks of a name do not matter, nor does a leading NVIDIA. The peak is that in bf16, else fp16, else
+    fp32, without sparsity.
+    """
+    with call.connected() as client:
+        found = client.list_devices()
+    call.tell(_document, _show, found)
+
+
+def _document(found: ListDevicesResponse) -> dict[str, Any]:
+    return {"devices": [_entry(device) for device in found.devices]}
+
+
+def _entry(device: Device) -> dict[str, Any]:
+    facts = {fact.name: fact.value for fact in device.facts}
+    return {
+        "name": device.name,
+        "aliases": list(device.aliases),
+        "facts": facts,
+        "intra_node_link": device.intra_node_link or None,
+        "source": device.source,
+    }
+
+
+def _show(found: ListDevicesResponse) -> None:
+    rows = []
+    for entry in map(_entry, found.devices):
+        facts = entry["facts"]
+        memory = facts.get("memory_bytes")
+        peak = next((facts[name] for name in _PEAKS if name in facts), None)
+        rows.append(
+            [
+                entry["name"],
+                shown(None if memory is None else memory / 2**30),
+                shown(None if peak is None else peak / 1e12),
+                entry["intra_node_link"] or "-",
+                ", ".join(entry["aliases"]) or "-",
+            ]
+        )
+    names = [words("device"), figures("memory GiB"), figures("peak TFLOP/s"), words("link in a node")]
+    print_table([*names, words("other names")], rows)

@@ -1,0 +1,65 @@
+"""Names of devices that the catalogue does not know: the nearest that it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from difflib import SequenceMatcher
+from typing import Final
+
+from nodewise_cli.failures import RefusedAnswer
+from nodewise_client import Client, Device, RefusedError
+
+__all__ = ["nearest_named"]
+
+MOST_NEAR: Final = 4
+
+
+@contextmanager
+def nearest_named(client: Client, names: Iterable[str | None]) -> Iterator[None]:
+    """Say with a refusal which known devices are nearest to those asked about that are not known.
+
+    Raises
+    ------
+    RefusedAnswer
+        The refusal with the names; RefusedError where every device is known.
+    """
+    try:
+        yield
+    except RefusedError as error:
+        asked = [name for name in names if name]
+        known = client.list_devices().devices if asked else ()
+        keys = {_key(name) for device in known for name in _names(device)}
+        unknown = [name for name in dict.fromkeys(asked) if _key(name) not in keys]
+        if not unknown:
+            raise
+        said = "; ".join(f"nearest to {name!r} are {', '.join(_nearest(name, known))}" for name in unknown)
+        raise RefusedAnswer(
+            f"{error.reason}: {error.message}; {said} (`nodewise devices` lists all)",
+            code=error.code,
+            reason=error.reason,
+            violations=[(field, "is not known, and an answer needs it") for field in error.missing_fields],
+        ) from None
+
+
+def _nearest(name: str, known: Iterable[Device]) -> list[str]:
+    """Names of devices, the most alike first."""
+    key = _key(name)
+    alike = {device.name: max(_likeness(key, _key(each)) for each in _names(device)) for device in known}
+    return sorted(alike, key=lambda each: (-alike[each], each))[:MOST_NEAR]
+
+
+def _likeness(key: str, known: str) -> float:
+    """Of two names: how much of them is alike, and more where the model's number is the same."""
+    number = "".join(letter if letter.isdigit() else " " for letter in key).split()
+    same = bool(number) and number[0] in known
+    return SequenceMatcher(None, key, known).ratio() + same
+
+
+def _names(device: Device) -> tuple[str, ...]:
+    return (device.name, *device.aliases)
+
+
+def _key(name: str) -> str:
+    """As the catalogue compares names."""
+    return "".join(letter for letter in name.casefold() if letter.isalnum()).removeprefix("nvidia")
