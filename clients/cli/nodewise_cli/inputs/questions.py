@@ -266,7 +266,7 @@ def asked_ranges(question: Question, asked: AskedJob) -> tuple[ConfigurationRang
         raise InputError("--workers: must be left out beside --nodes: count one of them, such as --nodes 1-16")
     checked("--link", question.link_bytes_per_s, CONFIGURATION_SETTINGS["link_bytes_per_second"])
     common: dict[str, Any] = {
-        "workers_per_node": question.workers_per_node,
+        "workers_per_node": question.workers_per_node or _workers_per_node(asked),
         "placement_rule": question.placement,
         "settings": settings_by_csv(_as_all_rows_say(asked) | question.settings),
     }
@@ -310,6 +310,15 @@ def located(asked: AskedJob) -> Iterator[None]:
         raise in_rows(error, table, train_rows(table, asked.name), "profile.content") or error from None
 
 
+def _workers_per_node(asked: AskedJob) -> int | None:
+    """Devices of a full node by a table of which no run may be seen, the most of a row; None = the evidence says."""
+    table = asked.table
+    if table is None or any(table.columns["split"][row] == "train" for row in asked.rows):
+        return None
+    sizes = ((table.columns["workers"][row], table.columns["nodes"][row]) for row in asked.rows)
+    return max((-(-workers // nodes) for workers, nodes in sizes if workers and nodes), default=None)
+
+
 def _as_all_rows_say(asked: AskedJob) -> dict[str, Any]:
     """How a job's rows are split where all say the same; where no run of it may be seen, also how else they run."""
     table = asked.table
@@ -318,4 +327,6 @@ def _as_all_rows_say(asked: AskedJob) -> dict[str, Any]:
     seen = any(table.columns["split"][row] == "train" for row in asked.rows)
     names = _SPLIT if seen else (*_HOW, *_SPLIT)
     values = {name: {table.columns[name][row] for row in asked.rows} for name in names}
+    if not seen and values["batch_per_worker"] == {None}:
+        values["batch_per_worker"] = {table.columns["micro_batch"][row] for row in asked.rows}
     return {name: only for name, found in values.items() if len(found) == 1 and (only := next(iter(found)))}
