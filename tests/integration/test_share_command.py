@@ -95,7 +95,7 @@ def test_a_set_without_an_answer_stands_beside_the_others(target: str, tmp_path:
     assert document["sets"][1]["problem"]["reason"] == "INVALID_FIELD"
     status, _, stderr = shared(target, tmp_path, {**SPEC, "sets": sets[1:]})
     assert status == 3
-    assert "no set has an answer" in stderr
+    assert "no set was answered" in stderr
     (tmp_path / "all.json").write_text(json.dumps({**SPEC, "sets": sets}))
     assert "must name one of the jobs" in " ".join(ran(target, "share", tmp_path / "all.json").stdout.split())
 

@@ -396,7 +396,7 @@ def test_a_refused_specification_ends_with_its_reason(target: str, tmp_path: Pat
     spec.write_text(json.dumps({"work": {"samples": 1e6}, "offers": [{"name": "x", "groups": [{"nodes": 2}]}]}))
     result = CliRunner().invoke(app, ["spot", str(spec), "--server", target])
     assert result.exit_code == 3
-    assert "every offer was refused" in result.stderr
+    assert "no offer was answered" in result.stderr
     spec.write_text(json.dumps({"offers": [{"nodes": 3}]}))
     result = CliRunner().invoke(app, ["spot", str(spec), "--server", target])
     assert result.exit_code == 2

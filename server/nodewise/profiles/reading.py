@@ -261,7 +261,8 @@ def _confidence(answer: Any) -> float:
 
 
 def _warned(trace: Trace, problem: str) -> Trace:
-    report = TraceReport(counts=trace.report.counts, warnings=(*trace.report.warnings, problem))
+    counts = {**trace.report.counts, "truncated": 1}
+    report = TraceReport(counts=counts, warnings=(*trace.report.warnings, problem))
     return replace(trace, report=report)
 
 

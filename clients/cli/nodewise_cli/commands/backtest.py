@@ -12,16 +12,17 @@ from typer import Argument, Option
 
 from nodewise_cli.commands.options import AN_HOUR, Call
 from nodewise_cli.console import complain
-from nodewise_cli.failures import CommandError, InputError, RefusedAnswer
+from nodewise_cli.failures import CommandError, InputError
 from nodewise_cli.inputs.job_sources import job_sources
 from nodewise_cli.inputs.selections import also_trained
 from nodewise_cli.inputs.table_content import measurement_table
 from nodewise_cli.inputs.table_errors import in_rows
 from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_cli.outputs import checked_output, writing
+from nodewise_cli.refusals import refuse_unanswered
 from nodewise_cli.views.backtest import document, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import BacktestRequest, BacktestResult, NodewiseError, RowStatus, scored_rows
+from nodewise_client import BacktestRequest, BacktestResult, NodewiseError, Problem, RowStatus, scored_rows
 
 __all__ = ["backtest"]
 
@@ -76,6 +77,11 @@ def backtest(
         read, count = also_trained(read, also_train, _ALSO_TRAIN)
         if not count:
             complain(f"{_ALSO_TRAIN} selects no test row of {table}")
+    if all(read.train):
+        raise InputError(
+            f"{table}: has no row of split test to predict and score; name some 'test' in the column split"
+            + (f", or select fewer by {_ALSO_TRAIN}" if also_train else "")
+        )
     sources = () if leave_out is None else job_sources(read, leave_out, _LEAVE_OUT)
     shown = _shown(evidence)
     calibration = None if calibrate is None else read_table(calibrate)
@@ -99,9 +105,10 @@ def backtest(
         _write_predictions(predictions, read, result)
     call.tell(document, show, result)
     rows = [found for evaluation in result.evaluations for found in scored_rows(evaluation.predictions)]
-    if rows and all(found.status is RowStatus.REFUSED for found in rows):
-        ((reason, _),) = Counter(found.refusal_reason for found in rows).most_common(1)
-        raise RefusedAnswer(f"every test row was refused: {reason}", reason=reason or "")
+    refused = [found.refusal_reason or "" for found in rows if found.status is RowStatus.REFUSED]
+    if refused and len(refused) == len(rows):
+        ((reason, _),) = Counter(refused).most_common(1)
+        refuse_unanswered([Problem(reason=reason, message=reason)], "test row")
 
 
 def _shown(evidence: str) -> int | None:

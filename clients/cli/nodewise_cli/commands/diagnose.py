@@ -8,10 +8,17 @@ from typing import Annotated
 from typer import Option
 
 from nodewise_cli.commands.options import AN_HOUR, Call
-from nodewise_cli.commands.trace_options import TraceQuestion, asked_profile, parse_steps
+from nodewise_cli.commands.trace_options import (
+    TraceQuestion,
+    asked_profile,
+    checked_whole,
+    fail_if_truncated,
+    parse_steps,
+)
 from nodewise_cli.pictures.chrome_trace import write_chrome_trace
 from nodewise_cli.pictures.timeline import checked_picture, draw_timeline
 from nodewise_cli.views.diagnose import document, show
+from nodewise_cli.views.replay import truncated_traces
 from nodewise_client import DiagnoseRequest
 
 __all__ = ["diagnose"]
@@ -47,8 +54,10 @@ def diagnose(
             ),
             **how,
         )
+    checked_whole(result, question)
     if question.timeline is not None:
         write_chrome_trace(question.timeline, result.timeline, result.recorded)
     if picture is not None:
         draw_timeline(picture, result.timeline or result.recorded, result.verdict)
     call.tell(document, show, result)
+    fail_if_truncated(truncated_traces(result))

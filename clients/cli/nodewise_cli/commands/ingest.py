@@ -10,6 +10,7 @@ import orjson
 from typer import Argument, Option
 
 from nodewise_cli.commands.options import STORE, StoreCall
+from nodewise_cli.commands.trace_options import AllowTruncated, fail_if_truncated
 from nodewise_cli.console import say
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.profile_names import profile_id_of
@@ -17,7 +18,7 @@ from nodewise_cli.inputs.stored_runs import Difference, difference
 from nodewise_cli.inputs.table_content import observations_of, profile_content, timed_rows, timings_of, train_rows
 from nodewise_cli.inputs.table_errors import in_rows
 from nodewise_cli.inputs.tables import Table, read_table
-from nodewise_cli.inputs.trace_files import profile_name, send_traces, trace_files
+from nodewise_cli.inputs.trace_files import profile_name, send_traces, trace_files, truncation_of
 from nodewise_cli.views.plain import plain
 from nodewise_cli.views.table import figures, print_table, words
 from nodewise_cli.waiting import waiting
@@ -59,6 +60,7 @@ def ingest(
     replace: Annotated[
         bool, Option("--replace", help="Take out the measured rows that the profiles of these jobs held from before.")
     ] = False,
+    allow_truncated: AllowTruncated = False,
     call: StoreCall = STORE,
 ) -> None:
     """Store each job of the tables as a profile of its name: its facts and its train rows; or the traces of a job.
@@ -73,6 +75,9 @@ def ingest(
     if profile is not None and not paths:
         raise InputError("--profile: names the profile of traces; jobs of a table have their own names")
     traces = trace_files(paths) if paths else []
+    truncated = [why for file in traces if (why := truncation_of(file.path))]
+    if truncated and not allow_truncated:
+        raise InputError(f"{'; '.join(truncated)}. Record the steps again, or store what there is by --allow-truncated")
     work = [(table, job) for table in tables for job in table.jobs]
     for table, job in work if replace else ():
         if not train_rows(table, job):
@@ -87,9 +92,10 @@ def ingest(
             profiles[profile_id_of(job)] = ingest_job(client, table, job, replace=replace)
         if traces:
             name = profile or profile_name(paths)
-            send_traces(client, name, traces, keep_names=keep_names, progress=progress)
+            send_traces(client, name, traces, keep_names=keep_names, allow_truncated=allow_truncated, progress=progress)
             profiles[name] = _held(client, name)
-    call.tell(lambda found: {"profiles": found}, _show, profiles)
+    call.tell(lambda found: {"profiles": found} | ({"truncated": truncated} if truncated else {}), _show, profiles)
+    fail_if_truncated(truncated)
 
 
 def _show(profiles: dict[str, dict[str, Any]]) -> None:

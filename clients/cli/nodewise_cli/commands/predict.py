@@ -9,16 +9,17 @@ from typer import Option
 
 from nodewise_cli.commands.options import ONE_MINUTE, Call
 from nodewise_cli.device_names import nearest_named
-from nodewise_cli.failures import InputError, RefusedAnswer
+from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.measured import measured_points
 from nodewise_cli.inputs.objectives import Wanted, goal_of
 from nodewise_cli.inputs.questions import Question, asked_job, asked_ranges, located, options_of
 from nodewise_cli.pictures.figures import checked_plot
 from nodewise_cli.pictures.prediction import draw
-from nodewise_cli.views.predict import document, refusal_of, show
+from nodewise_cli.refusals import refuse_unanswered
+from nodewise_cli.views.predict import document, problem_of, show
 from nodewise_cli.views.units import unit_of
 from nodewise_cli.waiting import waiting
-from nodewise_client import Fidelity, PredictOptions, PredictRequest, Problem, RowStatus
+from nodewise_client import Fidelity, PredictOptions, PredictRequest
 
 __all__ = ["predict"]
 
@@ -58,6 +59,4 @@ def predict(
         lambda found: show(asked.name, found, points, wanted.currency, unit),
         result,
     )
-    if len(result) and all(found.status is RowStatus.REFUSED for found in result):
-        why = next(filter(None, map(refusal_of, result)), Problem())
-        raise RefusedAnswer(f"every row was refused: {why.message}", reason=why.reason)
+    refuse_unanswered(map(problem_of, result), "row")

@@ -9,9 +9,11 @@ from typing import Annotated
 from typer import Argument, Option
 
 from nodewise_cli.commands.options import ONE_MINUTE, Call
-from nodewise_cli.failures import InputError, RefusedAnswer
+from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.architectures import read_architectures
 from nodewise_cli.inputs.profile_names import profile_id_of
+from nodewise_cli.refusals import refuse_unanswered
+from nodewise_cli.views.predict import problem_of
 from nodewise_cli.views.rank import Ranked, document, show
 from nodewise_cli.waiting import waiting
 from nodewise_client import BatchPredictRequest, ModelOptions, PredictOptions, configurations, profile_source
@@ -69,5 +71,5 @@ def rank(
         seconds = time.perf_counter() - started
     found = Ranked.of(read.names, result, call_s=seconds, top=top)
     call.tell(document, show, found)
-    if found.nothing is not None:
-        raise RefusedAnswer(f"every row was refused: {found.nothing.message}", reason=found.nothing.reason)
+    if not found.answered:
+        refuse_unanswered(map(problem_of, found.rows), "row")

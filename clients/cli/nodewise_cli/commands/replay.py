@@ -7,9 +7,16 @@ from typing import Annotated
 from typer import Option
 
 from nodewise_cli.commands.options import AN_HOUR, Call
-from nodewise_cli.commands.trace_options import TraceQuestion, asked_profile, parse_change, parse_steps
+from nodewise_cli.commands.trace_options import (
+    TraceQuestion,
+    asked_profile,
+    checked_whole,
+    fail_if_truncated,
+    parse_change,
+    parse_steps,
+)
 from nodewise_cli.pictures.chrome_trace import write_chrome_trace
-from nodewise_cli.views.replay import document, show
+from nodewise_cli.views.replay import document, show, truncated_traces
 from nodewise_client import ReplayRequest
 
 __all__ = ["replay"]
@@ -50,6 +57,8 @@ def replay(
             ),
             **how,
         )
+    checked_whole(result, question)
     if question.timeline is not None:
         write_chrome_trace(question.timeline, result.timeline, result.recorded)
     call.tell(document, show, result)
+    fail_if_truncated(truncated_traces(result))

@@ -9,11 +9,11 @@ from typing import Annotated
 from typer import Argument, Option
 
 from nodewise_cli.commands.options import ONE_MINUTE, Call
-from nodewise_cli.failures import RefusedAnswer
 from nodewise_cli.inputs.documents import read_value
+from nodewise_cli.refusals import refuse_unanswered
 from nodewise_cli.views.schedule import document, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import ModelOptions, ScheduleAction, ScheduleRequest
+from nodewise_client import ModelOptions, Problem, ScheduleAction, ScheduleRequest
 
 __all__ = ["schedule"]
 
@@ -37,6 +37,10 @@ def schedule(
     with call.connected() as client, waiting("scheduling"):
         result = client.schedule(asked)
     call.tell(document, show, result)
-    if result.allocations and all(found.action is ScheduleAction.NO_ANSWER for found in result.allocations):
-        first = result.allocations[0]
-        raise RefusedAnswer(f"no job has an answer: {first.why}", reason=first.reason)
+    refuse_unanswered(
+        (
+            Problem(reason=found.reason, message=found.why) if found.action is ScheduleAction.NO_ANSWER else None
+            for found in result.allocations
+        ),
+        "job",
+    )

@@ -9,9 +9,9 @@ from typing import Annotated
 from typer import Argument, Option
 
 from nodewise_cli.commands.options import ONE_MINUTE, Call
-from nodewise_cli.failures import RefusedAnswer
 from nodewise_cli.inputs.documents import read_value
 from nodewise_cli.inputs.sharing import read_pairs
+from nodewise_cli.refusals import refuse_unanswered
 from nodewise_cli.views.share import document, show
 from nodewise_cli.waiting import waiting
 from nodewise_client import PredictSharingRequest
@@ -38,7 +38,4 @@ def share(
     with call.connected() as client, waiting("predicting"):
         result = client.predict_sharing(request, timeout_s=call.timeout_s)
     call.tell(document, show, result)
-    if result.sets and all(each.problem is not None for each in result.sets):
-        problem = result.sets[0].problem
-        assert problem is not None
-        raise RefusedAnswer(f"no set has an answer: {problem.message}", reason=problem.reason)
+    refuse_unanswered((each.problem for each in result.sets), "set")

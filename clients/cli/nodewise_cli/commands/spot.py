@@ -9,13 +9,13 @@ from typing import Annotated
 from typer import Argument, Option
 
 from nodewise_cli.commands.options import TEN_MINUTES, Call
-from nodewise_cli.failures import RefusedAnswer
 from nodewise_cli.inputs.documents import read_value
 from nodewise_cli.pictures.figures import checked_plot
 from nodewise_cli.pictures.spot import draw
+from nodewise_cli.refusals import refuse_unanswered
 from nodewise_cli.views.spot import document, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import EstimateCompletionRequest, RowStatus
+from nodewise_client import EstimateCompletionRequest, Problem, RowStatus
 
 __all__ = ["spot"]
 
@@ -44,8 +44,5 @@ def spot(
     if plot is not None:
         draw(plot, result)
     call.tell(document, show, result)
-    refused = [row for row in result.rows if row.status is not RowStatus.ANSWERED]
-    if refused and len(refused) == len(result.rows):
-        problem = refused[0].problem
-        why = "" if problem is None else problem.message
-        raise RefusedAnswer(f"every offer was refused: {why}", reason="" if problem is None else problem.reason)
+    answered = RowStatus.ANSWERED
+    refuse_unanswered((None if row.status is answered else row.problem or Problem() for row in result.rows), "offer")

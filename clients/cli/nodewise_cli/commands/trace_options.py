@@ -7,19 +7,43 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 from typer import Argument, Option
 
 from nodewise_cli.commands.options import Call
-from nodewise_cli.failures import InputError
+from nodewise_cli.failures import CommandError, InputError
 from nodewise_cli.inputs.counts import listed_counts
 from nodewise_cli.inputs.trace_files import profile_name, send_traces, trace_files
 from nodewise_cli.outputs import checked_output
+from nodewise_cli.views.replay import truncated_traces
 from nodewise_cli.waiting import waiting
-from nodewise_client import Client, NodewiseError, ReplayChange, ReplayChangeKind, profile_source
+from nodewise_client import (
+    Client,
+    DiagnosisAnswer,
+    NodewiseError,
+    ReplayAnswer,
+    ReplayChange,
+    ReplayChangeKind,
+    profile_source,
+)
 
-__all__ = ["TraceQuestion", "asked_profile", "parse_change", "parse_mapping", "parse_steps"]
+__all__ = [
+    "AllowTruncated",
+    "TraceQuestion",
+    "asked_profile",
+    "checked_whole",
+    "fail_if_truncated",
+    "parse_change",
+    "parse_mapping",
+    "parse_steps",
+]
+
+
+AllowTruncated: TypeAlias = Annotated[
+    bool,
+    Option("--allow-truncated", help="Take what there is of traces that end early; the exit status is then 1."),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +69,7 @@ class TraceQuestion:
     diagnoser: Annotated[
         str, Option(metavar="NAME", help="Who answers. Default: the only one, or the shipped one.")
     ] = ""
+    allow_truncated: AllowTruncated = False
     budget_s: Annotated[float, Option(metavar="SECONDS", help="Answer with what there is after so long.")] = 0.0
 
 
@@ -134,7 +159,14 @@ def asked_profile(question: TraceQuestion, call: Call) -> Iterator[tuple[Client,
             if call.server is not None:
                 client.health()  # a writer waits for a server that comes back; one that was never there is said at once
                 after.callback(_forget, client, name)
-            send_traces(client, name, files, keep_names=call.server is None, progress=progress)
+            send_traces(
+                client,
+                name,
+                files,
+                keep_names=call.server is None,
+                allow_truncated=question.allow_truncated,
+                progress=progress,
+            )
         common = {
             "profile": profile_source(name),
             "trace_mapping": mapping,
@@ -142,6 +174,33 @@ def asked_profile(question: TraceQuestion, call: Call) -> Iterator[tuple[Client,
             "budget_seconds": question.budget_s or None,
         }
         yield client, common, {"on_progress": progress.follow, "timeout_s": call.timeout_s}
+
+
+def checked_whole(result: ReplayAnswer | DiagnosisAnswer, question: TraceQuestion) -> None:
+    """Refuse an answer from traces that end early, unless it was asked for.
+
+    Raises
+    ------
+    InputError
+        Naming the traces.
+    """
+    found = truncated_traces(result)
+    if found and not question.allow_truncated:
+        raise InputError(
+            f"{'; '.join(found)}. Record the steps again, or answer from what there is by --allow-truncated"
+        )
+
+
+def fail_if_truncated(found: Sequence[str]) -> None:
+    """End a command that took traces which end early.
+
+    Raises
+    ------
+    CommandError
+        Naming the traces.
+    """
+    if found:
+        raise CommandError(f"traces end early, and what they lack is missing: {'; '.join(found)}")
 
 
 def _forget(client: Client, name: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import re
+import tempfile
 import uuid
 import zlib
 from collections.abc import Iterator, Sequence
@@ -20,7 +22,7 @@ from nodewise_cli.inputs.profile_names import fit_name
 from nodewise_cli.waiting import Waiting
 from nodewise_client import Client, GetProfileRequest, NotFoundError, ProfileView, prepared_trace
 
-__all__ = ["TraceFile", "profile_name", "send_traces", "trace_files"]
+__all__ = ["TraceFile", "profile_name", "send_traces", "trace_files", "truncation_of"]
 
 SUFFIXES: Final = (".json", ".json.gz", ".et", ".et.gz")
 FORMAT: Final = "auto"
@@ -92,7 +94,13 @@ def profile_name(given: Sequence[Path]) -> str:
 
 
 def send_traces(
-    client: Client, profile_id: str, files: Sequence[TraceFile], *, keep_names: bool, progress: Waiting
+    client: Client,
+    profile_id: str,
+    files: Sequence[TraceFile],
+    *,
+    keep_names: bool,
+    allow_truncated: bool,
+    progress: Waiting,
 ) -> None:
     """Store traces in a profile, all or none; those that it holds already are left out.
 
@@ -100,13 +108,15 @@ def send_traces(
     ----------
     keep_names : bool
         Whether paths, host and user names stay in what is sent.
+    allow_truncated : bool
+        Whether a packed file that ends early is sent as far as it goes.
     """
     stored = _stored(client, profile_id)
     with client.ingest(profile_id, session_id=f"traces-{uuid.uuid4().hex}") as writer:
         sent = False
         for number, file in enumerate(files):
             progress.tell(number, len(files))
-            with _prepared(file.path, keep_names=keep_names) as (content, digest):
+            with _prepared(file.path, keep_names=keep_names, allow_truncated=allow_truncated) as (content, digest):
                 if (digest, file.rank) in stored:
                     continue
                 stored.add((digest, file.rank))
@@ -126,10 +136,14 @@ def _stored(client: Client, profile_id: str) -> set[tuple[str, int | None]]:
 
 
 @contextmanager
-def _prepared(path: Path, *, keep_names: bool) -> Iterator[tuple[BinaryIO, str]]:
+def _prepared(path: Path, *, keep_names: bool, allow_truncated: bool) -> Iterator[tuple[BinaryIO, str]]:
     """What is sent of a file, and its SHA-256."""
+    raw = keep_names or not _is_text(path)
     try:
-        with path.open("rb") if keep_names or not _is_text(path) else prepared_trace(path) as content:
+        with (
+            nullcontext(path) if raw or not allow_truncated else _rescued(path) as whole,
+            whole.open("rb") if raw else prepared_trace(whole) as content,
+        ):
             digest = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]  # it has readinto
             content.seek(0)
             yield content, digest
@@ -137,6 +151,54 @@ def _prepared(path: Path, *, keep_names: bool) -> Iterator[tuple[BinaryIO, str]]
         raise InputError(f"{path}: the packed file is damaged or ends early") from None
     except OSError as error:
         raise unreadable(path, error) from None
+
+
+@contextmanager
+def _rescued(path: Path) -> Iterator[Path]:
+    """A file, or what a packed file that ends early holds."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as target:
+        try:
+            with _unpacked(path) as file:
+                while piece := file.read1(READ_BYTES):  # type: ignore[attr-defined]  # all of it that is there
+                    target.write(piece)
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            target.flush()
+            yield Path(target.name)
+            return
+    yield path
+
+
+def truncation_of(path: Path) -> str:
+    """Why a trace ends early; empty = it does not, or it is none in JSON."""
+    if not _is_text(path):
+        return ""
+    first = last = b""
+    depth = [0, 0]
+    try:
+        with _unpacked(path) as file:
+            while piece := file.read(READ_BYTES):
+                first = first or piece.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+                last = piece.rstrip()[-1:] or last
+                depth = [
+                    depth[0] + piece.count(b"{") - piece.count(b"}"),
+                    depth[1] + piece.count(b"[") - piece.count(b"]"),
+                ]
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        return f"{path}: the packed file is damaged or ends early"
+    except OSError as error:
+        raise unreadable(path, error) from None
+    if first not in (b"{", b"[") or (last in (b"}", b"]") and (max(depth) <= 0 or _is_json(path))):
+        return ""  # a format of its own, or whole: texts may hold brackets
+    return f"{path}: ends before its list of events does"
+
+
+def _is_json(path: Path) -> bool:
+    with _unpacked(path) as file:
+        try:
+            json.load(file, strict=False)
+        except (ValueError, RecursionError):
+            return False
+    return True
 
 
 def _checked(path: Path) -> Path:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from nodewise_cli.console import say
 from nodewise_cli.views.numbers import gibibytes, milliseconds
 from nodewise_cli.views.plain import fields_of
-from nodewise_cli.views.replay import recorded_of, warn
+from nodewise_cli.views.replay import recorded_of, say_truncated, warn
 from nodewise_cli.views.table import figures, print_columns, print_table, words
 from nodewise_client import Bottleneck, DiagnosisAnswer, RankShares, Straggler, Strategy
 
@@ -36,6 +36,7 @@ def _strategy(found: Strategy) -> dict[str, Any]:
 
 def show(result: DiagnosisAnswer) -> None:
     """Print the verdict and the lists."""
+    say_truncated(result)
     say(result.verdict or f"Bound by {result.bound_by}.")
     say(
         f"A step takes {milliseconds(result.step_seconds)} ms and differs by "

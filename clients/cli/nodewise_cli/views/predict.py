@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from nodewise_cli.console import say
 from nodewise_cli.inputs.measured import Point, at
-from nodewise_cli.views.numbers import shown
+from nodewise_cli.views.numbers import gibibytes, shown
 from nodewise_cli.views.plain import plain, short
 from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_cli.views.units import Unit
 from nodewise_client import Basis, Prediction, PredictResult, Problem, RowStatus
 
-__all__ = ["document", "refusal_of", "revision_of", "row_document", "show"]
+__all__ = ["document", "problem_of", "refusal_of", "revision_of", "row_document", "show"]
 
 _COLUMNS: Final = (
     *("nodes", "workers", "status", "step_seconds", "steps_per_second", "samples_per_second"),
@@ -58,6 +58,15 @@ def row_document(found: Prediction) -> dict[str, Any]:
 def refusal_of(found: Prediction) -> Problem | None:
     """Why a row was not predicted."""
     return None if found.refusal is None else found.refusal.problem or Problem()
+
+
+def problem_of(found: Prediction) -> Problem | None:
+    """Why a row has no rate; None = it has one."""
+    if found.status is not RowStatus.INFEASIBLE_MEMORY:
+        return refusal_of(found)
+    excess_bytes = found.excess_memory_bytes
+    by = "" if excess_bytes is None else f": {gibibytes(excess_bytes)} GiB too much"
+    return Problem(message=f"does not fit into memory{by}")
 
 
 def show(name: str, result: PredictResult, points: Sequence[Point], currency: str, unit: Unit) -> None:

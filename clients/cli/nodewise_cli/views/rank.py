@@ -52,13 +52,6 @@ class Ranked:
         answered = min(len(order), len(places))
         return Ranked(names, result.rows, tuple(places), answered, ranking, basis, result, call_s, top)
 
-    @property
-    def nothing(self) -> Problem | None:
-        """Why nothing is ranked; None = something is."""
-        if self.ranking.architecture_indexes:
-            return None
-        return next(filter(None, map(refusal_of, self.rows)), Problem())
-
 
 def document(found: Ranked) -> dict[str, Any]:
     """The JSON of a ranking. What is not known is null."""

@@ -11,7 +11,7 @@ from nodewise_cli.views.plain import fields_of, plain, short
 from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import DiagnosisAnswer, DiagnosisBasis, EdgeCounts, ReplayAnswer, ReplayedCollective
 
-__all__ = ["document", "recorded_of", "show", "warn"]
+__all__ = ["document", "recorded_of", "say_truncated", "show", "truncated_traces", "warn"]
 
 
 def document(result: ReplayAnswer) -> dict[str, Any]:
@@ -36,9 +36,25 @@ def recorded_of(result: ReplayAnswer | DiagnosisAnswer) -> dict[str, Any]:
             fields_of(trace) | {"warnings": [found.message for found in trace.warnings]} for trace in basis.traces
         ],
         "edges": {counts.kind: fields_of(counts, "kind") for counts in result.edges},
+        "truncated": truncated_traces(result),
         "collectives": [_collective(found) for found in result.collectives],
         "warnings": [found.message for found in result.warnings],
     }
+
+
+def truncated_traces(result: ReplayAnswer | DiagnosisAnswer) -> list[str]:
+    """The traces behind an answer that end early, each with what was read of it."""
+    return [
+        f"the trace of rank {trace.rank} ends early, after {trace.events_count:,} events in {trace.steps_count:,} steps"
+        for trace in (() if result.basis is None else result.basis.traces)
+        if trace.counts.get("truncated")
+    ]
+
+
+def say_truncated(result: ReplayAnswer | DiagnosisAnswer) -> None:
+    """Say first what an answer does not rest on."""
+    for found in truncated_traces(result):
+        say(f"Limited: {found}; what follows is missing.")
 
 
 def _tied(result: ReplayAnswer) -> Sequence[bool]:
@@ -57,6 +73,7 @@ def _collective(found: ReplayedCollective) -> dict[str, Any]:
 
 def show(result: ReplayAnswer) -> None:
     """Print the verdict, the steps, and what it rests on."""
+    say_truncated(result)
     say(_verdict(result))
     say()
     _steps(result)
