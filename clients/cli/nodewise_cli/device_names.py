@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import SequenceMatcher
@@ -13,6 +14,16 @@ from nodewise_client import Client, Device, RefusedError
 __all__ = ["nearest_named"]
 
 MOST_NEAR: Final = 4
+_GENERATIONS: Final = {
+    "ada": ("l4",),
+    "ampere": ("a10", "a30"),
+    "blackwell": ("b200", "b300", "gb"),
+    "hopper": ("h100", "h200", "gh"),
+    "pascal": ("p100",),
+    "turing": ("t4", "2080"),
+    "volta": ("v100",),
+}
+"""Names of architectures, with how those of their devices begin."""
 
 
 @contextmanager
@@ -35,7 +46,7 @@ def nearest_named(client: Client, names: Iterable[str | None]) -> Iterator[None]
             raise
         said = "; ".join(f"nearest to {name!r} are {', '.join(_nearest(name, known))}" for name in unknown)
         raise RefusedAnswer(
-            f"{error.reason}: {error.message}; {said} (`nodewise devices` lists all)",
+            f"{error.reason}: {error.message}; {said}: `nodewise devices` lists all",
             code=error.code,
             reason=error.reason,
             violations=[(field, "is not known, and an answer needs it") for field in error.missing_fields],
@@ -44,16 +55,19 @@ def nearest_named(client: Client, names: Iterable[str | None]) -> Iterator[None]
 
 def _nearest(name: str, known: Iterable[Device]) -> list[str]:
     """Names of devices, the most alike first."""
+    words = re.findall(r"[a-z]*\d+|[a-z]+", name.casefold())
+    models = [model for word in words for model in _GENERATIONS.get(word, ())]
+    models += [word for word in words if word[-1].isdigit()][:1]
     key = _key(name)
-    alike = {device.name: max(_likeness(key, _key(each)) for each in _names(device)) for device in known}
+
+    def likeness(device: Device) -> float:
+        # The model's letters and number say more than the rest of a name.
+        keys = [_key(each) for each in _names(device)]
+        same = any(each.startswith(model) for each in keys for model in models)
+        return same + max(SequenceMatcher(None, key, each).ratio() for each in keys)
+
+    alike = {device.name: likeness(device) for device in known}
     return sorted(alike, key=lambda each: (-alike[each], each))[:MOST_NEAR]
-
-
-def _likeness(key: str, known: str) -> float:
-    """Of two names: how much of them is alike, and more where the model's number is the same."""
-    number = "".join(letter if letter.isdigit() else " " for letter in key).split()
-    same = bool(number) and number[0] in known
-    return SequenceMatcher(None, key, known).ratio() + same
 
 
 def _names(device: Device) -> tuple[str, ...]:
