@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 from typer import Option
 
@@ -12,10 +12,13 @@ from nodewise_cli.commands.options import TEN_MINUTES, Call
 from nodewise_cli.commands.simulation_options import SimulationQuestion, specification
 from nodewise_cli.failures import CommandError, InputError
 from nodewise_cli.outputs import checked_output
+from nodewise_cli.refusals import refuse_unanswered
 from nodewise_cli.waiting import waiting
-from nodewise_client import SimulationAnswer, SimulationProgress, SimulationSettings
+from nodewise_client import Problem, SimulationAnswer, SimulationProgress, SimulationSettings
 
 __all__ = ["simulate"]
+
+_NEVER: Final = "no job ever finishes: none was given devices that it can run on"
 
 
 def simulate(
@@ -75,6 +78,13 @@ def simulate(
         draw_gantt(gantt, next(iter(results.values())), pools_of(spec))
     settings, left_out = request.settings or SimulationSettings(), prepared.left_out
     call.tell(lambda found: document(found, settings, left_out), lambda found: show(found, left_out), results)
+    refuse_unanswered(
+        (
+            None if not result.complete or any(run.finished_count for run in result.runs) else Problem(message=_NEVER)
+            for result in results.values()
+        ),
+        "policy",
+    )
     late = [name for name, result in results.items() if not result.complete]
     if late:
         raise CommandError(f"the time was over before {', '.join(late)} had finished; --timeout-s gives more")
