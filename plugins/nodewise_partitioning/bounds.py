@@ -141,7 +141,8 @@ def _most_interleaved(dimensions: Dimensions, layouts: Layout, constraints: Plan
     found = np.ones(len(layouts))
     whole = _whole(layouts)
     for stages in np.unique(layouts.pipeline[whole]).tolist():
-        allowed = [v for v in divisors(int(dimensions.layers // stages)) if constraints.allows("interleave", v)]
+        chunks = divisors(int(dimensions.layers // stages)) if dimensions.layers % stages == 0 else [1]
+        allowed = [v for v in chunks if constraints.allows("interleave", v)]
         found[whole & (layouts.pipeline == stages)] = max(allowed, default=1)
     return found
 

@@ -49,7 +49,10 @@ _TOO_LONG: Final = Refusal.unsupported(f"a step would take more than {MOST_STEP_
 MEMORY_COLUMNS: Final = tuple(f"memory_{term}_bytes" for term in TERMS)
 DEVIATIONS: Final = 1.645
 """From the middle to the bounds of a 90 % interval of a normal variable."""
-COLUMNS: Final = ("step_s", "memory_bytes", "memory_capacity_bytes", "excess_memory_bytes", *PARTS, *MEMORY_COLUMNS)
+COLUMNS: Final = (
+    *("step_s", "memory_bytes", "memory_upper_bytes", "memory_capacity_bytes", "excess_memory_bytes"),
+    *(*PARTS, *MEMORY_COLUMNS),
+)
 """What :meth:`PartitioningModel.evaluate` tells."""
 
 
@@ -75,6 +78,9 @@ class _Numbers:
 
 class PartitioningModel:
     """Partitions of one transformer."""
+
+    tells_upper_memory = True
+    """:meth:`evaluate` has ``memory_upper_bytes``: the upper bound of what must be in a device's memory."""
 
     def __init__(self, knowledge: Knowledge, notices: tuple[Notice, ...] = ()) -> None:
         self._knowledge = knowledge
@@ -147,6 +153,7 @@ class PartitioningModel:
         found = {
             "step_s": added(numbers.parts_s),
             "memory_bytes": memory,
+            "memory_upper_bytes": numbers.needed_bytes * self._factor,
             "memory_capacity_bytes": numbers.available_bytes,
             "excess_memory_bytes": np.maximum(memory - numbers.available_bytes, 0.0),
             **dict(zip(PARTS, numbers.parts_s)),
@@ -168,6 +175,8 @@ class PartitioningModel:
             EVIDENCE_MISSING for a device that the catalogue does not know; LIMIT_EXCEEDED.
         """
         dimensions, link = self._knowledge.dimensions, ASSUMED_NODE_LINK_BYTES_PER_S
+        if constraints.context_parallel is None and "deepspeed" in self._knowledge.framework.casefold():
+            constraints = replace(constraints, context_parallel=(1,))  # it has none of its own: asked for, or not tried
         bounds = partial(self._bounds, constraints)
         return PartitionSpace(dimensions, constraints, link, bounds, zero_bubble=self._knowledge.zero_bubble)
 

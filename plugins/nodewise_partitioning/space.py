@@ -3,8 +3,8 @@
 A prefix settles pool, nodes, batch, the degrees of tensor, pipeline, context, expert and data parallelism, the
 micro-batch, the number format and what is recomputed. Its completions differ in sequence parallelism, ZeRO stage and
 interleaving: what moves the bounds of time and memory little, or both in one direction. The rules of validity are those
-of ``rows``, and stages have equally many layers. Of switches that change nothing (sequence parallelism without tensor
-parallelism, ZeRO without replicas) one setting stands for all.
+of ``rows``; stages have equally many layers, unless numbers of stages are listed. Of switches that change nothing
+(sequence parallelism without tensor parallelism, ZeRO without replicas) one setting stands for all.
 """
 
 from __future__ import annotations
@@ -202,7 +202,10 @@ class PartitionSpace:
             workers = nodes * pool.workers_per_node
             tensor = self._dividing("tensor_parallel", workers, int(dimensions.heads))
             tensor = [each for each in tensor if dimensions.hidden % each == 0]
-            pipeline = self._dividing("pipeline_parallel", workers, int(dimensions.layers))
+            stated = self._constraints.pipeline_parallel is not None
+            # Stages that differ by a layer are planned only where they are asked for.
+            pipeline = self._dividing("pipeline_parallel", workers, *(() if stated else (int(dimensions.layers),)))
+            pipeline = [each for each in pipeline if each <= dimensions.layers]
             context = [
                 each
                 for each in self._dividing("context_parallel", workers, workers)
@@ -276,8 +279,8 @@ class PartitionSpace:
         for count in stages:
             plain = self._allowed("interleave", (1,))
             every = (
-                self._allowed("interleave", divisors(layers // max(count, 1)))
-                if count > 1 and not self._zero_bubble
+                self._allowed("interleave", divisors(layers // count))
+                if count > 1 and layers % count == 0 and not self._zero_bubble
                 else plain
             )
             found += [plain, every]
@@ -305,7 +308,7 @@ class PartitionSpace:
         heads, layers, tokens = int(dimensions.heads), int(dimensions.layers), int(dimensions.sequence)
         rules = {
             "tensor_parallel": f"must divide the {heads} attention heads, the hidden size and the devices",
-            "pipeline_parallel": f"must divide the {layers} layers and the devices",
+            "pipeline_parallel": f"must divide the devices, and be at most the {layers} layers",
             "context_parallel": f"twice it must divide the {tokens} tokens of a sequence, and it the devices",
             "expert_parallel": f"must divide the {int(dimensions.experts)} experts and the replicas",
             "data_parallel": "must be what the other degrees leave of the devices, and divide the global batch",

@@ -3330,7 +3330,10 @@ PLAN_CONSTRAINTS: Final[Mapping[str, Fact]] = by_field(
         unit="bytes",
         minimum=0.0,
         maximum=1000000000000000.0,
-        meaning="Memory of each device that must stay free, bytes.",
+        meaning=(
+            "Memory of each device that must stay free, bytes; 0 = none. Absent = the upper bound of the memory's 90 % "
+            "interval must fit, where the estimator tells one."
+        ),
     ),
     Fact(
         field="max_nodes",

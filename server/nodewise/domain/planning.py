@@ -83,6 +83,8 @@ class PlanConstraints:
         Most nodes of a configuration, those of parameter servers included.
     memory_headroom_bytes : float
         Memory of each device that must stay free.
+    upper_memory : bool
+        The upper bound of the memory's interval must fit, where the estimator tells one.
     memory_factor, link_factor : float
         What the memory of every device and the network of every node are multiplied by: "with twice the bandwidth".
     """
@@ -104,6 +106,7 @@ class PlanConstraints:
     sync_modes: tuple[int, ...] | None = None
     max_nodes: int | None = None
     memory_headroom_bytes: float = 0.0
+    upper_memory: bool = False
     memory_factor: float = 1.0
     link_factor: float = 1.0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Final
 
@@ -22,6 +22,8 @@ from nodewise.plugin import EstimatorRecord, Model, PlanSpace
 __all__ = ["COLUMNS", "REQUIRED", "BoundedSpace", "CheckedModel", "Values"]
 
 COLUMNS: Final = ("step_s", "memory_bytes", "memory_capacity_bytes")
+UPPER: Final = "memory_upper_bytes"
+"""What models with ``tells_upper_memory`` evaluate as well."""
 REQUIRED: Final = frozenset({"nodes", "workers", "device_index", "global_batch", "parameter_servers", "sync_mode"})
 """What a prefix must settle: keys and limits are made of it."""
 LEAST_STEP_S: Final = 1e-9
@@ -32,24 +34,34 @@ BOUND_TOLERANCE: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """What is known of some rows: seconds of a step, memory needed, and memory there is (infinite = not known)."""
+    """What is known of some rows: seconds of a step, memory needed, and memory there is (infinite = not known).
+
+    ``upper_bytes`` must fit as well: the memory's upper bound where headroom is wanted, else what is needed.
+    """
 
     step_s: Floats
     memory_bytes: Floats
     capacity_bytes: Floats
+    upper_bytes: Floats
+
+    @staticmethod
+    def joined(parts: Sequence[Values]) -> Values:
+        """The rows of all parts, one after the other."""
+        columns = ([getattr(part, each.name) for part in parts] for each in fields(Values))
+        return Values(*(np.concatenate(column) if column else np.zeros(0) for column in columns))
 
     @property
     def excess_bytes(self) -> Floats:
         """Memory that is missing on each device."""
-        return np.maximum(self.memory_bytes - self.capacity_bytes, 0.0)
+        return np.maximum(np.maximum(self.memory_bytes, self.upper_bytes) - self.capacity_bytes, 0.0)
 
     def fits(self) -> NDArray[np.bool_]:
         """Rows that need no more memory than there is."""
-        return self.memory_bytes <= self.capacity_bytes
+        return np.maximum(self.memory_bytes, self.upper_bytes) <= self.capacity_bytes
 
     def take(self, rows: Ints) -> Values:
         """Some rows."""
-        return Values(self.step_s[rows], self.memory_bytes[rows], self.capacity_bytes[rows])
+        return Values(*(getattr(self, each.name)[rows] for each in fields(self)))
 
 
 class CheckedModel:
@@ -91,7 +103,9 @@ class CheckedModel:
 
     def evaluate(self, chunk: Configurations, constraints: PlanConstraints) -> Values:
         """Step time and memory of completions."""
-        found = self._values(self._model, "evaluate", chunk, COLUMNS, rows=len(chunk))
+        upper = constraints.upper_memory and getattr(self._model, "tells_upper_memory", False)
+        columns = (*COLUMNS, UPPER) if upper else COLUMNS
+        found = self._values(self._model, "evaluate", chunk, columns, rows=len(chunk))
         return _constrained(found, constraints)
 
     def memory_terms(self, rows: Configurations) -> dict[str, Floats]:
@@ -117,11 +131,12 @@ class CheckedModel:
 
     def _values(self, target: Any, method: str, *arguments: Any, rows: int) -> Values:
         def check(answer: Any) -> Values:
-            columns = _columns(answer, COLUMNS, rows)
+            wanted = next((part for part in arguments if isinstance(part, tuple)), COLUMNS)
+            columns = _columns(answer, wanted, rows)
             step_s, memory, capacity = (columns[name] for name in COLUMNS)
             if rows and step_s.min() < LEAST_STEP_S:
                 raise ImpossibleAnswerError(f"step_s is below {LEAST_STEP_S:g} s")
-            return Values(step_s, memory, np.where(capacity > 0.0, capacity, np.inf))
+            return Values(step_s, memory, np.where(capacity > 0.0, capacity, np.inf), columns.get(UPPER, memory))
 
         return call(self._loaded, target, method, *arguments, check=check)
 
@@ -168,7 +183,7 @@ def _constrained(found: Values, constraints: PlanConstraints) -> Values:
     if constraints.memory_factor == 1.0 and constraints.memory_headroom_bytes == 0.0:
         return found
     capacity = found.capacity_bytes * constraints.memory_factor - constraints.memory_headroom_bytes
-    return Values(found.step_s, found.memory_bytes, np.maximum(capacity, 0.0))
+    return replace(found, capacity_bytes=np.maximum(capacity, 0.0))
 
 
 def _anything(answer: Any) -> Any:

@@ -59,19 +59,25 @@ def _unfit(planner: Planner, count: int, *, closest: bool) -> Exclusion:
         # Others fit, and miss a limit of the objective, which is told beside.
         return plain
     text, numbers = missing_memory(planner, nearest.winners, nearest.values)
-    text = f"nothing fits into memory; the closest, {described(nearest.winners, 0)}, {text}"
+    what = "nothing fits into memory"
+    if (nearest.values.memory_bytes <= nearest.values.capacity_bytes).all():
+        what += " with the upper bound of its interval (memory_headroom_bytes 0 leaves that out)"
+    text = f"{what}; the closest, {described(nearest.winners, 0)}, {text}"
     return Exclusion(constraint="memory", message=text, count=count, numbers=numbers)
 
 
 def missing_memory(planner: Planner, row: Configurations, values: Values) -> tuple[str, Mapping[str, float]]:
     """How much memory one row misses, and which term is the largest."""
     needed, there = float(values.memory_bytes[0]), float(values.capacity_bytes[0])
-    missing = needed - there
+    upper, missing = float(values.upper_bytes[0]), float(values.excess_bytes[0])
     name, amount = largest_term(planner, row)
     headroom = planner.constraints.memory_headroom_bytes
     left = f"{gib(headroom)} of headroom leave" if headroom else "there are"
-    text = f"needs {gib(needed)} on each device, {gib(missing)} more than the {gib(there)} that {left}"
+    bound = f", and up to {gib(upper)} by its interval," if upper > needed else ""
+    text = f"needs {gib(needed)} on each device{bound} {gib(missing)} more than the {gib(there)} that {left}"
+    text = text if bound else text.replace(" on each device ", " on each device, ")
     numbers = {"memory_bytes": needed, "memory_capacity_bytes": there, "excess_memory_bytes": missing}
+    numbers |= {"memory_upper_bytes": upper} if bound else {}
     if name:
         text += f"; the largest part is {name.removesuffix('_bytes').replace('_', ' ')} with {gib(amount)}"
         numbers[name] = amount

@@ -271,13 +271,8 @@ class _Search:
     def _winners(self) -> tuple[Configurations, Values]:
         known = [self._best.rows[scale] for scale in sorted(self._best.rows)]
         if not known:
-            return Configurations.of(0), Values(np.zeros(0), np.zeros(0), np.zeros(0))
-        rows = Configurations.concatenated([row for row, _ in known])
-        columns = (
-            np.concatenate([getattr(values, name) for _, values in known])
-            for name in ("step_s", "memory_bytes", "capacity_bytes")
-        )
-        return rows, Values(*columns)
+            return Configurations.of(0), Values.joined(())
+        return Configurations.concatenated([row for row, _ in known]), Values.joined([values for _, values in known])
 
     def progress(self) -> Progress:
         """How far it is. Of several scales the fastest row stands for the best."""

@@ -107,6 +107,7 @@ def _constraints(message: pb.PlanConstraints, path: str, reader: Reader, limits:
         sequence_parallel=listed("sequence_parallel", 0, 1),
         precisions=tuple(dict.fromkeys(message.precisions)) or ("",),
         sync_modes=_sync_modes(message.sync_modes, f"{path}.sync_modes", reader),
+        upper_memory=not message.HasField("memory_headroom_bytes"),
         **counted,
     )
 

@@ -3375,9 +3375,10 @@ pub struct PlanConstraints {
     /// Number formats. Empty = the job's own alone.
     #[prost(string, repeated, tag = "13")]
     pub precisions: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Memory of each device that must stay free, bytes.
-    #[prost(double, tag = "14")]
-    pub memory_headroom_bytes: f64,
+    /// Memory of each device that must stay free, bytes; 0 = none. Absent = the upper bound of the memory's 90 % interval must
+    /// fit, where the estimator tells one.
+    #[prost(double, optional, tag = "14")]
+    pub memory_headroom_bytes: ::core::option::Option<f64>,
     /// Parameter servers of synchronous and asynchronous configurations. Empty = as many as max_nodes leaves, which must
     /// then be given where a configuration has servers.
     #[prost(message, optional, tag = "15")]

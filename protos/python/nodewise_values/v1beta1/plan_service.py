@@ -87,8 +87,11 @@ class PlanConstraints(Value):
     """Whether norms and dropouts are split along the sequence."""
     precisions: tuple[str, ...] = ()
     """Number formats. Empty = the job's own alone."""
-    memory_headroom_bytes: float = 0.0
-    """Memory of each device that must stay free, bytes."""
+    memory_headroom_bytes: float | None = None
+    """Memory of each device that must stay free, bytes; 0 = none.
+
+    Absent = the upper bound of the memory's 90 % interval must fit, where the estimator tells one.
+    """
     parameter_servers: CountSet | None = None
     """Parameter servers of synchronous and asynchronous configurations.
 

@@ -184,8 +184,9 @@ type PlanConstraints struct {
 	SequenceParallel []bool `protobuf:"varint,12,rep,packed,name=sequence_parallel,json=sequenceParallel,proto3" json:"sequence_parallel,omitempty"`
 	// Number formats. Empty = the job's own alone.
 	Precisions []string `protobuf:"bytes,13,rep,name=precisions,proto3" json:"precisions,omitempty"`
-	// Memory of each device that must stay free, bytes.
-	MemoryHeadroomBytes float64 `protobuf:"fixed64,14,opt,name=memory_headroom_bytes,json=memoryHeadroomBytes,proto3" json:"memory_headroom_bytes,omitempty"`
+	// Memory of each device that must stay free, bytes; 0 = none. Absent = the upper bound of the memory's 90 % interval must
+	// fit, where the estimator tells one.
+	MemoryHeadroomBytes *float64 `protobuf:"fixed64,14,opt,name=memory_headroom_bytes,json=memoryHeadroomBytes,proto3,oneof" json:"memory_headroom_bytes,omitempty"`
 	// Parameter servers of synchronous and asynchronous configurations. Empty = as many as max_nodes leaves, which must
 	// then be given where a configuration has servers.
 	ParameterServers *CountSet `protobuf:"bytes,15,opt,name=parameter_servers,json=parameterServers,proto3" json:"parameter_servers,omitempty"`
@@ -319,8 +320,8 @@ func (x *PlanConstraints) GetPrecisions() []string {
 }
 
 func (x *PlanConstraints) GetMemoryHeadroomBytes() float64 {
-	if x != nil {
-		return x.MemoryHeadroomBytes
+	if x != nil && x.MemoryHeadroomBytes != nil {
+		return *x.MemoryHeadroomBytes
 	}
 	return 0
 }
@@ -1204,7 +1205,7 @@ const file_nodewise_v1beta1_plan_service_proto_rawDesc = "" +
 	"\x05nodes\x18\x02 \x01(\v2\x1a.nodewise.v1beta1.CountSetR\x05nodes\x12I\n" +
 	"\x10workers_per_node\x18\x03 \x01(\x05B\x1f\xaa\x9a#\x1b\x1a\adevices)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\x90@R\x0eworkersPerNode\x12N\n" +
 	"\x15link_bytes_per_second\x18\x04 \x01(\x01B\x16\xaa\x9a#\x12\x1a\abytes/s)\x00\x00\x00\x00\x00\x00\xf0?H\x00R\x12linkBytesPerSecond\x88\x01\x01B\x18\n" +
-	"\x16_link_bytes_per_second\"\xa1\t\n" +
+	"\x16_link_bytes_per_second\"\xc0\t\n" +
 	"\x0fPlanConstraints\x120\n" +
 	"\x05pools\x18\x01 \x03(\v2\x1a.nodewise.v1beta1.PlanPoolR\x05pools\x12L\n" +
 	"\x14global_batch_samples\x18\x02 \x01(\v2\x1a.nodewise.v1beta1.CountSetR\x12globalBatchSamples\x12J\n" +
@@ -1222,12 +1223,13 @@ const file_nodewise_v1beta1_plan_service_proto_rawDesc = "" +
 	"\x11sequence_parallel\x18\f \x03(\bR\x10sequenceParallel\x12\x1e\n" +
 	"\n" +
 	"precisions\x18\r \x03(\tR\n" +
-	"precisions\x12Q\n" +
-	"\x15memory_headroom_bytes\x18\x0e \x01(\x01B\x1d\xaa\x9a#\x19\x1a\x05bytes)\x00\x00\x00\x00\x00\x00\x00\x001\x00\x004&\xf5k\fCR\x13memoryHeadroomBytes\x12G\n" +
+	"precisions\x12V\n" +
+	"\x15memory_headroom_bytes\x18\x0e \x01(\x01B\x1d\xaa\x9a#\x19\x1a\x05bytes)\x00\x00\x00\x00\x00\x00\x00\x001\x00\x004&\xf5k\fCH\x00R\x13memoryHeadroomBytes\x88\x01\x01\x12G\n" +
 	"\x11parameter_servers\x18\x0f \x01(\v2\x1a.nodewise.v1beta1.CountSetR\x10parameterServers\x124\n" +
 	"\n" +
 	"sync_modes\x18\x10 \x03(\x0e2\x15.nodewise.v1.SyncModeR\tsyncModes\x12?\n" +
-	"\tmax_nodes\x18\x11 \x01(\x05B\x1d\xaa\x9a#\x19\x1a\x05nodes)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x000AH\x00R\bmaxNodes\x88\x01\x01B\f\n" +
+	"\tmax_nodes\x18\x11 \x01(\x05B\x1d\xaa\x9a#\x19\x1a\x05nodes)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x000AH\x01R\bmaxNodes\x88\x01\x01B\x18\n" +
+	"\x16_memory_headroom_bytesB\f\n" +
 	"\n" +
 	"_max_nodes\"\xf6\x04\n" +
 	"\vPlanRequest\x124\n" +
