@@ -13,7 +13,15 @@ from nodewise_cli.views.numbers import gibibytes, lasting, shown
 from nodewise_cli.views.plain import fields_of, plain
 from nodewise_cli.views.predict import revision_of, row_document
 from nodewise_cli.views.table import figures, print_columns, words
-from nodewise_client import PlanAlternative, PlanAnswer, PlanExplanation, Planned, PlanRejection, numbers_by_name
+from nodewise_client import (
+    PlanAlternative,
+    PlanAnswer,
+    PlanExplanation,
+    Planned,
+    PlanRejection,
+    Prediction,
+    numbers_by_name,
+)
 
 __all__ = ["document", "show"]
 
@@ -108,6 +116,13 @@ def show(result: PlanAnswer) -> None:
             say(f"Note: {warning.message}.")
 
 
+def _memory(prediction: Prediction) -> str:
+    """GiB of a device, with the 90 % interval where there is one."""
+    bounds = [prediction.extra.get(f"memory_{end}_bytes") for end in ("lower", "upper")]
+    interval = "" if None in bounds else f" (90 %: {gibibytes(bounds[0])} to {gibibytes(bounds[1])})"
+    return f"{gibibytes(prediction.memory_bytes)}{interval}"
+
+
 def _best(result: PlanAnswer, best: Planned) -> None:
     prediction = best.prediction
     rule = "" if result.recommendation is None else f" ({result.recommendation.rule})"
@@ -119,7 +134,7 @@ def _best(result: PlanAnswer, best: Planned) -> None:
         rate += f" ({100 * (prediction.interval_coverage or 0):.3g} %: {shown(lower, 3)} to {shown(upper, 3)})"
     told = [
         rate,
-        "" if prediction.memory_bytes is None else f"{gibibytes(prediction.memory_bytes)} GiB on each device",
+        "" if prediction.memory_bytes is None else f"{_memory(prediction)} GiB on each device",
         "" if prediction.finish_seconds is None else f"done in {lasting(prediction.finish_seconds)}",
         "" if prediction.cost is None else f"cost {shown(prediction.cost)}",
     ]
