@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from google.protobuf import json_format
 from pages import ADDRESS, APART, ROOT, blocks
+from programs import needs
 from serving import COMMAND, Stubs
 from typer.testing import CliRunner, Result
 
@@ -120,6 +121,7 @@ def test_errors_are_as_the_page_says(command: str, reason: str, status: str, tar
     assert "Traceback" not in finished.stderr
 
 
+@needs("curl")
 def test_the_readmes_curl_call_is_answered() -> None:
     (block,) = [block for block in blocks("README.md", "sh") if block.startswith("curl")]
     with EmbeddedServer(Settings(store="memory:", http="127.0.0.1:0")) as server, Stubs(server.target) as stubs:

@@ -158,6 +158,7 @@ def one_server(sizes_s: Draw, gap_s: float, jobs: int, seed: int) -> SimulationR
     return simulated(as_simulated(stream), pools(1), POLICIES["fifo"], SimulationSettings(on_changes_only=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("share", "sizes_s", "second_moment"),
     [
