@@ -12,7 +12,7 @@ from nodewise_simple.utilisation import UtilisationEstimator
 
 __all__ = ["nodewise_estimators"]
 
-VERSION: Final = "1.0"
+VERSION: Final = "1.1"
 """Of the rules and their constants: another version may predict otherwise from the same profile."""
 
 _DESCRIPTIONS: Final = {

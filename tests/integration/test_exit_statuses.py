@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_cli.app import app
@@ -266,6 +265,14 @@ def test_a_trace_that_ends_early_is_not_stored_unless_asked_for(tmp_path: Path, 
             assert ran(*stored, "--allow-truncated").exit_code == 1
         sent = ran("diagnose", path, "--server", server.target, "--allow-truncated", "--json")
         assert sent.exit_code == (0 if cut is _trailer_cut else 1), sent.stderr
+
+
+def test_a_packed_graph_that_ends_early_is_not_stored(tmp_path: Path) -> None:
+    (tmp_path / "rank0.et.gz").write_bytes(gzip.compress(bytes(range(256)) * 64)[:-20])
+    with EmbeddedServer() as server:
+        result = ran("ingest", tmp_path / "rank0.et.gz", "--server", server.target, "--json")
+    assert result.exit_code == 2
+    assert "the packed file is damaged or ends early" in error(result)["message"]
 
 
 def test_a_trace_whose_texts_hold_brackets_is_whole(tmp_path: Path) -> None:

@@ -261,8 +261,7 @@ def _confidence(answer: Any) -> float:
 
 
 def _warned(trace: Trace, problem: str) -> Trace:
-    counts = {**trace.report.counts, "truncated": 1}
-    report = TraceReport(counts=counts, warnings=(*trace.report.warnings, problem))
+    report = TraceReport(counts={**trace.report.counts, "truncated": 1}, warnings=(*trace.report.warnings, problem))
     return replace(trace, report=report)
 
 

@@ -169,9 +169,7 @@ def _rescued(path: Path) -> Iterator[Path]:
 
 
 def truncation_of(path: Path) -> str:
-    """Why a trace ends early; empty = it does not, or it is none in JSON."""
-    if not _is_text(path):
-        return ""
+    """Why a trace ends early; empty = it does not, or only its reader can tell."""
     first = last = b""
     depth = [0, 0]
     try:
@@ -187,7 +185,11 @@ def truncation_of(path: Path) -> str:
         return f"{path}: the packed file is damaged or ends early"
     except OSError as error:
         raise unreadable(path, error) from None
-    if first not in (b"{", b"[") or (last in (b"}", b"]") and (max(depth) <= 0 or _is_json(path))):
+    if (
+        not _is_text(path)
+        or first not in (b"{", b"[")
+        or (last in (b"}", b"]") and (max(depth) <= 0 or _is_json(path)))
+    ):
         return ""  # a format of its own, or whole: texts may hold brackets
     return f"{path}: ends before its list of events does"
 
