@@ -49,12 +49,12 @@ stand.
 | exit | when |
 |---|---|
 | 0 | answered |
-| 1 | failure: `INTERNAL`, `UNAVAILABLE`, `DEADLINE_EXCEEDED`, conflicts, a plugin that failed; an answer that is not whole: \
-time was over, or `--allow-truncated` took traces that end early |
-| 2 | bad input: `INVALID_ARGUMENT`, `NOT_FOUND`, and what is wrong with options and files, such as a backtest without a test \
-row or a trace that ends early |
-| 3 | refused: `EVIDENCE_MISSING`, `UNSUPPORTED_CONFIGURATION`, `MODEL_NOT_CACHED`, `OBJECTIVE_UNREACHABLE`; no row, job, \
-offer or set of an answer was answered, be it that none fits. The answer is printed all the same |
+| 1 | failure: `INTERNAL`, `UNAVAILABLE`, `DEADLINE_EXCEEDED`, conflicts, a plugin that failed; an answer that is not \
+whole: time was over, or `--allow-truncated` took traces that end early |
+| 2 | bad input: `INVALID_ARGUMENT`, `NOT_FOUND`, and what is wrong with options and files, such as a backtest without \
+a test row or a trace that ends early |
+| 3 | refused: `EVIDENCE_MISSING`, `UNSUPPORTED_CONFIGURATION`, `MODEL_NOT_CACHED`, `OBJECTIVE_UNREACHABLE`; no row, \
+job, offer or set of an answer was answered, be it that none fits. The answer is printed all the same |
 | 130 | interrupted (Ctrl-C) |
 
 With `--json` the last line of standard error is an object of `error` with `code`, `reason`, `message` and
