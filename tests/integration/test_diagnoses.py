@@ -563,7 +563,8 @@ def test_ingest_stores_traces_once(target: str, files: Path, client: Client) -> 
     for _ in range(2):
         result = ran("ingest", files, "--server", target, "--json")
         assert result.exit_code == 0, result.stderr
-        assert json.loads(result.stdout) == {"profiles": {"run-7": {"revision": 1, "observations": 0, "traces": 2}}}
+        stored = {"revision": 1, "observations": 0, "traces": 2, "warnings": []}
+        assert json.loads(result.stdout) == {"profiles": {"run-7": stored}}
     result = ran("ingest", files / "rank0.et", "--profile", "one", "--server", target, "--json")
     assert json.loads(result.stdout)["profiles"]["one"]["traces"] == 1
     assert client.replay(ReplayRequest(profile=profile_source("run-7"), diagnoser="tiny")).basis.ranks == (0, 1)

@@ -11,7 +11,7 @@ from nodewise_client import InvalidArgumentError, NodewiseError, NotFoundError, 
 __all__ = ["error_document", "explained", "status_of"]
 
 
-_JOINT: Final = re.compile(r"(?<!every row was refused: )no estimator can answer \((?P<reasons>.*; .*)\)")
+_JOINT: Final = re.compile(r"(?<! was answered: )no estimator can answer \((?P<reasons>.*; .*)\)")
 _ESTIMATOR: Final = re.compile(r"; (?=[a-z][a-z0-9-]*: )")
 _BATCHES: Final = {"--global-batch": "global_batch", "--batch-per-worker": "batch_per_worker"}
 

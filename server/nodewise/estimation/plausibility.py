@@ -40,8 +40,11 @@ _STEPS: Final = "are these samples/s? A table takes those in a column samples_pe
 def doubts(profile: Profile, catalogue: Catalogue) -> tuple[Notice, ...]:
     """What is doubtful of a profile's observations, each kind of doubt once."""
     runs = profile.observations
-    if not len(runs):
+    measured = runs.steps_per_s > 0.0
+    if not measured.any():
         return ()
+    if not measured.all():
+        runs = runs.take(as_ints(np.flatnonzero(measured)))
     if len(runs) > NEWEST:
         runs = runs.take(as_ints(np.sort(np.lexsort((runs.number, runs.measured_at_s))[-NEWEST:])))
     grouped = runs.configurations.grouped()

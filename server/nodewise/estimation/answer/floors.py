@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import Floats, freeze
+from nodewise.domain.columns import Floats, as_ints, freeze
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.predictions import Notice, Predictions, bottlenecks_of
 from nodewise.domain.profile import Profile
@@ -35,6 +35,9 @@ SUPERLINEAR: Final = 0.10
 
 CONTRADICTED: Final = 0.10
 """The same of runs that are quicker than the facts allow: then the facts are wrong, and force nothing."""
+
+MOST_RUNS: Final = 128
+"""Runs that bound others: the most efficient ones, which leave the most room. Pairs of them are compared."""
 
 _ROUNDING: Final = 1e-9
 _CHUNK: Final = 1 << 20
@@ -199,7 +202,10 @@ class _Runs:
     @staticmethod
     def of(ran: Configurations, step_s: Floats, measured: Mask) -> _Runs:
         usable = np.flatnonzero(measured & ~ran.grouped() & (ran.sync_mode != SyncMode.HYBRID))
-        kept = ran.take(usable)
+        if len(usable) > MOST_RUNS:
+            samples = np.maximum(_samples_per_worker(ran)[usable], 1.0)
+            usable = np.sort(usable[np.argsort(step_s[usable] / samples, kind="stable")[:MOST_RUNS]])
+        kept = ran.take(as_ints(usable))
         return _Runs(kept, step_s[usable], _samples_per_worker(kept), _names(kept))
 
     def __len__(self) -> int:
