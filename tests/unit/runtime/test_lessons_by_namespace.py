@@ -92,7 +92,7 @@ def answers_of(mean: Mean) -> Answers:
 
 def told(answers: Answers, name: str) -> tuple[float, float]:
     """Step and deviation."""
-    question = question_of(job(name, 1.0), asked(4), estimator="mean")
+    question = question_of(job(name, 1.0), asked(1), estimator="mean")
     found = answers.answer(question).predictions
     return float(found.step_s[0]), float(found.log_spread[0])
 
