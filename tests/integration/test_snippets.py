@@ -146,7 +146,7 @@ def _append(profile_id: str) -> object:
 
 def test_the_installed_command_is_what_runs_here(target: str, tmp_path: Path) -> None:
     assert Path(COMMAND[0]).parent == Path(sys.executable).parent
-    (shown,) = commands("README.md")
+    shown, *_ = commands("README.md")
     arguments = [*shlex.split(OUTPUT.sub(rf"\1 {tmp_path}/\2", shown))[1:], "--server", target]
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     installed = subprocess.run(
@@ -156,7 +156,7 @@ def test_the_installed_command_is_what_runs_here(target: str, tmp_path: Path) ->
 
 
 def test_the_transcript_of_a_plan_is_what_the_command_says(target: str) -> None:
-    (transcript,) = blocks("docs/guides/planning.md", "text")
+    transcript, *_ = blocks("docs/guides/planning.md", "text")
     said = run(f"nodewise plan examples/plan_mlp_32_machines.json --server {target}").stdout
     # But for how long the search took, and the estimator's version.
     measured = re.compile(r"[\d.]+ s, by \w+ [\d.]+$")

@@ -72,7 +72,9 @@ def _beyond_the_peak(runs: Observations, workload: Workload, catalogue: Catalogu
     if not flops or not any(peaks):
         return
     peak = np.array(peaks)[configurations.device_index]
-    per_device = flops * runs.steps_per_s * configurations.rates.samples_per_step / configurations.workers
+    per_device = (
+        flops * runs.steps_per_s * configurations.rates.samples_per_step / np.maximum(configurations.workers, 1)
+    )
     beyond = (peak > 0) & (per_device > peak) & ~configurations.grouped()
     if beyond.any():
         row = int(np.where(beyond, per_device / np.maximum(peak, 1.0), 0.0).argmax())
@@ -131,7 +133,7 @@ def _compared(runs: Observations) -> Iterator[Notice]:
         # Workers that are spread wider share less of a node, and may gain more than linear; those of one node do not.
         for per_node in (np.where(nodes == 1, -1.0, workers / nodes), workers / nodes):
             first, second = _next_scale(_groups(group, per_node), workers, work)
-            linear = workers[second] / workers[first]
+            linear = workers[second] / np.maximum(workers[first], 1)
             look("MORE_THAN_LINEAR", first, second, work[second] / (SUPERLINEAR * linear * work[first]))
         first, second = _next_scale(group, workers, work)
         look("THROUGHPUT_COLLAPSES", first, second, work[first] / (COLLAPSE * work[second]))
