@@ -40,7 +40,7 @@ _STEPS: Final = "are these samples/s? A table takes those in a column samples_pe
 def doubts(profile: Profile, catalogue: Catalogue) -> tuple[Notice, ...]:
     """What is doubtful of a profile's observations, each kind of doubt once."""
     runs = profile.observations
-    measured = runs.steps_per_s > 0.0
+    measured = (runs.steps_per_s > 0.0) & (runs.configurations.workers > 0) & (runs.configurations.nodes > 0)
     if not measured.any():
         return ()
     if not measured.all():
@@ -72,9 +72,7 @@ def _beyond_the_peak(runs: Observations, workload: Workload, catalogue: Catalogu
     if not flops or not any(peaks):
         return
     peak = np.array(peaks)[configurations.device_index]
-    per_device = (
-        flops * runs.steps_per_s * configurations.rates.samples_per_step / np.maximum(configurations.workers, 1)
-    )
+    per_device = flops * runs.steps_per_s * configurations.rates.samples_per_step / configurations.workers
     beyond = (peak > 0) & (per_device > peak) & ~configurations.grouped()
     if beyond.any():
         row = int(np.where(beyond, per_device / np.maximum(peak, 1.0), 0.0).argmax())
@@ -133,7 +131,7 @@ def _compared(runs: Observations) -> Iterator[Notice]:
         # Workers that are spread wider share less of a node, and may gain more than linear; those of one node do not.
         for per_node in (np.where(nodes == 1, -1.0, workers / nodes), workers / nodes):
             first, second = _next_scale(_groups(group, per_node), workers, work)
-            linear = workers[second] / np.maximum(workers[first], 1)
+            linear = workers[second] / workers[first]
             look("MORE_THAN_LINEAR", first, second, work[second] / (SUPERLINEAR * linear * work[first]))
         first, second = _next_scale(group, workers, work)
         look("THROUGHPUT_COLLAPSES", first, second, work[first] / (COLLAPSE * work[second]))
