@@ -163,6 +163,11 @@ def evaluated(right: Any, rows: Any, columns: Any) -> Any:
     return {name: values * (1.01 if name == "step_s" else 1.0) for name, values in right(rows, columns).items()}
 
 
+def by_count(right: Any, profile: Any, query: Any) -> Assessment:
+    found = right(profile, query)
+    return replace(found, expected_log_error=0.1 * len(query.configurations)) if found.refusal is None else found
+
+
 ESTIMATORS = (
     estimator(
         "answers",
@@ -182,6 +187,7 @@ ESTIMATORS = (
     estimator("determinism", "with one seed differ", fit=noisy),
     estimator("order of rows", "order of the rows", predict=with_factor(lambda rows: 1.0 + np.arange(len(rows)))),
     estimator("all rows as row by row", "one by one", predict=with_factor(lambda rows: float(len(rows)))),
+    estimator("expected errors as row by row", "another error of row 0 alone than among others", assess=by_count),
     estimator("refusals", "names no field", assess=wordless),
     estimator("columns", "columns lists zero_stage", columns=BASIC_COLUMNS | {"zero_stage"}),
     estimator("learning", "order of the corpus", of=scaling, learn=learned),

@@ -5,17 +5,15 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from measurements import data_path
 from typer.testing import CliRunner
 
 from nodewise_cli.app import app
-
-CASES = Path(os.environ.get("NODEWISE_DATA") or "/nonexistent") / "cases"
 
 PHILLY = """timestamp,duration,num_gpus,gpu_time,cluster
 2020-06-09 18:41:01,400.0,1,400.0,vcA
@@ -263,15 +261,15 @@ def test_a_sweep_says_what_it_left_out(tmp_path: Path) -> None:
 
 
 # DATA
-@pytest.mark.skipif(not CASES.is_dir(), reason="NODEWISE_DATA names no cases")
+@pytest.mark.data
 class TestCases:
     """Cases after public lists of jobs."""
 
     @pytest.mark.parametrize("jobs", ["tiresias60_as_philly.csv", "tiresias60_as_table.csv"])
     @pytest.mark.parametrize(("cluster", "jct_s", "makespan_s"), [("1x8", 1556.483, 5747.0), ("2x8", 200.817, 3335.0)])
     def test_sixty_jobs(self, jobs: str, cluster: str, jct_s: float, makespan_s: float) -> None:
-        curves = CASES / "jobs" / "unit_curves.csv"
-        found = answered(CASES / "jobs" / jobs, "--throughputs", curves, "--cluster", f"v100={cluster}")
+        curves = data_path("cases", "jobs", "unit_curves.csv")
+        found = answered(data_path("cases", "jobs", jobs), "--throughputs", curves, "--cluster", f"v100={cluster}")
         assert found["average_jct_s"] == pytest.approx(jct_s, abs=1e-3)
         assert (found["makespan_s"], found["left_out"]) == (makespan_s, {})
 
@@ -285,11 +283,11 @@ class TestCases:
         ],
     )
     def test_lists_with_jobs_that_cannot_run(self, name: str, jobs: int, left_out: dict[str, int]) -> None:
-        found = answered(CASES / "jobs" / name, "--cluster", "v100=8")
+        found = answered(data_path("cases", "jobs", name), "--cluster", "v100=8")
         assert (found["jobs"], found["finished"], found["left_out"]) == (jobs, jobs, left_out)
 
     def test_two_elastic_jobs(self) -> None:
-        questions = CASES / "questions"
+        questions = data_path("cases", "questions")
         found = answered(
             questions / "c15_jobs.csv", "--throughputs", questions / "c15_curves.csv", "--cluster", "cpu=1x20"
         )
