@@ -31,7 +31,6 @@ from nodewise.plugin import (
 )
 from nodewise_partitioning.calibration import Calibrated, Runs, calibrated, log_residuals
 from nodewise_partitioning.evidence import levels_of
-from nodewise_partitioning.grouped import refusals_of
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, device_of
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layered.model import LayeredModel, assess_layers
@@ -86,7 +85,8 @@ class PartitioningEstimator:
             return assess_layers(profile, query)
         if transformer is None:
             return Assessment(refusal=_NO_DIMENSIONS, of_profile=True)
-        refusals = refusals_of(_uncorrected(profile, transformer, query.catalogue), query.configurations)
+        knowledge = _uncorrected(profile, transformer, query.catalogue)
+        refusals = PartitioningModel(knowledge, measured=_has_runs(profile)).refusals(query.configurations)
         answered = RowRefusal.left(len(query.configurations), refusals)
         if not answered.any():
             nothing = Refusal.missing("no configuration was asked about", "configurations")
@@ -128,7 +128,7 @@ class PartitioningEstimator:
             levels=levels_of(taught, np.concatenate([np.zeros(0), *residuals]), known=known),
         )
         knowledge = memory_learned(knowledge, Observations.concatenated((profile.observations, profile.memory_runs)))
-        return PartitioningModel(knowledge, tuple(_notices(found, framework, known=known)))
+        return PartitioningModel(knowledge, tuple(_notices(found, framework, known=known)), measured=_has_runs(profile))
 
 
 def _uncorrected(profile: Profile, transformer: Transformer, catalogue: Catalogue) -> Knowledge:
@@ -143,6 +143,10 @@ def _uncorrected(profile: Profile, transformer: Transformer, catalogue: Catalogu
         numbers={},
         levels=levels_of((), np.zeros(0), known=True),
     )
+
+
+def _has_runs(profile: Profile) -> bool:
+    return len(profile.observations) + len(profile.memory_runs) > 0
 
 
 def _declared(profile: Profile) -> tuple[str, str]:

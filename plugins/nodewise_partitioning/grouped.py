@@ -10,12 +10,11 @@ from nodewise.plugin import Configurations, Ints, Refusal, RowRefusal, as_ints
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, Device, device_of
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layout import Layout
-from nodewise_partitioning.micro_batches import least
 from nodewise_partitioning.rows import Asked, asked_of
 from nodewise_partitioning.software import Software
 from nodewise_partitioning.unsaid import OPEN, by_stack, kinds_of, settled
 
-__all__ = ["Group", "grouped", "refusals_of", "rows_asked", "settled_in"]
+__all__ = ["Group", "grouped", "rows_asked", "settled_in"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,11 +25,6 @@ class Group:
     rows: Ints
     stack: str
     software: Software
-
-
-def refusals_of(knowledge: Knowledge, configurations: Configurations) -> tuple[RowRefusal, ...]:
-    """Rows that are no partition of the model, or whose device or number format is not known, and why."""
-    return rows_asked(knowledge, least(configurations))[2]
 
 
 def rows_asked(

@@ -19,6 +19,7 @@ from nodewise.plugin import (
     Options,
     PlanConstraints,
     Predictions,
+    Reason,
     Refusal,
     RowRefusal,
     added,
@@ -32,10 +33,11 @@ from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import TERMS, memory_of
 from nodewise_partitioning.memory_evidence import MemoryRuns, memory_level
-from nodewise_partitioning.micro_batches import chosen
+from nodewise_partitioning.micro_batches import chosen, least
 from nodewise_partitioning.notices import assumed, said
 from nodewise_partitioning.rows import layout_of
 from nodewise_partitioning.space import PartitionSpace
+from nodewise_partitioning.splits import is_splittable, is_whole, quickest
 from nodewise_partitioning.step import PARTS, chunks, step_parts_s
 
 __all__ = ["COLUMNS", "PartitioningModel", "memory_learned"]
@@ -82,14 +84,16 @@ class PartitioningModel:
     tells_upper_memory = True
     """:meth:`evaluate` has ``memory_upper_bytes``: the upper bound of what must be in a device's memory."""
 
-    def __init__(self, knowledge: Knowledge, notices: tuple[Notice, ...] = ()) -> None:
+    def __init__(self, knowledge: Knowledge, notices: tuple[Notice, ...] = (), *, measured: bool = False) -> None:
         self._knowledge = knowledge
         self._notices = notices
+        self._measured = measured
+        """Runs of the job are known: rows that state no split are taken as these were, and none is searched."""
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:
         """Predict every row; refuse row by row what is no partition of the model."""
         rows, stated = len(configurations), configurations
-        configurations = self.cut(configurations)
+        configurations, searched = self._split(self.cut(stated), stated)
         asked, groups, refusals = rows_asked(self._knowledge, configurations)
         numbers = self._numbers(asked.layout, groups, spread=True)
         too_long = added(numbers.parts_s) > MOST_STEP_S
@@ -102,11 +106,15 @@ class PartitioningModel:
             extrapolation=np.maximum(asked.layout.devices / KNOWN_DEVICES, 1.0),
             memory_bytes=memory,
             memory_capacity_bytes=numbers.available_bytes,
-            memory_extra={**dict(zip(MEMORY_COLUMNS, numbers.terms_bytes)), **self._interval(memory)},
+            memory_extra={
+                **dict(zip(MEMORY_COLUMNS, numbers.terms_bytes)),
+                "memory_lower_bytes": memory / self._factor,
+                "memory_upper_bytes": self._upper_bytes(numbers),
+            },
         )
         told = said(asked, numbers.needed_bytes, numbers.available_bytes, numbers.named_bytes, self._factor, rows)
         unfit = numbers.memory_bytes > numbers.available_bytes
-        taken = assumed(self._knowledge, asked, groups, stated, unfit)
+        taken = assumed(self._knowledge, asked, groups, stated, unfit, searched)
         notices = (*self._notices, *taken, *told)
         places = None if len(asked.rows) == rows else asked.rows
         return Predictions.joined(rows, ((places, answer),), refusals=refusals, notices=notices)
@@ -121,6 +129,29 @@ class PartitioningModel:
             return asked.rows, added(numbers.parts_s), lacking
 
         return chosen(configurations, tried)
+
+    def refusals(self, configurations: Configurations) -> tuple[RowRefusal, ...]:
+        """Rows that are no partition of the model, or whose device or number format is not known, and why."""
+        found = rows_asked(self._knowledge, least(configurations))[2]
+        rows = [row for each in found if each.refusal.reason != Reason.EVIDENCE_MISSING for row in each.rows]
+        whole = [] if self._measured else np.intersect1d(rows, np.flatnonzero(is_whole(configurations))).tolist()
+        split = {row for row in whole if is_splittable(self, configurations, row)}
+        if not split:
+            return found
+        left = (replace(each, rows=tuple(row for row in each.rows if row not in split)) for each in found)
+        return tuple(each for each in left if each.rows)
+
+    def _split(self, configurations: Configurations, stated: Configurations) -> tuple[Configurations, Ints]:
+        """The same with the quickest split of rows that state none and fit nowhere unsplit, and which these are."""
+        whole = as_ints([] if self._measured else np.flatnonzero(is_whole(stated)))
+        if not len(whole):
+            return configurations, whole
+        asked, groups, _ = rows_asked(self._knowledge, configurations.take(whole))
+        numbers = self._numbers(asked.layout, groups, timed=False)
+        lacking = numbers.needed_bytes * self._factor - numbers.available_bytes
+        unsplit = asked.rows[(asked.layout.zero_stage == 0.0) & (lacking <= 0.0)]
+        searched = as_ints(np.delete(whole, unsplit))
+        return quickest(self, stated, searched.tolist(), configurations), searched
 
     def _without(self, too_long: Ints, configurations: Configurations, options: Options) -> Predictions:
         """The other rows' answer: what nobody can have meant spoils none of theirs."""
@@ -153,7 +184,7 @@ class PartitioningModel:
         found = {
             "step_s": added(numbers.parts_s),
             "memory_bytes": memory,
-            "memory_upper_bytes": numbers.needed_bytes * self._factor,
+            "memory_upper_bytes": self._upper_bytes(numbers),
             "memory_capacity_bytes": numbers.available_bytes,
             "excess_memory_bytes": np.maximum(memory - numbers.available_bytes, 0.0),
             **dict(zip(PARTS, numbers.parts_s)),
@@ -209,8 +240,12 @@ class PartitioningModel:
         """From bytes to the bounds of their 90 % interval."""
         return float(np.exp(DEVIATIONS * self._knowledge.memory_log_spread))
 
-    def _interval(self, memory: Floats) -> Mapping[str, Floats]:
-        return {"memory_lower_bytes": memory / self._factor, "memory_upper_bytes": memory * self._factor}
+    def _upper_bytes(self, numbers: _Numbers) -> Floats:
+        """Upper bound of the bytes held: what is needed, and a cache that takes no more than the device has."""
+        held = np.maximum(
+            numbers.memory_bytes, np.minimum(numbers.memory_bytes * self._factor, numbers.available_bytes)
+        )
+        return np.asarray(np.maximum(held, numbers.needed_bytes * self._factor))
 
     def _numbers(self, layout: Layout, groups: list[Group], *, timed: bool = True, spread: bool = False) -> _Numbers:
         rows = len(layout)

@@ -20,7 +20,12 @@ __all__ = ["assumed", "said"]
 
 
 def assumed(
-    knowledge: Knowledge, asked: Asked, groups: list[Group], configurations: Configurations, unfit: NDArray[np.bool_]
+    knowledge: Knowledge,
+    asked: Asked,
+    groups: list[Group],
+    configurations: Configurations,
+    unfit: NDArray[np.bool_],
+    searched: Ints,
 ) -> Iterator[Notice]:
     """What stands for what the job and single rows do not say.
 
@@ -30,14 +35,21 @@ def assumed(
         As they are stated.
     unfit : bool
         Which of the rows asked do not fit into memory.
+    searched : int
+        Rows of which a split was searched.
     """
-    open_rows = is_open(configurations)[asked.rows]
+    split = np.isin(asked.rows, searched)
+    for what, rows in _described(asked, split & ~unfit):
+        devices = ", ".join(f"{each:.0f}" for each in np.unique(asked.layout.devices[np.isin(asked.rows, rows)]))
+        text = f"how the model is split over {devices} devices is not stated: taken as the quickest that fits, {what}"
+        yield Notice("PARTITION_CHOSEN", text, rows)
+    open_rows = is_open(configurations)[asked.rows] & ~split
     for batch in np.unique(asked.layout.micro_batch[open_rows & ~unfit]).tolist():
         rows = asked.rows[open_rows & ~unfit & (asked.layout.micro_batch == batch)]
         text = f"the micro-batch is not stated: taken as {batch:.0f}, the quickest that fits"
         yield Notice("MICRO_BATCH_CHOSEN", text, tuple(rows.tolist()))
     yield from _nearest(asked, unfit)
-    unsaid = configurations.recomputation[asked.rows] == 0
+    unsaid = (configurations.recomputation[asked.rows] == 0) & ~split
     found = (stack_notice(knowledge.framework, knowledge.dimensions, each.device, each.stack) for each in groups)
     yield from dict.fromkeys(notice for notice in found if notice is not None)
     for way, text in _TAKEN.items():
@@ -45,24 +57,33 @@ def assumed(
         if len(rows):
             yield Notice("RECOMPUTATION_ASSUMED", f"what is recomputed is not stated: {text}", tuple(rows.tolist()))
     stated = (configurations.sequence_parallel[asked.rows], configurations.zero_stage[asked.rows])
-    split = (asked.layout.sequence_parallel != stated[0]) | (asked.layout.zero_stage != stated[1])
-    if split.any():
+    changed = ((asked.layout.sequence_parallel != stated[0]) | (asked.layout.zero_stage != stated[1])) & ~split
+    if changed.any():
         text = (
             "nothing is stated of the stack, and these rows do not fit: what fits is taken, with sequence parallelism"
         )
-        yield Notice("SPLIT_ASSUMED", f"{text} and a stage of ZeRO where needed", tuple(asked.rows[split].tolist()))
+        yield Notice("SPLIT_ASSUMED", f"{text} and a stage of ZeRO where needed", tuple(asked.rows[changed].tolist()))
 
 
 def _nearest(asked: Asked, unfit: NDArray[np.bool_]) -> Iterator[Notice]:
     """As what rows that do not fit are told: of all that was tried the configuration that lacks least."""
-    names = ("micro_batch", "recomputation", "zero_stage", "sequence_parallel")
+    for what, rows in _described(asked, unfit):
+        yield Notice("NEAREST_TRIED", f"these rows do not fit; the nearest to fitting that was tried has {what}", rows)
+
+
+def _described(asked: Asked, which: NDArray[np.bool_]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """How some rows are split and trained, in words, and the rows that are so."""
+    degrees = ("tensor", "pipeline", "context", "expert")
+    names = (*degrees, "interleave", "micro_batch", "recomputation", "zero_stage", "sequence_parallel")
     columns = np.stack([getattr(asked.layout, name) for name in names], axis=1)
-    for micro_batch, recomputation, stage, sequence in np.unique(columns[unfit], axis=0).tolist():
-        alike = unfit & (columns == (micro_batch, recomputation, stage, sequence)).all(axis=1)
-        parts = [f"a micro-batch of {micro_batch:.0f}", _RECOMPUTED[Recomputation(int(recomputation))]]
-        parts += [f"ZeRO stage {stage:.0f}"] * (stage > 0.0) + ["sequence parallelism"] * (sequence > 0.0)
-        text = f"these rows do not fit; the nearest to fitting that was tried has {', '.join(parts)}"
-        yield Notice("NEAREST_TRIED", text, tuple(asked.rows[alike].tolist()))
+    for values in np.unique(columns[which], axis=0):
+        of = dict(zip(names, values.tolist()))
+        parts = [f"{name} parallelism of {of[name]:.0f}" for name in degrees if of[name] > 1.0]
+        parts += [f"{of['interleave']:.0f} chunks a stage"] * (of["interleave"] > 1.0)
+        parts += [f"a micro-batch of {of['micro_batch']:.0f}", _RECOMPUTED[Recomputation(int(of["recomputation"]))]]
+        parts += [f"ZeRO stage {of['zero_stage']:.0f}"] * (of["zero_stage"] > 0.0)
+        parts += ["sequence parallelism"] * (of["sequence_parallel"] > 0.0)
+        yield ", ".join(parts), tuple(asked.rows[which & (columns == values).all(axis=1)].tolist())
 
 
 _RECOMPUTED: Final = {

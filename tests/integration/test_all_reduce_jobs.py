@@ -71,11 +71,13 @@ def test_a_job_that_was_run_on_two_nodes_is_predicted_on_sixteen(client: Client)
             profile=profile_source("all-reduce/job"), configurations=rows, objective=objective(rule=Knee(share=0.5))
         )
     )
-    assert found.basis.estimator == "scaling"
+    # What tells a law of scaling carries the answer; a rule of few numbers weighs little beside it.
+    assert (found.basis.estimator, found.basis.mixture[0].estimator) == ("auto", "scaling")
+    assert found.basis.mixture[0].weight > 0.8
     (prior_id,) = found.basis.prior_ids
     assert prior_id.startswith("scaling-")
     assert found.basis.profile_revision == 1
-    assert found.basis.evidence == ("8 all-reduce configurations measured on T4 (1 to 2 nodes)",)
+    assert found.basis.evidence[0] == "8 all-reduce configurations measured on T4 (1 to 2 nodes)"
     assert [row.workers for row in found] == [4 * nodes for nodes in NODES]
     truth = USUAL.step_s([(nodes, 4 * nodes, 8) for nodes in NODES])
     for row, step_s in zip(found, truth, strict=True):
@@ -87,7 +89,7 @@ def test_a_job_that_was_run_on_two_nodes_is_predicted_on_sixteen(client: Client)
         assert row.lower_steps_per_second < row.steps_per_second < row.upper_steps_per_second
         assert row.lower_steps_per_second <= 1.0 / step_s <= row.upper_steps_per_second
         assert row.samples_per_second == pytest.approx(32 * row.nodes * row.steps_per_second)
-        assert set(row.breakdown_seconds) == {"compute", "exchange_intra_node", "exchange_inter_node"}
+        assert set(row.breakdown_seconds) >= {"compute", "exchange_intra_node", "exchange_inter_node"}
         assert sum(row.breakdown_seconds.values()) == pytest.approx(row.step_seconds, rel=1e-9)
     assert [row.extrapolation_ratio for row in found] == [max(nodes / 2, 1) for nodes in NODES]
     assert "EXTRAPOLATES" in {warning.reason for warning in found.warnings}

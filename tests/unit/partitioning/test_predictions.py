@@ -105,7 +105,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"workers": 8, "pipeline_parallel": 2, "zero_stage": 3, "global_batch": 8},
         "without pipeline parallelism",
     ),
-    "batch": ({"workers": 8, "global_batch": 12}, "must divide the global batch"),
+    "batch": ({"workers": 8, "data_parallel": 8, "global_batch": 12}, "must divide the global batch"),
     "workers": ({"workers": 0}, "at least 1 worker"),
 }
 
@@ -265,5 +265,5 @@ def test_contexts_share_a_sample_where_there_are_fewer_samples_than_devices() ->
     assert found.step_s[0] == found.step_s[1] > 0.0
     whole = answered(rows(1, nodes=1, workers=2, batch_per_worker=1, global_batch=2))
     assert found.breakdown_s["compute"][0] < whole.breakdown_s["compute"][0]
-    (refused,) = answered(rows(1, nodes=1, workers=8, global_batch=2)).refusals
+    (refused,) = answered(rows(1, nodes=1, workers=8, data_parallel=8, global_batch=2)).refusals
     assert "must divide the global batch" in refused.refusal.message

@@ -95,6 +95,7 @@ _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         *("train_micro_batch_size_per_gpu", "micro_batch_size", "device_train_microbatch_size"),
         *("local_batch_size", "batch_size"),
     ),
+    "--accumulation": ("gradient_accumulation_steps",),
     "--tensor-parallel": ("tensor_model_parallel_size", "tensor_parallel_degree", "model_parallel_size"),
     "--pipeline-parallel": ("pipeline_model_parallel_size", "pipeline_parallel_degree", "pipe_parallel_size"),
     "--zero-stage": ("zero_stage",),
@@ -104,11 +105,19 @@ _WORDS: Final[Mapping[str, str]] = {
     "--sequence-length": "a sequence of {}",
     "--global-batch": "a global batch of {}",
     "--micro-batch": "a micro-batch of {}",
+    "--accumulation": "accumulation over {} micro-batches",
     "--tensor-parallel": "tensor parallelism of {}",
     "--pipeline-parallel": "pipeline parallelism of {}",
     "--zero-stage": "ZeRO stage {}",
+    "--precision": "a precision of {}",
 }
 _ZERO_STAGE: Final = re.compile(r"""zero_optimization["']?\s*[:=].{0,2000}?\bstage["']?\s*[:=]\s*(\d)""", re.DOTALL)
+
+_PRECISION: Final = re.compile(
+    r"""--(?P<argument>bf16|fp16)\b|precision["']?\s*[:=]\s*["']?(?:amp_)?(?P<value>bf16|fp16)\b"""
+    r"""|\b(?P<section>bf16|fp16)["']?\s*[:=]\s*\{[^{}]{0,500}?enabled["']?\s*[:=]\s*true""",
+    re.IGNORECASE,
+)
 
 
 def refuse_model(path: Path) -> NoReturn:
@@ -182,6 +191,9 @@ def _stated(text: str, found: Mapping[str, str]) -> dict[str, str]:
     zero = _ZERO_STAGE.search(text)
     if zero is not None:
         stated["--zero-stage"] = zero[1]
+    precision = _PRECISION.search(text)
+    if precision is not None:
+        stated["--precision"] = next(filter(None, precision.groups())).lower()
     return stated
 
 

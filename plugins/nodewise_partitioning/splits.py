@@ -1,0 +1,138 @@
+"""The split of rows that state none and do not fit unsplit: the quickest of a plan's that fits, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import (
+    Configurations,
+    Floats,
+    NodewiseError,
+    PlanConstraints,
+    PlanPool,
+    Recomputation,
+    SyncMode,
+    as_ints,
+    freeze,
+)
+from nodewise_partitioning.space import PartitionSpace
+
+__all__ = ["Searchable", "is_splittable", "is_whole", "quickest"]
+
+COLUMNS: Final = (
+    *("tensor_parallel", "pipeline_parallel", "data_parallel", "context_parallel", "expert_parallel"),
+    *("batch_per_worker", "accumulation", "interleave", "sequence_parallel", "zero_stage", "recomputation"),
+)
+"""Columns that a search settles."""
+PREFIXES: Final = 256
+"""Prefixes of a space that are completed at a time, in the order of their bounds."""
+
+_VALUES: Final = ("step_s", "memory_upper_bytes", "memory_capacity_bytes")
+
+
+class Searchable(Protocol):
+    """What a search asks of a model."""
+
+    def space(self, constraints: PlanConstraints) -> PartitionSpace:
+        """Every partition within the constraints."""
+
+    def evaluate(self, chunk: Configurations, columns: Sequence[str]) -> Mapping[str, Floats]:
+        """Columns of partitions."""
+
+
+def is_whole(configurations: Configurations) -> NDArray[np.bool_]:
+    """Rows that state a global batch and nothing of how the model is split."""
+    found = (configurations.global_batch > 0) & (configurations.sync_mode == SyncMode.ALLREDUCE)
+    found &= (configurations.accumulation == 1) & (configurations.zero_stage == 0)
+    found &= (configurations.data_parallel == 0) & (configurations.workers > 1)
+    found &= (configurations.nodes > 0) & (configurations.workers % np.maximum(configurations.nodes, 1) == 0)
+    for name in ("tensor", "pipeline", "context", "expert"):
+        found &= getattr(configurations, f"{name}_parallel") <= 1
+    found &= (configurations.interleave <= 1) & (configurations.sequence_parallel == 0)
+    if configurations.placement is not None:
+        found &= configurations.placement.counts() == 0
+    return np.asarray(found)
+
+
+def _space(model: Searchable, configurations: Configurations, row: int) -> PartitionSpace:
+    """The partitions that a row leaves open.
+
+    Raises
+    ------
+    NodewiseError
+        LIMIT_EXCEEDED: they are too many to search.
+    """
+    nodes = int(configurations.nodes[row])
+    micro_batch, recomputation = int(configurations.batch_per_worker[row]), int(configurations.recomputation[row])
+    pool = PlanPool(
+        device=configurations.device_names()[row],
+        nodes=(nodes,),
+        workers_per_node=int(configurations.workers[row]) // nodes,
+        link_bytes_per_s=float(configurations.link_bytes_per_s[row]),
+    )
+    constraints = PlanConstraints(
+        pools=(pool,),
+        global_batches=(int(configurations.global_batch[row]),),
+        micro_batches=(micro_batch,) if micro_batch else None,
+        recomputations=None if recomputation == Recomputation.UNSPECIFIED else (recomputation,),
+        precisions=(configurations.precisions[configurations.precision_index[row]],),
+    )
+    return model.space(constraints)
+
+
+def is_splittable(model: Searchable, configurations: Configurations, row: int) -> bool:
+    """Whether some partition is what a row leaves open."""
+    try:
+        return bool(len(_space(model, configurations, row).prefixes))
+    except NodewiseError:
+        return False
+
+
+def quickest(
+    model: Searchable, configurations: Configurations, rows: Sequence[int], others: Configurations
+) -> Configurations:
+    """``others`` with these rows split as the quickest that fits, else as what lacks least; else as they are."""
+    columns = {name: getattr(others, name).copy() for name in COLUMNS}
+    for row in rows:
+        try:
+            found = _best(model, _space(model, configurations, row))
+        except NodewiseError:  # too many to search, or the device is not known: told where the row is answered
+            continue
+        if found is not None:
+            for name, column in columns.items():
+                column[row] = getattr(found, name)[0]
+    return others.replaced(**{name: freeze(column) for name, column in columns.items()})
+
+
+def _best(model: Searchable, space: PartitionSpace) -> Configurations | None:
+    """One row of a space; None = it is empty."""
+    if not len(space.prefixes):
+        return None
+    bounds = space.lower_bound()
+    room = bounds["memory_bytes"] <= bounds["memory_capacity_bytes"]
+    found = _least(model, space, np.flatnonzero(room), bounds["step_s"], fitting=True)
+    lacking = bounds["memory_bytes"] - bounds["memory_capacity_bytes"]
+    return found or _least(model, space, np.arange(len(lacking)), lacking, fitting=False)
+
+
+def _least(
+    model: Searchable, space: PartitionSpace, prefixes: NDArray[np.int64], bounds: Floats, *, fitting: bool
+) -> Configurations | None:
+    """The row of least time of those that fit, or of least memory above what there is, best bounds first."""
+    order = prefixes[np.argsort(bounds[prefixes], kind="stable")]
+    best, least = None, np.inf
+    for start in range(0, len(order), PREFIXES):
+        if bounds[order[start]] >= least:
+            break
+        rows = space.completed(as_ints(order[start : start + PREFIXES]))
+        values = model.evaluate(rows, _VALUES)
+        lacking = values["memory_upper_bytes"] - values["memory_capacity_bytes"]
+        keys = np.where(lacking <= 0.0, values["step_s"], np.inf) if fitting else lacking
+        place = int(keys.argmin())
+        if keys[place] < least:
+            best, least = rows.take(as_ints([place])), float(keys[place])
+    return best
