@@ -31,10 +31,13 @@ def scored(table: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(("table", "name", "bound"), [(MLPERF, "batch-line", 0.13), (INTERNEVO, "last-known", 0.08)])
-def test_rules_err_as_little_as_they_did(table: str, name: str, bound: float) -> None:
+@pytest.mark.parametrize(
+    ("table", "name", "bound", "refused"), [(MLPERF, "batch-line", 0.13, 9), (INTERNEVO, "last-known", 0.08, 0)]
+)
+def test_rules_err_as_little_as_they_did(table: str, name: str, bound: float, refused: int) -> None:
     found = scored(table)[name]
-    assert found["refused"] == 0
+    # Rows on several nodes, or on several devices, of jobs whose runs were on one.
+    assert found["refused"] == refused
     assert found["macro_abs_ln"] <= bound
 
 

@@ -15,7 +15,7 @@ from nodewise.estimation.answer.prediction import predicted
 from nodewise.estimation.answer.prepared import Prepared, ReadyRows
 from nodewise.estimation.estimators.estimators import Estimators
 from nodewise.estimation.fit.fitted import misses_a_part
-from nodewise.estimation.question import Answer, Question
+from nodewise.estimation.question import AUTO, Answer, Question
 from nodewise.estimation.resolution import Resolution
 from nodewise.estimation.weights import ENTRY_BYTES, answer_bytes, part_of_rows
 from nodewise.ports.cache import CacheSpace, LruCache
@@ -87,7 +87,9 @@ class Completing:
         predictions = predicted(self._estimators, fitted, configurations, question)
         floors = self._floors(question.profile, configurations)
         if not predictions.simulated and question.profile.workload.transformer is None:
-            predictions = raised(predictions, floors)
+            # An estimator that is asked for by name is shown as it is: only facts correct it.
+            chosen = question.terms.estimator == AUTO
+            predictions = raised(predictions, floors if chosen else floors.of_facts())
         return rated(question.terms, configurations, predictions, fitted, floors.step_s)
 
     def _floors(self, profile: Profile, rows: Configurations) -> Floors:

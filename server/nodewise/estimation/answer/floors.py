@@ -81,9 +81,9 @@ class Floors:
         """The highest of them."""
         return np.maximum(np.maximum(self.exchange_s, self.compute_s), self.linear_s)
 
-    def take(self, rows: NDArray[np.int64]) -> Floors:
-        """Some rows."""
-        return Floors(self.exchange_s[rows], self.compute_s[rows], self.linear_s[rows])
+    def of_facts(self) -> Floors:
+        """Those that no run forces."""
+        return replace(self, linear_s=np.zeros(len(self.linear_s)))
 
 
 def floors_of(profile: Profile, ran: Configurations | None, rows: Configurations, catalogue: Catalogue) -> Floors:
