@@ -66,6 +66,7 @@ class _Numbers:
     terms_bytes: Floats
     available_bytes: Floats
     named_bytes: Floats
+    peak_flops_per_s: Floats
     log_spread: Floats
 
     @property
@@ -76,6 +77,10 @@ class _Numbers:
     def needed_bytes(self) -> Floats:
         """What must be there: the allocator gives its cache back before it fails."""
         return added(term for name, term in zip(TERMS, self.terms_bytes) if name != "cache")
+
+
+MFU: Final = "model_flops"
+"""Name of the model's FLOPs over the devices' peak among utilisations."""
 
 
 class PartitioningModel:
@@ -106,6 +111,8 @@ class PartitioningModel:
             extrapolation=np.maximum(asked.layout.devices / KNOWN_DEVICES, 1.0),
             memory_bytes=memory,
             memory_capacity_bytes=numbers.available_bytes,
+            utilisation={MFU: self._used(asked.layout, numbers)},
+            extra={"sample_tokens": np.full(len(memory), self._knowledge.dimensions.sequence)},
             memory_extra={
                 **dict(zip(MEMORY_COLUMNS, numbers.terms_bytes)),
                 "memory_lower_bytes": memory / self._factor,
@@ -240,6 +247,17 @@ class PartitioningModel:
         """From bytes to the bounds of their 90 % interval."""
         return float(np.exp(DEVIATIONS * self._knowledge.memory_log_spread))
 
+    def _used(self, layout: Layout, numbers: _Numbers) -> Floats:
+        """Share of the devices' peak that the model's own FLOPs take, without what is computed again (PaLM's MFU).
+
+        A. Chowdhery et al., "PaLM", 2022, appendix B: all attention scores count; gradients of frozen weights do not.
+        """
+        dimensions = self._knowledge.dimensions
+        of_sample = (3.0 - dimensions.training.frozen) * dimensions.forward_flops()
+        flops = of_sample * layout.data * layout.micro_batch * layout.micro_batches
+        found = flops / (added(numbers.parts_s) * layout.devices * numbers.peak_flops_per_s)
+        return np.asarray(np.minimum(found, 1.0))
+
     def _upper_bytes(self, numbers: _Numbers) -> Floats:
         """Upper bound of the bytes held: what is needed, and a cache that takes no more than the device has."""
         held = np.maximum(
@@ -250,7 +268,7 @@ class PartitioningModel:
     def _numbers(self, layout: Layout, groups: list[Group], *, timed: bool = True, spread: bool = False) -> _Numbers:
         rows = len(layout)
         found = _Numbers(
-            np.zeros((len(PARTS), rows)), np.zeros((len(TERMS), rows)), np.zeros(rows), np.zeros(rows), np.zeros(rows)
+            np.zeros((len(PARTS), rows)), np.zeros((len(TERMS), rows)), *(np.zeros(rows) for _ in range(4))
         )
         for group in groups:
             device, members, software = group.device, group.rows, group.software
@@ -258,6 +276,7 @@ class PartitioningModel:
             own = layout if everything else layout.take(members)
             found.available_bytes[members] = device.memory_bytes
             found.named_bytes[members] = device.named_memory_bytes
+            found.peak_flops_per_s[members] = device.flops_per_s
             if spread:
                 found.log_spread[members] = self._knowledge.levels.log_spread_of(
                     device, self._knowledge.dimensions, own

@@ -12,6 +12,9 @@ from nodewise_client import (
     HighestThroughput,
     ModelOptions,
     Network,
+    PlanConstraints,
+    PlanPool,
+    PlanRequest,
     PredictOptions,
     PredictRequest,
     ProfileContent,
@@ -20,6 +23,7 @@ from nodewise_client import (
     Transformer,
     Workload,
     configurations,
+    counts,
     objective,
     observations,
     profile_source,
@@ -120,3 +124,45 @@ def test_a_job_without_dimensions_is_refused(client: Client) -> None:
                 profile=profile_source(ProfileContent(network=FACTS.network)), configurations=ROWS, options=PARTITIONING
             )
         )
+
+
+LARGE = Transformer(
+    layers_count=40,
+    hidden_size=5120,
+    attention_heads_count=40,
+    sequence_length_tokens=4096,
+    vocabulary_size=32000,
+    feed_forward_size=13824,
+    gated_feed_forward=True,
+)
+
+
+@pytest.mark.parametrize("batch", [16, 512])
+def test_what_states_no_split_is_predicted_as_it_is_planned(client: Client, batch: int) -> None:
+    """13 billion parameters fit no device whole: ``predict`` and ``plan`` then answer with the same configuration."""
+    job = profile_source(ProfileContent(workload=Workload(transformer=LARGE, precision="bf16")))
+    nodes = (1, 2, 4)
+    asked = configurations(
+        nodes=nodes,
+        workers=[8 * count for count in nodes],
+        devices="H100",
+        sync_modes="allreduce",
+        global_batch_samples=batch,
+    )
+    found = client.predict(PredictRequest(profile=job, configurations=asked))
+    for count, row in zip(nodes, found, strict=True):
+        pool = PlanPool(device_name="H100", nodes=counts([count]), workers_per_node=8)
+        planned = client.plan(
+            PlanRequest(
+                profile=job,
+                constraints=PlanConstraints(pools=[pool], global_batch_samples=counts([batch])),
+                objective=objective(HighestThroughput()),
+            )
+        )
+        assert planned.best is not None
+        best = planned.best.prediction
+        assert row.samples_per_second == pytest.approx(best.samples_per_second, rel=1e-9)
+        assert row.memory_bytes == pytest.approx(best.memory_bytes, rel=1e-9)
+        assert 0.2 < row.utilization["model_flops"] < 0.8
+        assert row.extra["memory_upper_bytes"] <= 80e9
+    assert "PARTITION_CHOSEN" in [warning.reason for warning in found.warnings]

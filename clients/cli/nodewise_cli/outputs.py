@@ -45,7 +45,7 @@ def needs_matplotlib(option: str, otherwise: str = "") -> None:
     try:
         import matplotlib.figure  # noqa: F401  # an extra: whether it is there is the question
     except ImportError:
-        raise CommandError(f"{option} needs matplotlib: pip install 'nodewise[plot]'{otherwise}") from None
+        raise CommandError(f"{option} needs matplotlib: pip install matplotlib{otherwise}") from None
 
 
 @contextmanager

@@ -17,6 +17,7 @@ NAMES: Final = {name: name.replace("_", " ") for name in DIMENSIONS} | {
     "workers": "devices",
     "batch_per_worker": "micro-batch",
     "zero_stage": "ZeRO stage",
+    "interleave": "chunks a stage",
     "precision_index": "precision",
 }
 """Dimensions as people call them."""

@@ -11,8 +11,8 @@ from nodewise_cli.console import say
 from nodewise_cli.inputs.configurations import csv_row
 from nodewise_cli.views.numbers import gibibytes, lasting, shown
 from nodewise_cli.views.plain import fields_of, plain
-from nodewise_cli.views.predict import revision_of, row_document
-from nodewise_cli.views.table import figures, print_columns, words
+from nodewise_cli.views.predict import revision_of, row_document, share_used
+from nodewise_cli.views.table import Column, figures, print_columns, words
 from nodewise_client import (
     PlanAlternative,
     PlanAnswer,
@@ -123,6 +123,11 @@ def _memory(prediction: Prediction) -> str:
     return f"{gibibytes(prediction.memory_bytes)}{interval}"
 
 
+def _tokens_per_s(found: Prediction) -> float | None:
+    tokens = found.extra.get("sample_tokens")
+    return tokens * found.samples_per_second if tokens and found.samples_per_second else None
+
+
 def _best(result: PlanAnswer, best: Planned) -> None:
     prediction = best.prediction
     rule = "" if result.recommendation is None else f" ({result.recommendation.rule})"
@@ -132,8 +137,11 @@ def _best(result: PlanAnswer, best: Planned) -> None:
     lower, upper = prediction.lower_samples_per_second, prediction.upper_samples_per_second
     if lower is not None and upper is not None:
         rate += f" ({100 * (prediction.interval_coverage or 0):.3g} %: {shown(lower, 3)} to {shown(upper, 3)})"
+    tokens, used = _tokens_per_s(prediction), share_used(prediction)
     told = [
         rate,
+        tokens and f"{shown(tokens)} tokens/s, {shown(tokens / prediction.workers)} on each device",
+        "" if used == "-" else f"MFU {used}",
         "" if prediction.memory_bytes is None else f"{_memory(prediction)} GiB on each device",
         "" if prediction.finish_seconds is None else f"done in {lasting(prediction.finish_seconds)}",
         "" if prediction.cost is None else f"cost {shown(prediction.cost)}",
@@ -245,10 +253,22 @@ def _table(title: str, rows: Sequence[Planned]) -> None:
         ),
         (figures("step s", 2), [shown(found.step_seconds) for found in predictions]),
         (figures("samples/s", 1), [shown(found.samples_per_second) for found in predictions]),
+        *_told("tokens/s/device", [_per_device(found) for found in predictions]),
+        *_told("MFU", [share_used(found) for found in predictions]),
         (figures("GiB", 1), [gibibytes(found.memory_bytes) for found in predictions]),
         (words("bottleneck"), [(found.bottleneck or "-").replace("_", " ") for found in predictions]),
         title=title,
     )
+
+
+def _told(heading: str, cells: list[str]) -> list[tuple[Column, list[str]]]:
+    """A column of figures, where some row has one."""
+    return [(figures(heading, 3), cells)] if set(cells) - {"-"} else []
+
+
+def _per_device(found: Prediction) -> str:
+    tokens = _tokens_per_s(found)
+    return "-" if tokens is None else shown(tokens / found.workers)
 
 
 def _cell(value: Any) -> str:

@@ -14,7 +14,7 @@ from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_cli.views.units import Unit
 from nodewise_client import Basis, Prediction, PredictResult, Problem, RowStatus
 
-__all__ = ["document", "problem_of", "refusal_of", "revision_of", "row_document", "show"]
+__all__ = ["document", "problem_of", "refusal_of", "revision_of", "row_document", "share_used", "show"]
 
 _COLUMNS: Final = (
     *("nodes", "workers", "status", "step_seconds", "steps_per_second", "samples_per_second"),
@@ -83,6 +83,8 @@ def show(name: str, result: PredictResult, points: Sequence[Point], currency: st
         (figures("error", 5), [_error(found, point, unit) for found, point in zip(result, measured)]),
         (figures("tokens/s", 6.5), [_tokens(found, unit) for found in result]),
         (figures("tokens/s/device", 6.6), [_tokens(found, unit, found.workers) for found in result]),
+        (figures("GiB", 6.7), [_gibibytes(found) for found in result]),
+        (figures("MFU", 6.8), [share_used(found) for found in result]),
         (figures("step s", 7), [shown(found.step_seconds if unit.has_steps else None) for found in result]),
         (words("bottleneck", 6), [found.bottleneck or "-" for found in result]),
         (figures("x evidence", 8), [shown(found.extrapolation_ratio, 3) for found in result]),
@@ -124,6 +126,16 @@ def _tokens(found: Prediction, unit: Unit, devices: int | None = None) -> str:
     if tokens is None or (unit.counts == "tokens" and devices is None):
         return "-"
     return shown(tokens / (devices or 1))
+
+
+def _gibibytes(found: Prediction) -> str:
+    return "-" if found.memory_bytes is None else gibibytes(found.memory_bytes)
+
+
+def share_used(found: Prediction) -> str:
+    """The model's FLOPs over the devices' peak (MFU), where it is known."""
+    used = found.utilization.get("model_flops")
+    return f"{100 * used:.0f} %" if used else "-"
 
 
 def _measured(point: Point | None, unit: Unit) -> str:
