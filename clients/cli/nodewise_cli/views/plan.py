@@ -140,7 +140,7 @@ def _best(result: PlanAnswer, best: Planned) -> None:
     tokens, used = _tokens_per_s(prediction), share_used(prediction)
     told = [
         rate,
-        tokens and f"{shown(tokens)} tokens/s, {shown(tokens / prediction.workers)} on each device",
+        "" if tokens is None else f"{shown(tokens)} tokens/s, {shown(tokens / prediction.workers)} on each device",
         "" if used == "-" else f"MFU {used}",
         "" if prediction.memory_bytes is None else f"{_memory(prediction)} GiB on each device",
         "" if prediction.finish_seconds is None else f"done in {lasting(prediction.finish_seconds)}",
