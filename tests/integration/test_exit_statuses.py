@@ -92,6 +92,18 @@ def test_backtest_without_a_test_row(tmp_path: Path, options: list[str]) -> None
         assert "has no row of split test to predict and score" in result.stderr
 
 
+def test_backtest_without_a_measured_test_row(tmp_path: Path) -> None:
+    phases = "compute_s,download_s,upload_s,update_s"
+    head = f"job,device,sync,nodes,workers,parameter_servers,batch_per_worker,{phases},steps_per_s,split"
+    rows = "a,K80,async,1,1,1,32,0.3,0.16,0.16,0.005,1.6,train\na,K80,async,2,2,1,32,,,,,,test\n"
+    table = written(tmp_path / "t.csv", f"{head}\n{rows}")
+    result = ran("backtest", table)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "must state steps_per_s or fitted or measured_memory_bytes in some row of split test" in result.stderr
+    assert ran("backtest", table, "--predictions", tmp_path / "out.csv").exit_code == 0
+    assert (tmp_path / "out.csv").read_text().splitlines()[1].endswith(",answered")
+
+
 def test_backtest_where_every_test_row_is_refused(tmp_path: Path) -> None:
     table = written(
         tmp_path / "t.csv",
@@ -146,15 +158,17 @@ def test_schedule_where_no_job_is_answered(tmp_path: Path) -> None:
     assert document(result)["allocations"][0]["action"] == "NO_ANSWER"
 
 
-def test_simulate_where_no_job_ever_finishes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["simulate", "sweep"])
+def test_a_simulation_where_no_job_ever_finishes(tmp_path: Path, command: str) -> None:
     spec = {
         "jobs": [{"job": "a", "arrival_s": 0, "samples": 8, "curve": "c", "requested_devices": 4, "rigid": True}],
         "curves": {"c": {"samples_per_s": {"v100": {"4": 1}}}},
         "cluster": {"v100": "1x2"},
         "policy": "fifo",
     }
-    result = ran("simulate", written(tmp_path / "spec.json", spec), "--json")
-    assert (result.exit_code, document(result)["finished"]) == (3, 0)
+    result = ran(command, written(tmp_path / "spec.json", spec), "--json")
+    (found,) = document(result).get("simulations", [document(result)])
+    assert (result.exit_code, found["finished"]) == (3, 0)
     assert "no job ever finishes" in error(result)["message"]
 
 

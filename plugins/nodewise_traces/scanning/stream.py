@@ -102,8 +102,9 @@ class ChromeStream:
                     self.counts["truncated" if not byte else "malformed"] += 1
                 return
             key = self._value()
-            if self._next_byte() != b":":
-                self.counts["malformed"] += 1
+            byte = self._next_byte()
+            if byte != b":":
+                self.counts["truncated" if not byte else "malformed"] += 1
                 return
             self._at += 1
             if key == self.events_key and self._next_byte() == b"[":

@@ -65,6 +65,13 @@ def test_a_file_that_was_cut(share: float) -> None:
     assert any("ends before" in warning for warning in found.report.warnings)
 
 
+@pytest.mark.parametrize("rest", [b"", b', "trace', b', "traceName"', b', "traceName": ', b', "traceName": "a"'])
+def test_a_file_that_was_cut_behind_its_events(rest: bytes) -> None:
+    found = read(document(one_step(20))[:-1] + rest)
+    assert found.report.counts["truncated"] == 1
+    assert found.report.counts["malformed"] == 0
+
+
 def test_a_packed_file_that_was_cut() -> None:
     packed = gzip.compress(document(one_step(500)))
     unpacked = io.BytesIO()

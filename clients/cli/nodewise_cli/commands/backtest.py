@@ -30,6 +30,8 @@ _ALSO_TRAIN = "--also-train"
 _LEAVE_OUT = "--leave-out"
 _EVIDENCE = "--evidence"
 _MOST_EVIDENCE = 2
+_MEASURED = ("steps_per_s", "fitted", "measured_memory_bytes")
+"""What a test row is scored by."""
 
 
 def backtest(
@@ -81,6 +83,12 @@ def backtest(
         raise InputError(
             f"{table}: has no row of split test to predict and score; name some 'test' in the column split"
             + (f", or select fewer by {_ALSO_TRAIN}" if also_train else "")
+        )
+    tests = [row for row, train in enumerate(read.train) if not train]
+    if predictions is None and not any(read.columns[name][row] is not None for name in _MEASURED for row in tests):
+        raise InputError(
+            f"{table}: must state {' or '.join(_MEASURED)} in some row of split test, found nothing to score;"
+            " --predictions writes what is predicted"
         )
     sources = () if leave_out is None else job_sources(read, leave_out, _LEAVE_OUT)
     shown = _shown(evidence)

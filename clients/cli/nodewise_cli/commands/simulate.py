@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 from typer import Option
 
 from nodewise_cli.commands.options import TEN_MINUTES, Call
-from nodewise_cli.commands.simulation_options import SimulationQuestion, specification
+from nodewise_cli.commands.simulation_options import NEVER_FINISHED, SimulationQuestion, specification
 from nodewise_cli.failures import CommandError, InputError
 from nodewise_cli.outputs import checked_output
 from nodewise_cli.refusals import refuse_unanswered
@@ -17,8 +17,6 @@ from nodewise_cli.waiting import waiting
 from nodewise_client import Problem, SimulationAnswer, SimulationProgress, SimulationSettings
 
 __all__ = ["simulate"]
-
-_NEVER: Final = "no job ever finishes: none was given devices that it can run on"
 
 
 def simulate(
@@ -78,9 +76,10 @@ def simulate(
         draw_gantt(gantt, next(iter(results.values())), pools_of(spec))
     settings, left_out = request.settings or SimulationSettings(), prepared.left_out
     call.tell(lambda found: document(found, settings, left_out), lambda found: show(found, left_out), results)
+    never = Problem(message=NEVER_FINISHED)
     refuse_unanswered(
         (
-            None if not result.complete or any(run.finished_count for run in result.runs) else Problem(message=_NEVER)
+            None if not result.complete or any(run.finished_count for run in result.runs) else never
             for result in results.values()
         ),
         "policy",

@@ -14,7 +14,9 @@ from nodewise_cli.failures import InputError
 if TYPE_CHECKING:
     from nodewise_cli.inputs.simulation_spec import SpecT
 
-__all__ = ["SimulationQuestion", "specification"]
+__all__ = ["NEVER_FINISHED", "SimulationQuestion", "specification"]
+
+NEVER_FINISHED: Final = "no job ever finishes: none was given devices that it can run on"
 
 _PEEK_BYTES: Final = 4096
 

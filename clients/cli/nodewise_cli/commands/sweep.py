@@ -11,10 +11,12 @@ from typing import Annotated, Final
 from typer import Option
 
 from nodewise_cli.commands.options import Call
-from nodewise_cli.commands.simulation_options import SimulationQuestion, specification
+from nodewise_cli.commands.simulation_options import NEVER_FINISHED, SimulationQuestion, specification
 from nodewise_cli.failures import CommandError, InputError
 from nodewise_cli.outputs import checked_output
+from nodewise_cli.refusals import refuse_unanswered
 from nodewise_cli.waiting import waiting
+from nodewise_client import Problem
 
 __all__ = ["sweep"]
 
@@ -96,3 +98,4 @@ def sweep(
     failures = what_failed(rows)
     if failures:
         raise CommandError("\n".join(failures), reason="SIMULATION_FAILED")
+    refuse_unanswered((None if row["finished"] else Problem(message=NEVER_FINISHED) for row in rows), "simulation")
