@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from measurements import data_path
 
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_client import AppendProfileRequest, Client, ProfileContent, configurations, observations
@@ -38,7 +39,8 @@ class Submitted:
 @pytest.fixture(scope="module")
 def target() -> Iterator[str]:
     with EmbeddedServer() as server, Client(server.target) as client:
-        client.append_profile(AppendProfileRequest(profile_id="team/job", content=MEASURED))
+        for name in ("team/job", "team-a/cifar10"):
+            client.append_profile(AppendProfileRequest(profile_id=name, content=MEASURED))
         yield server.target
 
 
@@ -213,6 +215,25 @@ def test_a_chosen_number_lies_within_the_ranges_that_are_stated(submit: Callable
     assert sizes.asked == {2: 16, 4: 32, 8: 64}
     elastic = submit(script("--gres=gpu:8 -N 4", "torchrun --nnodes=2:5 train.py"))
     assert sorted(elastic.asked) == [2, 3, 4, 5]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "asked", "said"),
+    [
+        ("aws_fsdp_like.sbatch", {nodes: 4 * nodes for nodes in range(1, 9)}, "of 1 to 8"),
+        ("control_gpus_per_node.slurm", {nodes: 8 * nodes for nodes in range(1, 9)}, "of 1 to 8"),
+        ("nanotron_like.slurm", {nodes: 8 * nodes for nodes in range(1, 9)}, "of 1 to 8"),
+        ("torchtitan_like.slurm", {4: 32}, "the number of nodes is left as it is"),
+        ("hetjob.slurm", {}, "jobs with several components"),
+    ],
+)
+def test_scripts_after_public_ones(
+    submit: Callable[..., Submitted], name: str, asked: dict[int, int], said: str
+) -> None:
+    done = submit(data_path("cases", "sbatch", name).read_text(encoding="utf-8"))
+    assert done.asked == asked
+    assert said in done.said
 
 
 def test_no_limit_is_filled_in_below_one_that_must_be_had(submit: Callable[..., Submitted]) -> None:
