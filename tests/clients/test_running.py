@@ -13,6 +13,8 @@ from nodewise_conformance.scenarios import Scenario, read_scenarios
 from nodewise_conformance.stage import Stage
 from nodewise_conformance.statuses import PLANTS
 
+pytestmark = pytest.mark.long
+
 CHOSEN = NOTICING | {
     *(
         "predict",

@@ -46,6 +46,7 @@ def test_tests_that_stand_there_run_too_if_they_are_named(asked: pytest.Pytester
     found.stdout.fnmatch_lines(["*policy fifo: gives PASSED*", "*test_own PASSED*"])
 
 
+@pytest.mark.long
 def test_a_name_that_nothing_has(asked: pytest.Pytester) -> None:
     found = asked.runpytest_subprocess("--nodewise-conformance", "nobody")
     assert found.ret == pytest.ExitCode.USAGE_ERROR

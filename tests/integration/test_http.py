@@ -321,6 +321,7 @@ def test_who_goes_away_ends_his_call(lone: Caller) -> None:
             connection.close()
 
 
+@pytest.mark.long
 def test_tls_tokens_and_workers_are_those_of_grpc(tmp_path: Path) -> None:
     authority = Authority()
     certificate, key = authority.signed("server")
@@ -392,6 +393,7 @@ def test_the_holder_of_a_certificate_is_known_over_http(tmp_path: Path) -> None:
             Caller(server.http_target, context)("GET", "/v1/profiles")
 
 
+@pytest.mark.long
 def test_what_is_asked_when_the_server_drains_is_answered(tmp_path: Path) -> None:
     environment = {"NODEWISE_GRACE_S": str(PATIENCE_S)}
     store = f"sqlite:{tmp_path}/store.db"
@@ -424,6 +426,7 @@ def test_what_is_asked_when_the_server_drains_is_answered(tmp_path: Path) -> Non
     assert envelopes(first + rest)[-1][0] == 2
 
 
+@pytest.mark.long
 def test_every_worker_answers_and_what_one_takes_along_the_next_one_answers(tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path}/store.db"
     with ServerProcess("--workers", "2", "--store", store, "--http", "127.0.0.1:0") as server:

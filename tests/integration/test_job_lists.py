@@ -251,6 +251,7 @@ def test_a_row_of_every_other_format_does_not_cost_the_file(tmp_path: Path) -> N
     assert (found["jobs"], found["finished"]) == (1, 1)
 
 
+@pytest.mark.long
 def test_a_sweep_says_what_it_left_out(tmp_path: Path) -> None:
     (tmp_path / "jobs").write_text(PHILLY)
     arguments = ["sweep", str(tmp_path / "jobs"), "--cluster", "v100=1x4", "--policy", "fifo", "--processes", "1"]

@@ -197,6 +197,7 @@ def test_the_same_request_is_the_same_answer_with_or_without_columns(client: Cli
     assert mean.lower < mean.mean < mean.upper
 
 
+@pytest.mark.long
 def test_columns_come_in_messages_that_every_client_takes(target: str) -> None:
     request = to_message(
         SimulateRequest(

@@ -36,6 +36,8 @@ NEED_TORCH = {"docs/guides/slow_jobs.md", "docs/reference/replay.md"}
 ELSEWHERE = {"docs/guides/security.md", *APART}
 """The server of the first has TLS and asks for tokens: `tests/integration/test_tokens_command.py` goes through it. The
 others need a cluster manager: `tests/integration/managers`."""
+LONG = {"docs/guides/planning.md", "docs/guides/simulation.md"}
+"""They search and simulate for a quarter of a minute each."""
 OUTPUT = re.compile(r"(--(?:plot|picture|timeline|gantt|csv|predictions)) (\S+)")
 STORED = re.compile(r"(nodewise\.db|fresh\.db|backups/\w+)")
 """Files that a page's commands keep; a store that is copied is there before."""
@@ -54,7 +56,12 @@ def commands(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if page not in ELSEWHERE and (commands(page) or blocks(page, "python"))]
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.long] if page in LONG else [])
+        for page in PAGES
+        if page not in ELSEWHERE and (commands(page) or blocks(page, "python"))
+    ],
 )
 def test_what_a_page_shows_runs_from_top_to_bottom(
     page: str, target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

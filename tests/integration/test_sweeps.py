@@ -24,6 +24,7 @@ from nodewise_cli.app import app
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+@pytest.mark.long
 def test_the_numbers_depend_on_neither_order_nor_processes(tmp_path: Path) -> None:
     spec = written(tmp_path, prediction_errors=[{}, {"job_sigma": 0.5}])
     one = json.loads(ran(spec, "--processes", "1", "--json").stdout)

@@ -126,6 +126,7 @@ def test_the_holder_of_a_certificate_is_known(files: Files, authority: Authority
             nobody.list_policies()
 
 
+@pytest.mark.long
 def test_workers_of_a_server_share_certificates_and_tokens(files: Files, authority: Authority, tmp_path: Path) -> None:
     """Two workers on one port, each with TLS of its own."""
     url = f"sqlite:{tmp_path / 'store.db'}"

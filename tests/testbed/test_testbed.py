@@ -10,6 +10,8 @@ import sys
 import pytest
 from patience import PATIENCE_S
 
+pytestmark = pytest.mark.long
+
 HERE = pathlib.Path(__file__).parent
 LINK_BYTES_PER_S = 20e6
 PARAMETER_BYTES = 1_000_000

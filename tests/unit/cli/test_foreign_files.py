@@ -82,7 +82,7 @@ FILES = [
         "--sequence-length 1024 --micro-batch 8 --tensor-parallel 4 --pipeline-parallel 2 --zero-stage 1",
     ),
     ("1b.yaml", FOUNDRY, "is an llm-foundry configuration", "--sequence-length 4096 --global-batch 256"),
-    ("default.yaml", ACCELERATE, "is an Accelerate configuration", "--zero-stage 3"),
+    ("default.yaml", ACCELERATE, "is an Accelerate configuration", "--zero-stage 3 --precision bf16"),
     (
         "train.sh",
         MEGATRON,

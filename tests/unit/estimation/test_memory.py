@@ -16,6 +16,7 @@ BESIDE = 1.5
 
 
 @pytest.mark.parametrize(("jobs", "rows", "room_bytes"), [(400, 2, 400_000), (120, 1_000, 2_000_000)])
+@pytest.mark.long
 def test_jobs_that_nobody_asks_about_again_take_no_more_than_the_room(jobs: int, rows: int, room_bytes: int) -> None:
     space = CacheSpace(room_bytes)
     answers = Answers(registry_of({"one": Fake()}), space=space)

@@ -6,6 +6,7 @@ import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 from tiny_wheels import wheel
 
 from nodewise.runtime.generations.apart import failures_apart
@@ -23,6 +24,7 @@ def unpacked(folder: PluginsFolder, wheels: Path, distribution: str, module: str
         return folder.complete(made, distribution, "1.0", "0" * 12)
 
 
+@pytest.mark.long
 def test_what_keeps_new_processes_from_loading_is_told(tmp_path: Path) -> None:
     folder = PluginsFolder(tmp_path / "plugins")
     names = ("told-plugin", "other-plugin", "dies-plugin")
