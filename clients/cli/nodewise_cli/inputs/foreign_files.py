@@ -186,7 +186,7 @@ def _stated(text: str, found: Mapping[str, str]) -> dict[str, str]:
     for option, names in _OPTIONS.items():
         values = (found[name] for name in names if name in found)
         value = next((value.replace("_", "") for value in values if re.fullmatch(r"[1-9][\d_]{0,8}", value)), None)
-        if value is not None:
+        if value is not None and (option, value) != ("--accumulation", "1"):
             stated[option] = value
     zero = _ZERO_STAGE.search(text)
     if zero is not None:
