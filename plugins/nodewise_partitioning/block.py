@@ -118,7 +118,7 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
         compute += (FLASH_BACKWARD - 2.0) * core
     if training.frozen:
         compute += _unpacked(dimensions, layout, passes, device, software) - training.frozen * products
-    tensor_group = group_of(layout, layout.tensor, np.ones(len(layout)))
+    tensor_group = group_of(layout, device, layout.tensor, np.ones(len(layout)))
     activation = device.element_bytes * tokens * dimensions.hidden
     collectives = 4.0 + 2.0 * recomputed
     tensor = (
@@ -214,32 +214,32 @@ def _context(
     """Exposed seconds per pass of ring attention: keys and values travel while the block before is worked on."""
     if not np.any(layout.context > 1.0):
         return np.zeros(len(layout))
-    group = group_of(layout, layout.context, layout.tensor)
+    group = group_of(layout, device, layout.context, layout.tensor)
     share = dimensions.key_value_heads / dimensions.heads
     size = 2.0 * device.element_bytes * tokens * dimensions.attention_size * share / layout.tensor
     adapter = layout.node_link_bytes_per_s * group.share * software.network_efficiency
-    rate = np.where(group.nodes > 1.0, adapter, _inside(device, software))
+    rate = np.where(group.domains > 1.0, adapter, _inside(device, software))
     return (layout.context - 1.0) * np.maximum(size / rate - core / layout.context, 0.0)
 
 
 def _expert(dimensions: Dimensions, layout: Layout, activation: Floats, device: Device, software: Software) -> Floats:
     """Seconds of the two all-to-alls of a layer that bring tokens to their experts and back.
 
-    Each token is sent to each of its experts; or, where the stack says so, once to every node that has any of them, and
-    from there once to every device. Experts are taken as evenly used.
+    Each token is sent to each of its experts; or, where the stack says so, once to every domain (a node, or more that
+    the device's link joins) that has any of them, and from there once to every device. Experts are taken as evenly used.
     """
     if not dimensions.experts or not np.any(layout.expert > 1.0):
         return np.zeros(len(layout))
-    group = group_of(layout, layout.expert, layout.tensor * layout.context)
+    group = group_of(layout, device, layout.expert, layout.tensor * layout.context)
     split = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
     size = activation * dimensions.expert_share / split
     inside = _inside(device, software)
     across = layout.node_link_bytes_per_s * group.share * software.network_efficiency
     chosen = dimensions.experts_per_token
     others = (layout.expert - 1.0) / layout.expert
-    leaving = chosen * (group.nodes - 1.0) / group.nodes
+    leaving = chosen * (group.domains - 1.0) / group.domains
     staying = chosen * others - leaving
     if software.sends_tokens_once:
-        leaving = (group.nodes - 1.0) * (1.0 - (1.0 - 1.0 / group.nodes) ** chosen)
+        leaving = (group.domains - 1.0) * (1.0 - (1.0 - 1.0 / group.domains) ** chosen)
         staying = layout.expert * (1.0 - others**chosen) * others
     return 2.0 * size * (np.maximum(staying, 0.0) / inside + leaving / across)

@@ -52,7 +52,7 @@ def least_of(
     smallest = replace(layouts, sequence_parallel=split, interleave=_least_interleaved(constraints, layouts))
     states = _least_states(dimensions, smallest, device, software, constraints)
     ends = ends_of(dimensions, quickest, device, software)
-    alike = quickest.alike()
+    alike = quickest.alike(beyond_nodes=device.domain_nodes > 1.0)
     stages = _stages(constraints)
     alone = layouts.data * layouts.context == 1.0
     for recomputation in recomputations:

@@ -28,7 +28,7 @@ from nodewise.plugin import Floats
 from nodewise_partitioning.block import Block, soft_maximum
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import Layout
-from nodewise_partitioning.links import all_reduce_s, group_of, ring_s
+from nodewise_partitioning.links import all_reduce_s, group_of, nodes_of, ring_s
 from nodewise_partitioning.offload import host_update_s, streamed_s
 from nodewise_partitioning.pipeline import Pipeline, most_layers
 from nodewise_partitioning.software import Software
@@ -82,7 +82,7 @@ def data_parallel_of(
     split = np.where(layout.zero_stage >= 1.0, training.shards(replicas), 1.0)
     parameters = trained * (shared + experts) / split
     replica_s = layout.micro_batches * pipeline.slowest_s + pipeline.bubble_s + pipeline.transfer_s
-    delay = DELAY_SHARE * np.log(group_of(layout, replicas, layout.tensor).nodes) * replica_s
+    delay = DELAY_SHARE * np.log(nodes_of(layout, replicas, layout.tensor)) * replica_s
     if training.offloads_optimizer:
         return DataParallel(exposed, host_update_s(parameters, layout, device, software), delay)
     memory = device.memory_bytes_per_s * software.memory_efficiency
@@ -107,7 +107,8 @@ def _exchanged(
     average = 0.5 * (gradients + software.weight_bytes)
     size = parameters * np.where(split, average, gradients)
     shards = np.where(split, training.shards(replicas), replicas)
-    found = all_reduce_s(size, group_of(layout, shards, stride), device, software, layout, software.network_efficiency)
+    group = group_of(layout, device, shards, stride)
+    found = all_reduce_s(size, group, device, software, layout, software.network_efficiency)
     if not training.sharding_devices:
         return found
     return found + _over_copies(gradients * parameters, replicas, shards, stride, device, software, layout)
@@ -117,7 +118,7 @@ def _over_copies(
     size: Floats, replicas: Floats, shards: Floats, stride: Floats, device: Device, software: Software, layout: Layout
 ) -> Floats:
     """Hybrid sharding: all-reduce of a shard of the gradients over the devices that hold the same one."""
-    group = group_of(layout, np.maximum(replicas / shards, 1.0), stride * shards)
+    group = group_of(layout, device, np.maximum(replicas / shards, 1.0), stride * shards)
     return all_reduce_s(size / shards, group, device, software, layout, software.network_efficiency)
 
 
@@ -143,10 +144,10 @@ def _gathered(
     """Stage 3, and weights on the host: what gathers and reductions take beyond a micro-batch's computation."""
     sharded = layout.zero_stage >= 3.0
     shards = training.shards(replicas)
-    group = group_of(layout, shards, layout.tensor)
+    group = group_of(layout, device, shards, layout.tensor)
     gradients = training.trained * training.exchanged_bytes(software.exchanged_gradient_bytes)
     size = parameters * (2.0 * training.weight_bytes(software.weight_bytes) + gradients)
-    rings = group.in_node if software.gathers_in_rings else 1.0
+    rings = group.inside if software.gathers_in_rings else 1.0
     moved = ring_s(size, group, device, layout, software.gather_efficiency, rings)
     if training.sharding_devices:
         moved = moved + _over_copies(gradients * parameters, replicas, shards, layout.tensor, device, software, layout)

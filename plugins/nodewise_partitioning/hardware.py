@@ -47,7 +47,8 @@ class Device:
     format; ``plain_flops_per_s`` that without matrix units, which take rows of 16 bytes alone. ``after_ampere`` are
     those whose matrix units take operands from shared memory by themselves, as kernels for Ampere do not know.
     ``announced_year`` is 0 where the catalogue does not tell. ``host_link_bytes_per_s`` is that of PCI Express of then
-    in one direction, Grace's own where that is the host.
+    in one direction, Grace's own where that is the host. The link inside a node goes on to at most ``domain_nodes``
+    nodes, of ``domain_devices`` devices at most; 1 = it ends at the node.
     """
 
     name: str
@@ -65,6 +66,8 @@ class Device:
     gains: Gains = NOTHING_MEASURED
     announced_year: float = 0.0
     host_link_bytes_per_s: float = 31.5e9
+    domain_devices: float = 1.0
+    domain_nodes: float = 1.0
 
     @property
     def narrow_bytes(self) -> float:
@@ -90,6 +93,7 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
     all_reduces = catalogue.all_reduces.get(catalogue_key(name), {})
     products = catalogue.matrix_products.get(catalogue_key(name), {}).get(number_format)
     kernels = catalogue.efficiencies.get(catalogue_key(name), {})
+    node = facts.get("devices_per_node", 1.0)
     return Device(
         name=name,
         number_format=number_format,
@@ -113,6 +117,8 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
         ),
         announced_year=facts.get("announced_year", 0.0),
         host_link_bytes_per_s=_host_link(catalogue, name, facts.get("announced_year", 0.0)),
+        domain_devices=catalogue.link_domain_devices(name, node),
+        domain_nodes=catalogue.link_domain_devices(name, node) / node,
     )
 
 

@@ -67,10 +67,11 @@ class Layout(Columns):
     def __len__(self) -> int:
         return len(self.tensor)
 
-    def alike(self) -> tuple[Ints, Ints] | None:
+    def alike(self, *, beyond_nodes: bool = False) -> tuple[Ints, Ints] | None:
         """Rows whose layers and ends cost the same: one place for each kind, and the kind of each row.
 
-        They do for equal splits of a layer and equal micro-batches, whatever the pipeline and the replicas. None where
+        They do for equal splits of a layer and equal micro-batches, whatever the pipeline and the replicas; also the
+        number of devices tells how many the link joins of devices whose link goes on ``beyond_nodes``. None where
         numbers are too large to tell them apart cheaply, or too few rows to be worth it.
         """
         if len(self) < LEAST_ALIKE or np.any(self.node_link_bytes_per_s != self.node_link_bytes_per_s[0]):
@@ -85,6 +86,7 @@ class Layout(Columns):
             self.micro_batch,
             self.recomputation,
             self.sequence_parallel,
+            *((self.devices,) if beyond_nodes else ()),
         ):
             width = float(np.max(column)) + 1.0
             room *= width

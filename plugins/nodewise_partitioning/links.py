@@ -2,6 +2,12 @@
 
 Bandwidth between nodes belongs to the node: groups that cross its edge at the same time share its adapters, and a
 single group may use all of them.
+
+The link inside a node may go on to other nodes: 18 nodes of 4 devices are one NVLink domain of GB200 NVL72 (NVIDIA,
+"GB200 NVL72", data sheet, 2024), and the chips of a TPU slice one torus, whatever hosts they hang on (Google Cloud,
+"TPU system architecture"). What stays within a domain takes that link, whatever is stated of the nodes' adapters; what
+leaves it takes these. A job's nodes are spread evenly over the fewest domains that hold them, as schedulers place them
+(Slurm's `topology/block` with `--segment`: 32 trays are two segments of 16, not 18 and 14).
 """
 
 from __future__ import annotations
@@ -17,7 +23,7 @@ from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.measured import REFERENCE_ALL_REDUCES, REFERENCE_LINK_BYTES_PER_S
 from nodewise_partitioning.software import Software
 
-__all__ = ["Group", "all_reduce_in_node_s", "all_reduce_s", "group_of", "ring_s"]
+__all__ = ["Group", "all_reduce_in_node_s", "all_reduce_s", "domain_of", "group_of", "nodes_of", "ring_s"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,25 +32,45 @@ class Group:
 
     Attributes
     ----------
-    in_node, nodes : float
-        Members on one node; nodes that the group spans. Their product is the group's size.
+    inside, domains : float
+        Members in one domain of the device's own link, a node where it ends there; domains that the group spans. Their
+        product is the group's size.
     share : float
         Part of a node's adapters that one member gets while all groups like this one cross its edge.
     """
 
-    in_node: Floats
-    nodes: Floats
+    inside: Floats
+    domains: Floats
     share: Floats
 
 
-def group_of(layout: Layout, ranks: Floats, stride: Floats) -> Group:
+def domain_of(layout: Layout, device: Device) -> Floats:
+    """Devices of a job that the device's own link joins: those of a node at least."""
+    if device.domain_nodes <= 1.0:
+        return layout.devices_per_node
+    most = np.minimum(np.floor(device.domain_devices / layout.devices_per_node), np.floor(device.domain_nodes))
+    nodes = np.ceil(layout.devices / layout.devices_per_node)
+    domains = np.ceil(nodes / np.maximum(most, 1.0))
+    return layout.devices_per_node * np.ceil(nodes / domains)
+
+
+def group_of(layout: Layout, device: Device, ranks: Floats, stride: Floats) -> Group:
     """The group of ``ranks`` ranks, each ``stride`` from the next."""
-    in_node = np.clip(np.floor(layout.devices_per_node / stride), 1.0, ranks)
-    return Group(in_node, np.ceil(ranks / in_node), 1.0 / np.minimum(layout.devices_per_node, stride * in_node))
+    inside = _inside(domain_of(layout, device), ranks, stride)
+    return Group(inside, np.ceil(ranks / inside), 1.0 / np.minimum(layout.devices_per_node, stride * inside))
+
+
+def nodes_of(layout: Layout, ranks: Floats, stride: Floats) -> Floats:
+    """Nodes that a group spans, whatever joins them."""
+    return np.ceil(ranks / _inside(layout.devices_per_node, ranks, stride))
+
+
+def _inside(devices: Floats, ranks: Floats, stride: Floats) -> Floats:
+    return np.clip(np.floor(devices / stride), 1.0, ranks)
 
 
 def all_reduce_in_node_s(size_bytes: Floats, ranks: Floats, device: Device) -> Floats:
-    """All-reduce among devices of one node: measured times, for other counts and links scaled by what they move.
+    """All-reduce among devices of one domain: measured times, for other counts and links scaled by what they move.
 
     The times are those of the catalogue for this device, else those of A100. Ranks that were not measured go by the
     next larger count that was, else by the largest.
@@ -73,14 +99,14 @@ def all_reduce_in_node_s(size_bytes: Floats, ranks: Floats, device: Device) -> F
 def all_reduce_s(
     size_bytes: Floats, group: Group, device: Device, software: Software, layout: Layout, efficiency: float
 ) -> Floats:
-    """All-reduce inside nodes, then across them by ring or tree, each member of a node with a part of the exchange.
+    """All-reduce inside domains, then across them by ring or tree, each member of one with a part of the exchange.
 
     ``efficiency`` is the share of the nodes' adapters that the exchange across nodes reaches.
     """
-    inside = all_reduce_in_node_s(size_bytes, group.in_node, device)
+    inside = all_reduce_in_node_s(size_bytes, group.inside, device)
     across = quickest_all_reduce_s(
-        size_bytes / group.in_node,
-        group.nodes,
+        size_bytes / group.inside,
+        group.domains,
         software.network_latency_s,
         layout.node_link_bytes_per_s * efficiency * group.share,
     )
@@ -94,7 +120,7 @@ def ring_s(
 
     ``rings`` share the bytes; each leaves a node by an adapter of its own.
     """
-    ranks = group.in_node * group.nodes
+    ranks = group.inside * group.domains
     adapter = layout.node_link_bytes_per_s * group.share * rings
-    slowest = np.where(group.nodes > 1.0, np.minimum(adapter, device.link_bytes_per_s), device.link_bytes_per_s)
+    slowest = np.where(group.domains > 1.0, np.minimum(adapter, device.link_bytes_per_s), device.link_bytes_per_s)
     return (ranks - 1.0) / ranks * size_bytes / (slowest * efficiency)

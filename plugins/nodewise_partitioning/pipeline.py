@@ -27,6 +27,7 @@ from nodewise.plugin import Floats
 from nodewise_partitioning.block import Block, product_flops_per_s, summed_s
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import Columns, Layout
+from nodewise_partitioning.links import domain_of
 from nodewise_partitioning.software import Software
 from nodewise_partitioning.workload import Dimensions
 
@@ -111,13 +112,20 @@ def pipeline_of(
 
 
 def _transfer(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Floats:
-    """Seconds of one output from a stage to the next; across nodes where a stage fills its nodes, which all send."""
+    """Seconds of one output from a stage to the next; across nodes where a stage fills its nodes, which all send.
+
+    Where a link goes on beyond the nodes, stages of one domain send over it: the mean of all steps from stage to stage.
+    """
     tokens = layout.micro_batch * dimensions.sequence / layout.context
     size = device.element_bytes * tokens * dimensions.hidden
     stage = layout.tensor * layout.context * layout.data
-    across = (layout.devices > layout.devices_per_node) & (layout.pipeline > 1.0)
+    domain = domain_of(layout, device)
+    leaving = ((layout.devices > domain) & (layout.pipeline > 1.0)).astype(np.float64)
+    if device.domain_nodes > 1.0:
+        leaving *= np.minimum((np.ceil(layout.devices / domain) - 1.0) / np.maximum(layout.pipeline - 1.0, 1.0), 1.0)
     sending = np.minimum(stage, layout.devices_per_node)
     sent = size / layout.tensor if software.scatters_stages else size
     network = sent * sending / (layout.node_link_bytes_per_s * software.network_efficiency)
     inside = size / (device.link_bytes_per_s * software.stage_link_efficiency)
-    return np.where(across, network + software.network_latency_s, inside)
+    seconds: Floats = leaving * (network + software.network_latency_s) + (1.0 - leaving) * inside
+    return seconds

@@ -44,7 +44,7 @@ def chunks(rows: int) -> Iterator[slice]:
 
 def step_parts_s(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Floats:
     """(parts, rows) seconds of :data:`PARTS`; their sum is the step."""
-    alike = layout.alike()
+    alike = layout.alike(beyond_nodes=device.domain_nodes > 1.0)
     kinds = layout if alike is None else layout.take(alike[0])
     block = block_of(dimensions, kinds, device, software)
     ends = ends_of(dimensions, kinds, device, software)

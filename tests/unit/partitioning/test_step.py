@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from partitioned_transformers import GPT3, SMALL, a100, dimensions
 
+from nodewise.catalogue.loading import load_catalogue
 from nodewise.plugin import Transformer
 from nodewise_partitioning.block import block_of, soft_maximum
+from nodewise_partitioning.hardware import Device, device_of
 from nodewise_partitioning.layout import Layout
-from nodewise_partitioning.links import all_reduce_in_node_s, group_of
+from nodewise_partitioning.links import all_reduce_in_node_s, domain_of, group_of, nodes_of
 from nodewise_partitioning.memory import memory_of
 from nodewise_partitioning.pipeline import ends_of
 from nodewise_partitioning.software import Software, stack_of
@@ -168,12 +170,56 @@ def replace_link(layout: Layout, bytes_per_s: float) -> Layout:
 
 def test_groups_that_cross_a_node_share_its_adapters() -> None:
     layout = Layout.of(4, tensor=np.array([1.0, 4.0, 8.0, 16.0]), data=64.0, devices=1024.0)
-    replicas = group_of(layout, layout.data, layout.tensor)
-    np.testing.assert_array_equal(replicas.in_node, [8.0, 2.0, 1.0, 1.0])
-    np.testing.assert_array_equal(replicas.nodes, [8.0, 32.0, 64.0, 64.0])
+    replicas = group_of(layout, a100(), layout.data, layout.tensor)
+    np.testing.assert_array_equal(replicas.inside, [8.0, 2.0, 1.0, 1.0])
+    np.testing.assert_array_equal(replicas.domains, [8.0, 32.0, 64.0, 64.0])
     np.testing.assert_array_equal(replicas.share, [1 / 8, 1 / 8, 1 / 8, 1 / 8])
-    wide = group_of(layout, layout.tensor, np.ones(4))
-    np.testing.assert_array_equal(wide.nodes, [1.0, 1.0, 1.0, 2.0])
+    wide = group_of(layout, a100(), layout.tensor, np.ones(4))
+    np.testing.assert_array_equal(wide.domains, [1.0, 1.0, 1.0, 2.0])
+    np.testing.assert_array_equal(nodes_of(layout, layout.data, layout.tensor), replicas.domains)
+
+
+def gb200() -> Device:
+    found = device_of(load_catalogue(), "GB200", "bf16")
+    assert isinstance(found, Device)
+    return found
+
+
+def test_a_job_is_spread_evenly_over_the_fewest_domains_that_hold_it() -> None:
+    devices = np.array([4.0, 64.0, 72.0, 76.0, 128.0, 256.0, 512.0])
+    layout = Layout.of(7, devices=devices, devices_per_node=4.0, data=devices)
+    np.testing.assert_array_equal(domain_of(layout, gb200()), [4.0, 64.0, 72.0, 40.0, 64.0, 64.0, 64.0])
+    np.testing.assert_array_equal(domain_of(layout, a100()), np.full(7, 4.0))
+    group = group_of(layout, gb200(), layout.data, layout.tensor)
+    np.testing.assert_array_equal(group.domains, [1.0, 1.0, 1.0, 2.0, 2.0, 4.0, 8.0])
+    np.testing.assert_array_equal(nodes_of(layout, layout.data, layout.tensor), devices / 4.0)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"data": 64.0, "zero_stage": 3.0},
+        {"data": 64.0, "zero_stage": 1.0},
+        {"tensor": 16.0, "data": 4.0},
+        {"context": 16.0, "data": 4.0},
+        {"pipeline": 4.0, "data": 16.0, "micro_batches": 8.0},
+    ],
+)
+def test_what_stays_within_a_domain_does_not_ask_for_the_adapters(columns: dict[str, float]) -> None:
+    shared: dict[str, float | np.ndarray] = {"node_link_bytes_per_s": np.array([1e8, 1e12]), "devices_per_node": 4.0}
+    for devices, equal in ((64.0, True), (256.0, False)):
+        layout = Layout.of(2, **{**columns, "data": columns["data"] * devices / 64.0}, **shared, devices=devices)
+        slow, fast = step_parts_s(dimensions(), layout, gb200(), PLAIN).sum(axis=0)
+        assert (slow == fast) if equal else (slow > fast)
+
+
+def test_experts_of_one_domain_do_not_ask_for_the_adapters() -> None:
+    model = replace(SMALL, experts=64, experts_per_token=4)
+    layout = Layout.of(
+        2, data=64.0, expert=64.0, devices=64.0, devices_per_node=4.0, node_link_bytes_per_s=np.array([1e8, 1e12])
+    )
+    slow, fast = step_parts_s(dimensions(model), layout, gb200(), PLAIN).sum(axis=0)
+    assert slow == fast
 
 
 def test_measured_all_reduces_are_reproduced() -> None:
