@@ -225,8 +225,8 @@ def _context(
 def _expert(dimensions: Dimensions, layout: Layout, activation: Floats, device: Device, software: Software) -> Floats:
     """Seconds of the two all-to-alls of a layer that bring tokens to their experts and back.
 
-    Each token is sent to each of its experts; or, where the stack says so, once to every domain (a node, or more that
-    the device's link joins) that has any of them, and from there once to every device. Experts are taken as evenly used.
+    Each token is sent to each of its experts; or, where the stack says so, once to every domain of the device's link
+    that has any of them, and from there once to every device. Experts are taken as evenly used.
     """
     if not dimensions.experts or not np.any(layout.expert > 1.0):
         return np.zeros(len(layout))

@@ -205,7 +205,7 @@ def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Ru
     configurations = PartitioningModel(_uncorrected(profile, transformer, catalogue)).cut(observations.configurations)
     framework, own_format = _declared(profile)
     declared, _ = stack_of(framework, own_format)
-    asked = asked_of(configurations, dimensions, profile.network, zero_bubble=declared.zero_bubble)
+    asked = asked_of(configurations, dimensions, profile.network, catalogue, zero_bubble=declared.zero_bubble)
     measured, kinds = observations.steps_per_s[asked.rows], kinds_of(configurations)[asked.rows]
     names = np.array(configurations.device_names(), dtype=object)[asked.rows]
     formats = np.array([configurations.precisions[index] for index in configurations.precision_index[asked.rows]])

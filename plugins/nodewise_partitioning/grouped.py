@@ -31,7 +31,13 @@ def rows_asked(
     knowledge: Knowledge, configurations: Configurations
 ) -> tuple[Asked, list[Group], tuple[RowRefusal, ...]]:
     """Rows that can be answered, by device, and why the others are refused; the groups' rows count among these."""
-    asked = asked_of(configurations, knowledge.dimensions, knowledge.network, zero_bubble=knowledge.zero_bubble)
+    asked = asked_of(
+        configurations,
+        knowledge.dimensions,
+        knowledge.network,
+        knowledge.catalogue,
+        zero_bubble=knowledge.zero_bubble,
+    )
     groups, unknown = grouped(knowledge, configurations, asked.rows, asked.layout)
     if unknown:
         lost = np.concatenate([np.array(refusal.rows) for refusal in unknown])

@@ -9,7 +9,7 @@ from typing import Final
 from nodewise.plugin import Catalogue, Refusal, catalogue_key
 from nodewise_partitioning.measured import NOTHING_MEASURED, AllReduces, Gains, all_reduces_of, gains_of
 
-__all__ = ["ASSUMED_NODE_LINK_BYTES_PER_S", "DEFAULT_FORMAT", "Device", "device_of"]
+__all__ = ["ASSUMED_NODE_LINK_BYTES_PER_S", "DEFAULT_FORMAT", "Device", "device_of", "node_link_of"]
 
 DEFAULT_FORMAT: Final = "fp16"
 
@@ -24,10 +24,14 @@ NARROW_BYTES: Final = {"fp8": 1.0, "fp4": 0.5 + 1.0 / 16.0}
 (NVIDIA, "Pretraining large language models with NVFP4", 2025)."""
 
 ASSUMED_NODE_LINK_BYTES_PER_S: Final = 100e9
-"""Adapters of a node whose link nobody states, together: four InfiniBand HDR ports. Said in a notice."""
+"""Adapters of a node whose link nobody states, of a device that comes in no machine of the catalogue: four InfiniBand
+HDR ports."""
 
 
-_AFTER_AMPERE: Final = ("h100", "h200", "h800", "gh200", "b100", "b200", "b300", "gb200", "gb300")
+LIKELY_SHARE: Final = 0.25
+"""Of the boards of a name from which one of another size may be what it means."""
+
+_AFTER_AMPERE: Final = ("h100", "h200", "h800", "h20", "gh200", "b100", "b200", "b300", "gb200", "gb300")
 """Hopper and Blackwell of data centres; Ada and the Blackwell of workstations have Ampere's instructions."""
 
 
@@ -122,6 +126,18 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
     )
 
 
+def node_link_of(catalogue: Catalogue, name: str) -> tuple[float, str]:
+    """What adapters a node with this device most likely has, together, where nobody states them; and why, in words."""
+    links = catalogue.node_links(name)
+    if not links:
+        return ASSUMED_NODE_LINK_BYTES_PER_S, f"the catalogue knows no machine with {name or 'such devices'}"
+    bytes_per_s, share, source = links[0]
+    machines = ", ".join(part.partition(":")[0] for part in source.split("; "))
+    others = ", ".join(f"{other / 1e9:g}" for other, _, _ in links[1:])
+    rest = f"; others have {others} GB/s" if others else ""
+    return bytes_per_s, f"likely of {name} ({machines}: {100.0 * share:.0f} % of such jobs{rest})"
+
+
 def _host_link(catalogue: Catalogue, name: str, announced_year: float) -> float:
     by_year = next(link for year, link in _HOST_LINKS if announced_year >= year)
     link = "NVLink-C2C" if catalogue_key(name).startswith(_WITH_GRACE) else by_year
@@ -136,6 +152,7 @@ def _largest(catalogue: Catalogue, name: str, facts: Mapping[str, float]) -> Map
         other
         for alias, other in catalogue.devices.items()
         if alias.startswith(key)
+        and other.get("share_of_name", 1.0) >= LIKELY_SHARE
         and _is_size(alias[len(key) :])
         and all(other.get(fact) == value for fact, value in peaks.items())
     ]

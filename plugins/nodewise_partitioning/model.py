@@ -28,7 +28,7 @@ from nodewise.plugin import (
 )
 from nodewise_partitioning.bounds import least_of
 from nodewise_partitioning.grouped import Group, grouped, rows_asked, settled_in
-from nodewise_partitioning.hardware import ASSUMED_NODE_LINK_BYTES_PER_S
+from nodewise_partitioning.hardware import node_link_of
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import TERMS, memory_of
@@ -119,7 +119,16 @@ class PartitioningModel:
                 "memory_upper_bytes": self._upper_bytes(numbers),
             },
         )
-        told = said(asked, numbers.needed_bytes, numbers.available_bytes, numbers.named_bytes, self._factor, rows)
+        told = said(
+            asked,
+            self._knowledge.catalogue,
+            groups,
+            numbers.needed_bytes,
+            numbers.available_bytes,
+            numbers.named_bytes,
+            self._factor,
+            rows,
+        )
         unfit = numbers.memory_bytes > numbers.available_bytes
         taken = assumed(self._knowledge, asked, groups, stated, unfit, searched)
         notices = (*self._notices, *taken, *told)
@@ -180,7 +189,7 @@ class PartitioningModel:
         unknown = [name for name in columns if name not in COLUMNS]
         if unknown:
             raise ValueError(f"column {unknown[0]!r} is unknown; known are {', '.join(COLUMNS)}")
-        layout = layout_of(chunk, self._knowledge.network)
+        layout = layout_of(chunk, self._knowledge.network, self._knowledge.catalogue)
         groups, nowhere = grouped(self._knowledge, chunk, as_ints(np.arange(len(chunk))), layout)
         if nowhere:
             raise NodewiseError.refused(nowhere[0].refusal)
@@ -212,17 +221,18 @@ class PartitioningModel:
         NodewiseError
             EVIDENCE_MISSING for a device that the catalogue does not know; LIMIT_EXCEEDED.
         """
-        dimensions, link = self._knowledge.dimensions, ASSUMED_NODE_LINK_BYTES_PER_S
+        dimensions = self._knowledge.dimensions
+        links = [node_link_of(self._knowledge.catalogue, pool.device)[0] for pool in constraints.pools]
         if constraints.context_parallel is None and "deepspeed" in self._knowledge.framework.casefold():
             constraints = replace(constraints, context_parallel=(1,))  # it has none of its own: asked for, or not tried
         bounds = partial(self._bounds, constraints)
-        return PartitionSpace(dimensions, constraints, link, bounds, zero_bubble=self._knowledge.zero_bubble)
+        return PartitionSpace(dimensions, constraints, links, bounds, zero_bubble=self._knowledge.zero_bubble)
 
     def _bounds(self, constraints: PlanConstraints, space: PartitionSpace) -> Mapping[str, Floats]:
         """Seconds and bytes that no completion of a prefix is below, and the memory that there is."""
         layouts = space.layouts
         rows, ways = len(layouts), len(space.recomputations)
-        layout = layout_of(layouts, self._knowledge.network)
+        layout = layout_of(layouts, self._knowledge.network, self._knowledge.catalogue)
         groups, unknown = grouped(self._knowledge, layouts, as_ints(np.arange(rows)))
         if unknown:
             raise NodewiseError.refused(unknown[0].refusal)

@@ -8,10 +8,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import Configurations, Floats, Ints, Notice, Recomputation, as_ints
+from nodewise.plugin import Catalogue, Configurations, Floats, Ints, Notice, Recomputation, as_ints
 from nodewise_partitioning.grouped import Group
-from nodewise_partitioning.hardware import ASSUMED_NODE_LINK_BYTES_PER_S
+from nodewise_partitioning.hardware import node_link_of
 from nodewise_partitioning.knowledge import Knowledge
+from nodewise_partitioning.links import domain_of
 from nodewise_partitioning.micro_batches import is_open
 from nodewise_partitioning.rows import Asked
 from nodewise_partitioning.unsaid import stack_notice
@@ -99,7 +100,16 @@ _TAKEN: Final = {
 }
 
 
-def said(asked: Asked, needed: Floats, available: Floats, named: Floats, factor: float, rows: int) -> Iterator[Notice]:
+def said(
+    asked: Asked,
+    catalogue: Catalogue,
+    groups: list[Group],
+    needed: Floats,
+    available: Floats,
+    named: Floats,
+    factor: float,
+    rows: int,
+) -> Iterator[Notice]:
     """What a reader should know of single rows.
 
     Parameters
@@ -115,13 +125,10 @@ def said(asked: Asked, needed: Floats, available: Floats, named: Floats, factor:
     def told(members: Ints) -> tuple[int, ...]:
         return () if len(members) == rows else tuple(members.tolist())
 
-    if len(asked.assumed_link):
-        yield Notice(
-            "LINK_ASSUMED",
-            f"the link of a node is not stated and taken as {ASSUMED_NODE_LINK_BYTES_PER_S / 1e9:.0f} GB/s in each "
-            "direction, all its adapters together",
-            told(asked.assumed_link),
-        )
+    for name, members in _linked(asked, groups).items():
+        bytes_per_s, why = node_link_of(catalogue, name)
+        text = f"the link of a node is not stated and taken as {bytes_per_s / 1e9:g} GB/s in each direction, all its "
+        yield Notice("LINK_ASSUMED", f"{text}adapters together: {why}", told(members))
     fits = needed <= available
     beyond = asked.rows[fits & (needed > named)]
     if len(beyond):
@@ -137,3 +144,15 @@ def said(asked: Asked, needed: Floats, available: Floats, named: Floats, factor:
             "the 90 % interval of what must be in the device's memory reaches beyond it: such runs may fail",
             told(as_ints(tight)),
         )
+
+
+def _linked(asked: Asked, groups: list[Group]) -> dict[str, Ints]:
+    """By device the rows that leave a domain of its link by adapters that nobody states."""
+    found: dict[str, list[NDArray[np.int64]]] = {}
+    assumed_link = np.isin(asked.rows, asked.assumed_link)
+    for group in groups:
+        layout = asked.layout.take(group.rows)
+        leaving = assumed_link[group.rows] & (layout.devices > domain_of(layout, group.device))
+        if leaving.any():
+            found.setdefault(group.device.name, []).append(asked.rows[group.rows[leaving]])
+    return {name: as_ints(np.sort(np.concatenate(rows))) for name, rows in found.items()}

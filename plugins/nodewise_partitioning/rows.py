@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import (
+    Catalogue,
     Configurations,
     Floats,
     Ints,
@@ -19,7 +20,7 @@ from nodewise.plugin import (
     SyncMode,
     as_ints,
 )
-from nodewise_partitioning.hardware import ASSUMED_NODE_LINK_BYTES_PER_S
+from nodewise_partitioning.hardware import node_link_of
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.workload import Dimensions
 
@@ -53,10 +54,15 @@ class Asked:
 
 
 def asked_of(
-    configurations: Configurations, dimensions: Dimensions, network: Network, *, zero_bubble: bool = False
+    configurations: Configurations,
+    dimensions: Dimensions,
+    network: Network,
+    catalogue: Catalogue,
+    *,
+    zero_bubble: bool = False,
 ) -> Asked:
     """Read the rows, and refuse those that describe no partition of the model or that the schedule does not allow."""
-    layout, stated = _layout(configurations, network)
+    layout, stated = _layout(configurations, network, catalogue)
     checks = _checks(configurations, dimensions, layout, zero_bubble=zero_bubble)
     told = ((wrong, Refusal.unsupported(why) if isinstance(why, str) else why) for wrong, why in checks)
     refusals = RowRefusal.first(len(configurations), told)
@@ -67,12 +73,12 @@ def asked_of(
     return Asked(rows, kept, as_ints(np.flatnonzero(across)), refusals)
 
 
-def layout_of(configurations: Configurations, network: Network) -> Layout:
+def layout_of(configurations: Configurations, network: Network, catalogue: Catalogue) -> Layout:
     """Rows that are known to describe partitions, such as those of a space."""
-    return _layout(configurations, network)[0]
+    return _layout(configurations, network, catalogue)[0]
 
 
-def _layout(configurations: Configurations, network: Network) -> tuple[Layout, Mask]:
+def _layout(configurations: Configurations, network: Network, catalogue: Catalogue) -> tuple[Layout, Mask]:
     """All rows as they stand, and which of them state the link between nodes."""
     workers = configurations.workers.astype(np.float64)
     model = configurations.tensor_parallel * configurations.pipeline_parallel.astype(np.float64)
@@ -89,6 +95,9 @@ def _layout(configurations: Configurations, network: Network) -> tuple[Layout, M
         configurations.link_bytes_per_s > 0.0, configurations.link_bytes_per_s, network.link_bytes_per_s or 0.0
     )
     stated: Mask = link > 0.0
+    if not stated.all():
+        likely = np.array([node_link_of(catalogue, name)[0] for name in configurations.devices])
+        link = np.where(stated, link, likely[configurations.device_index])
     layout = Layout(
         **{name: getattr(configurations, column).astype(np.float64) for name, column in _SAME.items()},
         data=data,
@@ -96,7 +105,7 @@ def _layout(configurations: Configurations, network: Network) -> tuple[Layout, M
         micro_batches=micro_batches,
         devices_per_node=np.maximum(per_node, 1.0),
         devices=workers,
-        node_link_bytes_per_s=np.where(stated, link, ASSUMED_NODE_LINK_BYTES_PER_S),
+        node_link_bytes_per_s=link,
     )
     return layout, stated
 

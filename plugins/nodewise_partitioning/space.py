@@ -102,8 +102,8 @@ class PartitionSpace:
         Of the transformer.
     constraints : PlanConstraints
         What may be chosen.
-    assumed_link_bytes_per_s : float
-        Network of a node where nobody states it, for constraints that multiply it.
+    assumed_links_bytes_per_s : sequence of float
+        Network of a node of each pool where nobody states it, for constraints that multiply it.
     bounds : callable
         Computes the columns of :meth:`lower_bound`.
     zero_bubble : bool
@@ -116,7 +116,7 @@ class PartitionSpace:
         self,
         dimensions: Dimensions,
         constraints: PlanConstraints,
-        assumed_link_bytes_per_s: float,
+        assumed_links_bytes_per_s: Sequence[float],
         bounds: Callable[[PartitionSpace], Mapping[str, Floats]],
         *,
         zero_bubble: bool = False,
@@ -142,7 +142,7 @@ class PartitionSpace:
         plain = Configurations.of(len(row), sync_mode=SyncMode.ALLREDUCE, parameter_servers=0)
         stated = np.array([each.link_bytes_per_s for each in constraints.pools])
         if constraints.link_factor != 1.0:
-            stated = np.where(stated > 0.0, stated, assumed_link_bytes_per_s) * constraints.link_factor
+            stated = np.where(stated > 0.0, stated, assumed_links_bytes_per_s) * constraints.link_factor
         prefixes = plain.replaced(
             devices=tuple(each.device for each in constraints.pools),
             device_index=as_ints(pool[row]),

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from nodewise.catalogue.efficiencies import check_efficiency, efficiencies_of
+from nodewise.catalogue.machines import check_machine, machines_of, machines_with
 from nodewise.catalogue.measured import FIELDS as MEASURED
 from nodewise.catalogue.measured import Fail, Named, all_reduces_of, check_measured, is_positive, matrix_products_of
 from nodewise.plugin import Catalogue, CatalogueDevice, catalogue_key
@@ -33,6 +34,7 @@ DEVICE_FACTS: Final = (
     "devices_per_node",
     "link_domain_devices",
     "announced_year",
+    "share_of_name",
     "cores",
     "last_level_cache_bytes",
 )
@@ -40,6 +42,8 @@ LINK_FACTS: Final = ("bytes_per_s", "latency_s")
 NEEDED: Final = {"devices": ("memory_bytes", "memory_bytes_per_s"), "links": ("bytes_per_s",)}
 KNOWN: Final = {"devices": DEVICE_FACTS, "links": LINK_FACTS}
 EFFICIENCIES: Final = "efficiencies"
+MACHINES: Final = "machines"
+SHIPPED: Final = ("facts.toml", "machines.toml")
 LINK: Final = "intra_node_link"
 LINK_FACT: Final = "intra_node_link_bytes_per_s"
 """An entry names its link; what reads the catalogue finds that link's bandwidth."""
@@ -75,13 +79,14 @@ def load_catalogue(path: Path | None = None) -> Catalogue:
 @cache
 def _shipped() -> Catalogue:
     """Made once: nobody can change it, and every server of a process begins with it."""
-    return _catalogue(_shipped_sections(), "facts.toml")
+    return _catalogue(_shipped_sections(), SHIPPED[0])
 
 
 @cache
 def _shipped_sections() -> Mapping[str, _Entries]:
-    text = resources.files("nodewise.catalogue").joinpath("facts.toml").read_text(encoding="utf-8")
-    return _sections(text, "facts.toml")
+    folder = resources.files("nodewise.catalogue")
+    text = "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in SHIPPED)
+    return _sections(text, SHIPPED[0])
 
 
 def _catalogue(sections: Mapping[str, _Entries], name: str) -> Catalogue:
@@ -95,6 +100,7 @@ def _catalogue(sections: Mapping[str, _Entries], name: str) -> Catalogue:
         if LINK in fields
         for alias in (device, *fields.get("aliases", ()))
     }
+    machines = machines_of(sections[MACHINES], devices, fail)
     content = json.dumps(dict(sections), sort_keys=True).encode()
     return Catalogue(
         digest=hashlib.sha256(content).hexdigest(),
@@ -113,6 +119,8 @@ def _catalogue(sections: Mapping[str, _Entries], name: str) -> Catalogue:
         all_reduces=all_reduces_of(sections["all_reduces"], devices, links, link_of, fail),
         matrix_products=matrix_products_of(sections["matrix_products"], devices, fail),
         efficiencies=efficiencies_of(sections[EFFICIENCIES], devices, fail),
+        machines=machines,
+        machines_with=machines_with(machines),
     )
 
 
@@ -129,7 +137,7 @@ def _sections(text: str, name: str) -> dict[str, _Entries]:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise CatalogueError(f"{name}: is no TOML: {error}") from None
-    known, fail = (*KNOWN, *MEASURED, EFFICIENCIES), _failing(name)
+    known, fail = (*KNOWN, *MEASURED, EFFICIENCIES, MACHINES), _failing(name)
     unknown = sorted(set(document) - set(known))
     if unknown:
         raise CatalogueError(f"{name}: {unknown[0]}: is no section; known are {', '.join(known)}")
@@ -145,6 +153,8 @@ def _sections(text: str, name: str) -> dict[str, _Entries]:
                 _check_entry(section, entry, fields, fail)
             elif section == EFFICIENCIES:
                 check_efficiency(entry, fields, fail)
+            elif section == MACHINES:
+                check_machine(entry, fields, fail)
             else:
                 check_measured(section, entry, fields, fail)
         sections[section] = entries

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Catalogue", "CatalogueDevice", "KernelEfficiency", "MeasuredTable", "catalogue_key"]
+__all__ = ["Catalogue", "CatalogueDevice", "CatalogueMachine", "KernelEfficiency", "MeasuredTable", "catalogue_key"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +49,31 @@ class CatalogueDevice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogueMachine:
+    """A kind of machine.
+
+    Attributes
+    ----------
+    devices : tuple of str
+        Keys of all names of the devices that it comes with.
+    devices_per_node : float
+        0 = of different sizes.
+    node_link_bytes_per_s : float
+        All adapters of a node together, in one direction.
+    weight : float
+        How likely a job on one of these devices runs on it, beside the other kinds with that device.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    devices: tuple[str, ...]
+    devices_per_node: float = 0.0
+    node_link_bytes_per_s: float
+    weight: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
     """Facts about devices and links, with the digest of all of them. Empty = nothing is known.
 
@@ -65,6 +90,10 @@ class Catalogue:
         By device and number format: sizes in FLOP.
     efficiencies : mapping
         By device and number format: what kernels reach of the peak.
+    machines : mapping
+        Kinds of machines, by the keys of their names.
+    machines_with : mapping
+        The same by device.
     """
 
     digest: str = ""
@@ -74,6 +103,8 @@ class Catalogue:
     all_reduces: Mapping[str, Mapping[int, MeasuredTable]] = field(default_factory=dict)
     matrix_products: Mapping[str, Mapping[str, MeasuredTable]] = field(default_factory=dict)
     efficiencies: Mapping[str, Mapping[str, KernelEfficiency]] = field(default_factory=dict)
+    machines: Mapping[str, CatalogueMachine] = field(default_factory=dict)
+    machines_with: Mapping[str, tuple[CatalogueMachine, ...]] = field(default_factory=dict)
 
     def device(self, name: str) -> Mapping[str, float] | None:
         """Facts of an accelerator; None = not known."""
@@ -82,6 +113,30 @@ class Catalogue:
     def link(self, name: str) -> Mapping[str, float] | None:
         """Facts of a link; None = not known."""
         return self.links.get(catalogue_key(name))
+
+    def machine(self, name: str) -> CatalogueMachine | None:
+        """A kind of machine by any of its names; None = not known."""
+        return self.machines.get(catalogue_key(name))
+
+    def node_links(self, device: str) -> tuple[tuple[float, float, str], ...]:
+        """What a node's adapters are likely to be, together and in one direction, where nobody states them.
+
+        Each is (bytes per second, share of such jobs, which machines these are and the documents that tell), most
+        likely first; the shares add up to 1. Empty = no machine with this device is known.
+        """
+        of_link: dict[float, list[CatalogueMachine]] = {}
+        for machine in self.machines_with.get(catalogue_key(device), ()):
+            of_link.setdefault(machine.node_link_bytes_per_s, []).append(machine)
+        whole = sum(machine.weight for machines in of_link.values() for machine in machines)
+        links = [
+            (
+                link,
+                sum(machine.weight for machine in machines) / whole,
+                "; ".join(f"{machine.name}: {machine.source}" for machine in machines),
+            )
+            for link, machines in of_link.items()
+        ]
+        return tuple(sorted(links, key=lambda each: (-each[1], -each[0])))
 
     def link_domain_devices(self, name: str, devices_per_node: float) -> float:
         """Devices that the link inside a node joins, where so many of each node take part: those of one node at least.

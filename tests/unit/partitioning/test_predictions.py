@@ -25,6 +25,7 @@ from nodewise.plugin import (
     constant_ints,
 )
 from nodewise_partitioning.estimator import PartitioningEstimator
+from nodewise_partitioning.hardware import Device, device_of
 from nodewise_partitioning.memory import LOG_SPREAD
 from nodewise_partitioning.model import COLUMNS, PartitioningModel
 from nodewise_partitioning.step import PARTS
@@ -192,6 +193,31 @@ def test_a_link_that_nobody_states_is_assumed_and_told() -> None:
     told = answered(asked, profile(network=Network()))
     assert [notice.rows for notice in told.notices if notice.reason == "LINK_ASSUMED"] == [(1,)]
     assert "LINK_ASSUMED" not in {notice.reason for notice in answered(asked, profile(network=FABRIC)).notices}
+
+
+@pytest.mark.parametrize(
+    ("device", "per_node", "told"), [("A100-80GB", 8, "200 GB/s"), ("T4", 4, "6.25 GB/s"), ("B300", 8, "800 GB/s")]
+)
+def test_an_assumed_link_is_that_of_the_devices_machines(device: str, per_node: int, told: str) -> None:
+    asked = rows(1, device=device, nodes=2, workers=2 * per_node, batch_per_worker=1)
+    found = answered(asked, profile(network=Network()))
+    (notice,) = [notice for notice in found.notices if notice.reason == "LINK_ASSUMED"]
+    assert told in notice.message
+    assert device in notice.message
+    stated = asked.replaced(link_bytes_per_s=np.array([CATALOGUE.node_links(device)[0][0]]))
+    assert found.step_s[0] == answered(stated, profile(network=Network())).step_s[0]
+
+
+def test_nothing_is_assumed_of_adapters_that_no_row_needs() -> None:
+    asked = rows(2, device="GB200", nodes=[16, 32], workers=[64, 128], batch_per_worker=1)
+    found = answered(asked, profile(network=Network()))
+    assert [notice.rows for notice in found.notices if notice.reason == "LINK_ASSUMED"] == [(1,)]
+
+
+def test_a_rare_board_is_not_what_a_name_without_a_size_means() -> None:
+    boards = {name: device_of(CATALOGUE, name, "bf16") for name in ("A100", "H100", "H100-96GB")}
+    memory = {name: board.memory_bytes for name, board in boards.items() if isinstance(board, Device)}
+    assert memory == {"A100": 80e9, "H100": 80e9, "H100-96GB": 96e9}
 
 
 def test_a_stated_link_counts_before_the_jobs_own() -> None:

@@ -1,0 +1,79 @@
+"""Kinds of machines by the devices in them: what adapters a node has, where nobody states its link.
+
+    [machines.NAME]      devices, devices_per_node, node_link_bytes_per_s, weight, source, aliases
+
+A weight says how likely a job on one of the devices runs on this kind, beside the other kinds with that device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from nodewise.catalogue.measured import Fail, Named, is_positive, names_of
+from nodewise.plugin import CatalogueMachine, catalogue_key
+
+__all__ = ["FIELDS", "check_machine", "machines_of", "machines_with"]
+
+NEEDED: Final = ("node_link_bytes_per_s", "weight")
+NUMBERS: Final = ("devices_per_node", *NEEDED)
+FIELDS: Final = ("devices", *NUMBERS, "source", "aliases")
+
+
+def check_machine(entry: str, fields: Mapping[str, Any], fail: Fail) -> None:
+    """Raise what ``fail`` makes of the first field of an entry that is not right by itself."""
+    where = f"machines.{entry}"
+    for field, value in fields.items():
+        if field not in FIELDS:
+            raise fail(where, field, f"is no field; known are {', '.join(FIELDS)}")
+        if field in NUMBERS and not is_positive(value):
+            raise fail(where, field, f"must be a number above 0, found {value!r}")
+        if field in ("devices", "aliases") and not _are_names(value):
+            raise fail(where, field, f"must be a list of names, found {value!r}")
+        if field == "source" and (not isinstance(value, str) or not value.strip()):
+            raise fail(where, field, f"must be a text, found {value!r}")
+    for field in ("devices", *NEEDED, "source"):
+        if field not in fields:
+            raise fail(where, field, "is missing")
+
+
+def machines_of(entries: Mapping[str, Mapping[str, Any]], devices: Named, fail: Fail) -> Mapping[str, CatalogueMachine]:
+    """Machines by the key of every name."""
+    found: dict[str, CatalogueMachine] = {}
+    for entry, fields in entries.items():
+        members: list[str] = []
+        for device in fields["devices"]:
+            keys = names_of(device, devices)
+            if not keys:
+                raise fail(f"machines.{entry}", "devices", f"{device!r} names no device of the catalogue")
+            members += keys
+        aliases = tuple(fields.get("aliases", ()))
+        machine = CatalogueMachine(
+            name=entry,
+            aliases=aliases,
+            devices=tuple(members),
+            devices_per_node=float(fields.get("devices_per_node", 0.0)),
+            node_link_bytes_per_s=float(fields["node_link_bytes_per_s"]),
+            weight=float(fields["weight"]),
+            source=fields["source"],
+        )
+        for alias in (entry, *aliases):
+            key = catalogue_key(alias)
+            if found.setdefault(key, machine) is not machine:
+                text = f"{alias!r} is a name of {found[key].name!r} already; an entry of that name would take its place"
+                raise fail(f"machines.{entry}", "aliases", text)
+    return MappingProxyType(found)
+
+
+def machines_with(machines: Mapping[str, CatalogueMachine]) -> Mapping[str, tuple[CatalogueMachine, ...]]:
+    """The machines that come with a device, by its keys."""
+    found: dict[str, list[CatalogueMachine]] = {}
+    for machine in {each.name: each for each in machines.values()}.values():
+        for device in dict.fromkeys(machine.devices):
+            found.setdefault(device, []).append(machine)
+    return MappingProxyType({device: tuple(each) for device, each in found.items()})
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) and catalogue_key(each) for each in value)
