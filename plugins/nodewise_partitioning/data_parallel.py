@@ -147,8 +147,8 @@ def _gathered(
     group = group_of(layout, device, shards, layout.tensor)
     gradients = training.trained * training.exchanged_bytes(software.exchanged_gradient_bytes)
     size = parameters * (2.0 * training.weight_bytes(software.weight_bytes) + gradients)
-    rings = group.inside if software.gathers_in_rings else 1.0
-    moved = ring_s(size, group, device, layout, software.gather_efficiency, rings)
+    several = software.gathers_in_rings
+    moved = ring_s(size, group, device, layout, software.gather_efficiency, several=several)
     if training.sharding_devices:
         moved = moved + _over_copies(gradients * parameters, replicas, shards, layout.tensor, device, software, layout)
     moved = np.where(sharded, moved, 0.0)

@@ -13,6 +13,7 @@ leaves it takes these. A job's nodes are spread evenly over the fewest domains t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -24,6 +25,10 @@ from nodewise_partitioning.measured import REFERENCE_ALL_REDUCES, REFERENCE_LINK
 from nodewise_partitioning.software import Software
 
 __all__ = ["Group", "all_reduce_in_node_s", "all_reduce_s", "domain_of", "group_of", "nodes_of", "ring_s"]
+
+
+ADAPTER_BYTES_PER_S: Final = 25e9
+"""One adapter of the years in which a gather went around one ring: InfiniBand HDR."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,13 +119,15 @@ def all_reduce_s(
 
 
 def ring_s(
-    size_bytes: Floats, group: Group, device: Device, layout: Layout, efficiency: float, rings: Floats | float
+    size_bytes: Floats, group: Group, device: Device, layout: Layout, efficiency: float, *, several: bool
 ) -> Floats:
     """One direction around rings over all members, such as an all-gather: the slowest link sets the pace.
 
-    ``rings`` share the bytes; each leaves a node by an adapter of its own.
+    ``several`` rings share the bytes, as many as there are members in a domain; each leaves it by an adapter of its
+    own. One alone goes through no more than one adapter, whatever else the node has.
     """
     ranks = group.inside * group.domains
-    adapter = layout.node_link_bytes_per_s * group.share * rings
+    adapter = layout.node_link_bytes_per_s * group.share * group.inside
+    adapter = adapter if several else np.minimum(adapter, ADAPTER_BYTES_PER_S)
     slowest = np.where(group.domains > 1.0, np.minimum(adapter, device.link_bytes_per_s), device.link_bytes_per_s)
     return (ranks - 1.0) / ranks * size_bytes / (slowest * efficiency)

@@ -75,11 +75,14 @@ class Software:
     network_latency_s : float
         Of one message between nodes (Calculon's preset of InfiniBand).
     gather_efficiency, gather_order : float
-        Parameters gathered layer by layer (stage 3 of ZeRO) go around one ring, through one adapter per device, of
-        which they reach this share; and the order of the soft maximum of that and the computation beside it. Both
-        follow from the six ZeRO-3 runs of D. Narayanan et al., SC 2021, table 2.
+        Share of the adapters that parameters gathered layer by layer (stage 3 of ZeRO) reach, and the order of the soft
+        maximum of that and the computation beside it. Both follow from the six ZeRO-3 runs of D. Narayanan et al., SC
+        2021, table 2.
     gathers_in_rings : bool
-        Those gathers go around as many rings as a node has devices, and so through all of its adapters, instead of one.
+        Those gathers go around as many rings as a node has devices, and so through all of its adapters; else around
+        one, through one adapter of a node (``links.ADAPTER_BYTES_PER_S``). DeepSpeed of those six runs gathered every
+        parameter by itself: on 384 to 2,240 A100 16.7 to 17.6 GB/s a device, two thirds of one adapter, whatever their
+        number. Since 0.6 (January 2022, microsoft/DeepSpeed #1453) it gathers many at once, as PyTorch's FSDP does.
     flash_attention : bool
         Scores are never stored: no passes over them, half of their operations where they are causal, no memory.
     ampere_attention : bool
@@ -214,6 +217,16 @@ attention takes and leaves in another order (2), and the activation (2 of size f
 2 written, 2 + 4 to 32 bits, 4 + 4 log-softmax, 4 + 8 + 4 of their gradients, 4 + 2 to 16 bits, 4 read by two products.
 What products then reach is that of A100 in FSDP runs of MPT (0.70; 0.78 elsewhere), of which H100's took no part."""
 
+_PLAIN: Final = Software()
+
+COMPILED: Final[Mapping[str, Any]] = {
+    **{name: HOST_OF_GRAPHS * getattr(_PLAIN, name) for name in ("host_layer_s", "head_host_s", "embedding_host_s")},
+    "head_passes": 22.0,
+}
+"""A step that XLA compiles as one program: the host launches it once, and what stands between products is fused into
+few passes, as Megatron's own kernels fuse it. Of each word's logit 22 bytes move: 4 written, 4 read for the maximum, 4
+for the sum and 4 for its gradient, 2 of which are written, and read by two products (4)."""
+
 _MEGATRON_LM: Final = Software(
     framework="megatron-lm",
     reduces_in_place=True,
@@ -229,10 +242,14 @@ _MEGATRON_CORE: Final = replace(
     keeps_stage_outputs=False,
 )
 _REPLICATED: Final = Software(
-    overlaps_gradients=True, scatters_stages=False, ampere_attention=True, accumulated_bytes=0.0
+    overlaps_gradients=True,
+    scatters_stages=False,
+    ampere_attention=True,
+    accumulated_bytes=0.0,
+    gathers_in_rings=True,
 )
 _STACKS: Final = {
-    "megatron": Software(),
+    "megatron": _PLAIN,
     "megatrondeepspeed": Software(framework="megatron-deepspeed", scatters_stages=False, waits_for_stages=True),
     "megatronlm": _MEGATRON_LM,
     "megatroncore": _MEGATRON_CORE,
@@ -242,7 +259,15 @@ _STACKS: Final = {
         _REPLICATED,
         framework="pytorch",
         **EAGER,
-        gathers_in_rings=True,
+        update_bytes=0.0,
+        keeps_both_gradients=False,
+        bucket_bytes=0.0,
+    ),
+    "maxtext": replace(
+        _REPLICATED,
+        framework="maxtext",
+        **COMPILED,
+        ampere_attention=False,
         update_bytes=0.0,
         keeps_both_gradients=False,
         bucket_bytes=0.0,

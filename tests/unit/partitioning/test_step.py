@@ -322,7 +322,7 @@ def test_splitting_parameters_stops_scaling_where_published_runs_do() -> None:
         steps = 300e9 / (1536.0 * 2048.0) / 86400.0
         days[gpus] = (
             steps * step_s(pipelined, GPT3, stack_of("megatron-lm", "fp16")[0])[0],
-            steps * step_s(split, GPT3, stack_of("deepspeed", "fp16")[0])[0],
+            steps * step_s(split, GPT3, stack_of("megatron-deepspeed", "fp16")[0])[0],
         )
     for gpus, measured in ((384.0, (84.0, 90.0)), (768.0, (43.0, 74.0)), (1536.0, (23.0, 74.0))):
         assert days[gpus] == pytest.approx(measured, rel=0.15)
