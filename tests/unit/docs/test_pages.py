@@ -84,6 +84,7 @@ def test_the_settings_and_the_catalogue_of_the_page_are_such(tmp_path: Path) -> 
     found = load_catalogue(tmp_path / "own.toml")
     assert set(found.all_reduces["a10080gb"]) == {4}
     assert set(found.matrix_products["a10080gb"]) == {"fp16"}
+    assert found.node_links("H100")[0][0] == 200e9
 
 
 def test_the_settings_of_the_page_about_access_start_a_server() -> None:
