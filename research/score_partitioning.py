@@ -230,7 +230,7 @@ def narayanan(path: Path) -> None:
             node_link_bytes_per_s=SELENE_BYTES_PER_S,
             zero_stage=3.0 if split else 0.0,
         )
-        software, _ = stack_of("deepspeed" if split else "megatron-lm", "fp16")
+        software, _ = stack_of("megatron-deepspeed" if split else "megatron-lm", "fp16")
         model = dimensions(layers, hidden, heads, 2048, 51200)
         step_s = float(step_parts_s(model, layout, device("A100-80GB"), software).sum())
         days = step_s * 300e9 / (batch * 2048.0) / 86400.0

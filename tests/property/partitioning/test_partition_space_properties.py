@@ -21,7 +21,7 @@ from nodewise.planning.goal import goal_of
 from nodewise.planning.order import canonical
 from nodewise.planning.search import Found, How, searched
 
-DEVICES = ["A100-40GB", "A100-80GB", "H100-SXM5-80GB"]
+DEVICES = ["A100-40GB", "A100-80GB", "H100-SXM5-80GB", "GB200"]
 FRAMEWORKS = [None, "megatron-lm", "megatron-core", "pytorch", "megatron-core zero-bubble"]
 
 transformers = st.builds(
