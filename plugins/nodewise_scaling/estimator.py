@@ -75,14 +75,18 @@ class ScalingEstimator:
         Of those that it knows, a few runs of other jobs say less than it holds (research/scaling.md).
         """
         known = shipped()
-        lessons = [
-            (device, points)
+        ran = [
+            (setting, points)
             for profile in sorted(corpus, key=lambda each: each.digest)
             for settings in points_of(profile).values()
-            for (device, _), points in settings.items()
-            if device and device not in known.offset
+            for setting, points in settings.items()
+            if setting.device and setting.device not in known.offset
         ]
-        knowledge = updated(known, lessons)
+        lessons = [(setting.device, points) for setting, points in ran]
+        links: dict[str, frozenset[float]] = {}
+        for device, link in sorted({setting for setting, _ in ran}):
+            links[device] = links.get(device, frozenset()) | {link}
+        knowledge = replace(updated(known, lessons), links=links)
         told = f"{len(lessons)} jobs of the corpus, on devices of their own" if lessons else ""
         sources = tuple(filter(None, (*knowledge.sources, told)))
         return Prior.of(NAME, knowledge.document(), sources=sources, content=knowledge)
@@ -143,7 +147,7 @@ def _fitted(evidence: Mapping[Setting, Points], context: Context, precision: str
     models = {}
     for setting, points in evidence.items():
         known = sources if points.exchange_seen else where_unseen()
-        multiplier = known.knowledge.multiplier(known.name_of(setting.device), INTERVAL_LEVEL)
+        multiplier = known.knowledge.multiplier(known.name_of(setting), INTERVAL_LEVEL)
         fit = supported(setting, known)
         other, share = _overlapped(setting, fit, known)
         models[setting] = DeviceModel(fit, multiplier, points, overlapped=other, overlapped_share=share)
@@ -154,9 +158,9 @@ def _fitted(evidence: Mapping[Setting, Points], context: Context, precision: str
 def _notices(evidence: Mapping[Setting, Points], sources: Sources) -> tuple[Notice, ...]:
     """What holds of every row."""
     notices = []
-    unknown = sorted({setting.device for setting in evidence if not sources.name_of(setting.device)})
+    unknown = sorted({setting for setting in evidence if not sources.name_of(setting)})
     if unknown:
-        named = ", ".join(device or "a device that is not stated" for device in unknown)
+        named = ", ".join(dict.fromkeys(map(_named, unknown)))
         message = f"no other job on {named} is known: how its cluster exchanges gradients is taken from others"
         notices.append(Notice("CLUSTER_NOT_KNOWN", message))
     drifted = sum(points.drifted for points in evidence.values())
@@ -166,11 +170,17 @@ def _notices(evidence: Mapping[Setting, Points], sources: Sources) -> tuple[Noti
     return tuple(notices)
 
 
+def _named(setting: Setting) -> str:
+    link = f" over a link of {setting.link_bytes_per_s:.3g} bytes/s" if setting.link_bytes_per_s else ""
+    return f"{setting.device or 'a device that is not stated'}{link}"
+
+
 def _overlapped(setting: Setting, fit: Fitted, known: Sources) -> tuple[Overlapped | None, float]:
     """The hypothesis that exchange hides, and its probability by the runs."""
     name = known_as(known.catalogue, setting.device, known.knowledge.overlapped)
     other = overlapped(fit.points, log_peak(setting.device, known.catalogue))
-    share = share_of(other, fit, known.level_sd(setting.device), known.knowledge.overlapped_share(name))
+    usual = known.knowledge.overlapped_share(name, setting.link_bytes_per_s)
+    share = share_of(other, fit, known.level_sd(setting), usual)
     return (other, share) if share >= LEAST_SHARE else (None, 0.0)
 
 

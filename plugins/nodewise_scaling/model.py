@@ -95,9 +95,9 @@ class SettingsModel:
             sources = self._where_unseen()
             carried = unmeasured(device, link, sources)
             assert carried is not None  # routes_of refuses devices without facts
-            multiplier = sources.knowledge.multiplier(sources.name_of(device), INTERVAL_LEVEL)
-            model = DeviceModel(carried.fit, multiplier, carried.fit.points, reach=carried.reach, doubt=carried.doubt)
             ran = carried.link_bytes_per_s
+            multiplier = sources.knowledge.multiplier(sources.name_of(Setting(device, ran)), INTERVAL_LEVEL)
+            model = DeviceModel(carried.fit, multiplier, carried.fit.points, reach=carried.reach, doubt=carried.doubt)
         return (model.over_link(float(np.log(link / ran))) if link and link != ran else model), carried, ran
 
     def _told(
@@ -134,7 +134,7 @@ class SettingsModel:
         donors = sorted({setting.device for setting in carried.donors})
         facts = _listed([FACT_WORDS.get(fact, fact) for fact in carried.facts])
         unknown = ["what the job reaches of these", "what its hosts add to a step"]
-        if not self._where_unseen().name_of(device):
+        if not self._where_unseen().name_of(Setting(device, carried.link_bytes_per_s)):
             unknown.append("how its cluster exchanges gradients")
         return (
             f"the job never ran on {device}: how it scales and computes is carried over from {_listed(donors)}, "

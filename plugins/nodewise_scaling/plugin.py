@@ -10,7 +10,7 @@ from nodewise_scaling.points import SPLITTING
 
 __all__ = ["nodewise_estimators"]
 
-VERSION: Final = "1.3"
+VERSION: Final = "1.4"
 """Of the form, its constants and the shipped prior: another version may predict otherwise from the same profile."""
 
 

@@ -33,6 +33,9 @@ UNKNOWN_DEVICE: Final = 1.5
 PSEUDO_JOBS: Final = 1.0
 """Jobs of a device that all devices' usual share of hidden exchange counts as."""
 
+ELSEWHERE_JOBS: Final = 1.0
+"""Jobs that all those of one cluster count as for another cluster of the device: they share what is the cluster's."""
+
 NO_BOUNDS: Final = (np.full(COUNT, -np.inf), np.full(COUNT, np.inf))
 
 Lesson = tuple[str, Points]
@@ -57,6 +60,9 @@ class Knowledge:
         As ``Places.over_fixed``: what ``intra`` is told over.
     overlapped : mapping of device to (jobs, jobs)
         Of its jobs with several workers so many hide their exchange (``overlapped``), and how many there are.
+    links : mapping of device to links
+        Links in bytes/s that jobs of the corpus ran over, 0 = not stated. A device of ``offset`` that is not among them
+        is known from one published cluster, of a link that its table does not state.
     unseen : Knowledge or None
         The same lessons for jobs whose exchange was not seen, told over all compute; None = this very one serves.
     """
@@ -70,12 +76,24 @@ class Knowledge:
     sources: tuple[str, ...] = ()
     over_fixed: bool = True
     overlapped: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    links: Mapping[str, frozenset[float]] = field(default_factory=dict)
     unseen: Knowledge | None = None
 
     @property
     def where_unseen(self) -> Knowledge:
         """What holds for a job of which no run had a second worker."""
-        return self if self.unseen is None else replace(self.unseen, overlapped=self.overlapped)
+        return self if self.unseen is None else replace(self.unseen, overlapped=self.overlapped, links=self.links)
+
+    def is_of_cluster(self, device: str, link_bytes_per_s: float) -> bool:
+        """Whether what is known of a device may be of the very cluster that has this link, 0 = not stated.
+
+        How gradients are exchanged is the cluster's and its stack's, not the device's: V100 of one published cluster
+        take eight times as long as those of another.
+        """
+        if not link_bytes_per_s:
+            return True
+        links = self.links.get(device, frozenset())
+        return link_bytes_per_s in links or 0.0 in links
 
     def of(self, device: str) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the parameters of a new job on a device."""
@@ -83,11 +101,13 @@ class Knowledge:
             return self.mean + self.offset[device], np.sqrt(self.job_sd**2 + self.offset_variance[device])
         return self.mean, np.hypot(self.job_sd, self.device_sd)
 
-    def overlapped_share(self, device: str) -> float:
+    def overlapped_share(self, device: str, link_bytes_per_s: float = 0.0) -> float:
         """Probability that a new job on a device hides its exchange: as those there, and as those of all devices."""
         shares = [hidden / jobs for hidden, jobs in self.overlapped.values()]
         usual = (sum(shares) + 1.0) / (len(shares) + 2.0)
         hidden, jobs = self.overlapped.get(device, (0.0, 0.0))
+        if jobs > ELSEWHERE_JOBS and device in self.offset and not self.is_of_cluster(device, link_bytes_per_s):
+            hidden, jobs = hidden * ELSEWHERE_JOBS / jobs, ELSEWHERE_JOBS
         return (hidden + PSEUDO_JOBS * usual) / (jobs + PSEUDO_JOBS)
 
     def multiplier(self, device: str, level: float) -> float:
@@ -119,6 +139,7 @@ class Knowledge:
             "sources": list(self.sources),
             "over_fixed": self.over_fixed,
             "overlapped": {device: list(jobs) for device, jobs in sorted(self.overlapped.items())},
+            "links": {device: sorted(links) for device, links in sorted(self.links.items())},
             "unseen": None if self.unseen is None else self.unseen.document(),
         }
 
@@ -144,6 +165,7 @@ class Knowledge:
             sources=tuple(document["sources"]),
             over_fixed=document["over_fixed"],
             overlapped={device: (hidden, jobs) for device, (hidden, jobs) in document.get("overlapped", {}).items()},
+            links={device: frozenset(links) for device, links in document.get("links", {}).items()},
             unseen=None if document["unseen"] is None else Knowledge.from_document(document["unseen"]),
         )
 

@@ -69,9 +69,10 @@ class Sources:
     precision: str
     donors: Mapping[Setting, Donor] = field(default_factory=dict)
 
-    def name_of(self, device: str) -> str:
-        """What the prior calls a device; "" where it does not know it."""
-        return known_as(self.catalogue, device, self.knowledge.offset)
+    def name_of(self, setting: Setting) -> str:
+        """What the prior calls a device; "" where it does not know it, or knows it from another cluster."""
+        name = known_as(self.catalogue, setting.device, self.knowledge.offset)
+        return name if self.knowledge.is_of_cluster(name, setting.link_bytes_per_s) else ""
 
     def ratio(self, device: str, other: str) -> Ratio | None:
         """How much faster a device computes than another, by facts."""
@@ -86,16 +87,16 @@ class Sources:
         """Donors on other devices that are stated."""
         return {setting: each for setting, each in self.donors.items() if setting.device not in {"", device}}
 
-    def of(self, device: str) -> tuple[Floats, Floats]:
-        """Mean of the parameters on a device over jobs, and the variance of its offset."""
-        knowledge, name = self.knowledge, self.name_of(device)
+    def of(self, setting: Setting) -> tuple[Floats, Floats]:
+        """Mean of the parameters in a setting over jobs, and the variance of its offset."""
+        knowledge, name = self.knowledge, self.name_of(setting)
         if name:
             return knowledge.mean + knowledge.offset[name], knowledge.offset_variance[name]
         return knowledge.mean.copy(), knowledge.device_sd**2
 
-    def level_sd(self, device: str) -> float:
-        """Standard deviation of the level of a job on a device."""
-        return float(np.sqrt(self.knowledge.job_sd[LEVEL] ** 2 + self.of(device)[1][LEVEL]))
+    def level_sd(self, setting: Setting) -> float:
+        """Standard deviation of the level of a job in a setting."""
+        return float(np.sqrt(self.knowledge.job_sd[LEVEL] ** 2 + self.of(setting)[1][LEVEL]))
 
 
 def sources_of(evidence: Mapping[Setting, Points], bare: Sources) -> Sources:
@@ -103,7 +104,7 @@ def sources_of(evidence: Mapping[Setting, Points], bare: Sources) -> Sources:
     donors = {}
     for setting, seen in evidence.items():
         points = replace(seen, over_fixed=bare.knowledge.over_fixed)
-        mean, offset_variance = bare.of(setting.device)
+        mean, offset_variance = bare.of(setting)
         mean, sd = with_growth(points, mean, np.sqrt(bare.knowledge.job_sd**2 + offset_variance))
         fit = fitted(points, mean, sd)
         donors[setting] = Donor(points, fit, mean, offset_variance)
@@ -128,7 +129,7 @@ def _prior_given(
     compute = None if lone else sources.compute(device, donors, points.smallest_batch)
     log_compute = float(np.log(points.unit_s)) if lone else None
     shifts = {name: _shift(setting, own, name, donor, log_compute, sources) for name, donor in donors.items()}
-    expected, covariance = combined(device, donors, shifts, sources)
+    expected, covariance = combined(setting, donors, shifts, sources)
     expected[LEVEL], deviation = own.mean[LEVEL], np.sqrt(np.diag(covariance))
     deviation[LEVEL] = np.sqrt(sources.knowledge.job_sd[LEVEL] ** 2 + own.offset_variance[LEVEL])
     if compute is not None:
@@ -139,12 +140,12 @@ def _prior_given(
 
 
 def combined(
-    device: str,
+    setting: Setting,
     donors: Mapping[Setting, Donor],
     shifts: Mapping[Setting, tuple[Floats, Floats]],
     sources: Sources,
 ) -> tuple[Floats, Floats]:
-    """Mean and covariance of the parameters on a device, given donors and what their messages are shifted by."""
+    """Mean and covariance of the parameters in a setting, given donors and what their messages are shifted by."""
     job_variance = sources.knowledge.job_sd**2
     kept, alone = _CARRIED * job_variance, (1.0 - _CARRIED) * job_variance
     precision, vector = np.diag(1.0 / np.maximum(kept, SMALLEST_VARIANCE)), np.zeros(COUNT)
@@ -159,7 +160,7 @@ def combined(
         precision = precision + np.diag(blur) - passed * blur
         vector = vector + passed @ moved
     covariance = inverse_of(precision)
-    mean, offset_variance = sources.of(device)
+    mean, offset_variance = sources.of(setting)
     return mean + covariance @ vector, covariance + np.diag(alone + offset_variance)
 
 
@@ -174,7 +175,7 @@ def _shift(
         slower = log_compute - float(np.log(donor.points.unit_s)) - donor.fit.theta[LEVEL] + ratio.log
         shift[INTRA] = -DRAWN * slower
         doubt[INTRA] = (DRAWN_SD * slower) ** 2
-    clusters_known = sources.name_of(setting.device) and sources.name_of(name.device)
+    clusters_known = sources.name_of(setting) and sources.name_of(name)
     if not clusters_known and setting.link_bytes_per_s and name.link_bytes_per_s:
         shift[INTER], doubt[INTER] = over_link(setting.link_bytes_per_s, name.link_bytes_per_s)
     return shift, doubt

@@ -58,8 +58,9 @@ def unmeasured(device: str, link_bytes_per_s: float, sources: Sources) -> Unmeas
         return None
     link = _nearest([setting.link_bytes_per_s for setting in donors], link_bytes_per_s)
     shifts = {setting: _shift(setting, link, sources) for setting in donors}
-    mean, covariance = combined(device, donors, shifts, sources)
-    mean[INTRA] += _faster_than_known(device, sources)
+    asked = Setting(device, link)
+    mean, covariance = combined(asked, donors, shifts, sources)
+    mean[INTRA] += _faster_than_known(asked, sources)
     share = compute.share
     mean[LEVEL], mean[BATCH_SHARE] = 0.0, compute.growing - compute.fixed
     for index in (LEVEL, BATCH_SHARE):
@@ -111,19 +112,19 @@ def _nearest(links: list[float], asked: float) -> float:
 def _shift(donor: Setting, link: float, sources: Sources) -> tuple[Floats, Floats]:
     """What a donor's exchange differs by from that of devices that the prior knows, over a link; and its variance."""
     shift, doubt = np.zeros(COUNT), np.zeros(COUNT)
-    shift[INTRA] = -_faster_than_known(donor.device, sources)
+    shift[INTRA] = -_faster_than_known(donor, sources)
     if donor.link_bytes_per_s and link:
         shift[INTER], doubt[INTER] = over_link(link, donor.link_bytes_per_s)
     return shift, doubt
 
 
-def _faster_than_known(device: str, sources: Sources) -> float:
-    """Ln of how much faster a device that the prior does not know computes than those that it knows; 0 where it does.
+def _faster_than_known(setting: Setting, sources: Sources) -> float:
+    """Ln of how much faster a device computes than those that the prior knows; 0 where it knows the device's cluster.
 
     Seconds of exchange are the network's: where compute takes less, exchange over compute is more.
     """
-    if sources.name_of(device):
+    if sources.name_of(setting):
         return 0.0
-    ratios = [sources.ratio(device, other) for other in sorted(sources.knowledge.offset)]
+    ratios = [sources.ratio(setting.device, other) for other in sorted(sources.knowledge.offset)]
     logs = [ratio.log for ratio in ratios if ratio is not None]
     return float(np.mean(logs)) if logs else 0.0

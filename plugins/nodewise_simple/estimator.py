@@ -25,7 +25,17 @@ from nodewise.plugin import (
     as_ints,
     freeze,
 )
-from nodewise_simple.evidence import KEPT_JOBS, MOST_KEPT_ROWS, Points, Rows, asked_of, boundaries, near, points_of
+from nodewise_simple.evidence import (
+    KEPT_JOBS,
+    MOST_KEPT_ROWS,
+    Points,
+    Rows,
+    asked_of,
+    boundaries,
+    more_replicas,
+    near,
+    points_of,
+)
 from nodewise_simple.rules import Curve, Rule
 from nodewise_simple.settings import Setting
 from nodewise_simple.spread import DEVIATION_TO_MEAN, Spread
@@ -44,9 +54,10 @@ STRENGTH: Final = 0.1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleModel:
-    """Curves by setting, and what the others lack."""
+    """Curves by setting, and what the others lack; ``replicas`` as of the estimator, None = of no such job."""
 
     spread: Spread
+    replicas: Spread | None
     network: Network
     precision: str
     points: Mapping[Setting, Points]
@@ -70,17 +81,28 @@ class RuleModel:
                 refused.setdefault(not_crossed(points.rows), []).extend(at[beyond].tolist())
             if not beyond.all():
                 within = rows.take(~beyond)
-                pieces.append((as_ints(at[~beyond]), answered(curve(within), points, within, self.spread)))
+                pieces.append(
+                    (as_ints(at[~beyond]), answered(curve(within), points, within, self.spread, self.replicas))
+                )
         refusals = tuple(RowRefusal(tuple(sorted(out)), refusal) for refusal, out in refused.items())
         return Predictions.joined(len(configurations), pieces, refusals=refusals)
 
 
 @dataclass(frozen=True, slots=True)
 class RuleEstimator:
-    """Fits one rule to every setting that was run."""
+    """Fits one rule to every setting that was run.
+
+    Attributes
+    ----------
+    rule : Rule
+    spread : Spread
+    replicas : Spread or None
+        Of transformers' rows that differ from the run they are told by in the number of replicas alone; None = as all.
+    """
 
     rule: Rule
     spread: Spread
+    replicas: Spread | None = None
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Agree if any asked row is of a setting whose runs suffice; expect what such reaches brought elsewhere."""
@@ -103,7 +125,7 @@ class RuleEstimator:
                 refusal = not_crossed(points.rows)
                 continue
             evidence.append(f"{len(points)} measured configurations on {setting.device or 'a device not stated'}")
-            expected = DEVIATION_TO_MEAN * self.spread.at(near(points, own).reach)
+            expected = DEVIATION_TO_MEAN * _spread(points, own, self.spread, self._replicas(profile))
             errors[at] = np.where(beyond, np.inf, expected)
         if not evidence:
             return Assessment(refusal=refusal, of_profile=not known)
@@ -117,7 +139,12 @@ class RuleEstimator:
         """Draw the rule's curve through the points of every setting."""
         points = points_of(profile)
         curves = {setting: drawn(self.rule, each) for setting, each in points.items()}
-        return RuleModel(self.spread, profile.network, profile.workload.precision or "", points, curves)
+        precision = profile.workload.precision or ""
+        return RuleModel(self.spread, self._replicas(profile), profile.network, precision, points, curves)
+
+    def _replicas(self, profile: Profile) -> Spread | None:
+        """A transformer computes long enough for what data parallelism adds to be little of its step."""
+        return None if profile.workload.transformer is None else self.replicas
 
 
 def drawn(rule: Rule, points: Points) -> Curve | str:
@@ -130,14 +157,23 @@ def _drawn(rule: Rule, points: Points) -> Curve | str:
     return rule(points)
 
 
-def answered(step_s: Floats, points: Points, rows: Rows, spread: Spread) -> Predictions:
+def answered(step_s: Floats, points: Points, rows: Rows, spread: Spread, replicas: Spread | None = None) -> Predictions:
     """Rows of one setting, with what was measured where it was."""
     there = near(points, rows)
     return Predictions.of(
         np.where(there.measured, points.step_s[there.point], step_s),
-        log_spread=spread.at(there.reach),
+        log_spread=_spread(points, rows, spread, replicas),
         extrapolation=np.exp(np.maximum(there.reach, 0.0)),
     )
+
+
+def _spread(points: Points, rows: Rows, spread: Spread, replicas: Spread | None) -> Floats:
+    """Deviation of ln(step) of each row; ``replicas``: of those where nothing but the number of replicas grows."""
+    reach = near(points, rows).reach
+    found = spread.at(reach)
+    if replicas is None:
+        return found
+    return np.where((reach >= 0.0) & more_replicas(points, rows), replicas.at(reach), found)
 
 
 def crosses_more(runs: Rows, rows: Rows) -> NDArray[np.bool_]:

@@ -23,6 +23,7 @@ __all__ = [
     "Rows",
     "asked_of",
     "boundaries",
+    "more_replicas",
     "near",
     "points_of",
     "rows_of",
@@ -197,6 +198,21 @@ def _near(points: Points, rows: Rows) -> Near:
     reach = np.log(np.maximum(outside, 1.0)) + np.log(np.maximum(beyond, 1.0))
     measured = point >= 0
     return Near(measured, point, np.where(measured, -1.0, reach))
+
+
+def more_replicas(points: Points, rows: Rows) -> Mask:
+    """Rows that differ from a run of the largest scale that is no larger in nothing but how many replicas there are."""
+    runs = points.rows
+    scales = np.unique(runs.workers)
+    scale = scales[np.maximum(np.searchsorted(scales, rows.workers, side="right") - 1, 0)]
+    alike = (runs.workers == scale[:, np.newaxis]) & (runs.workers < rows.workers[:, np.newaxis])
+    alike &= runs.accumulation == rows.accumulation[:, np.newaxis]
+    for own, asked in (
+        (runs.samples_per_worker, rows.samples_per_worker),
+        (runs.workers / runs.nodes, rows.workers / rows.nodes),
+    ):
+        alike &= np.isclose(own, asked[:, np.newaxis])
+    return np.asarray(alike.any(axis=1))
 
 
 def boundaries(rows: Rows) -> Floats:

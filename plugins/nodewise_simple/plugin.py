@@ -6,13 +6,13 @@ from typing import Final
 
 from nodewise.plugin import BASIC_COLUMNS, DEGREES, Estimator, EstimatorRecord, hookimpl
 from nodewise_simple.estimator import RuleEstimator
-from nodewise_simple.rules import RULES
-from nodewise_simple.spread import SPREADS
+from nodewise_simple.rules import RULES, last_known
+from nodewise_simple.spread import MORE_REPLICAS, SPREADS
 from nodewise_simple.utilisation import UtilisationEstimator
 
 __all__ = ["nodewise_estimators"]
 
-VERSION: Final = "1.1"
+VERSION: Final = "1.2"
 """Of the rules and their constants: another version may predict otherwise from the same profile."""
 
 _DESCRIPTIONS: Final = {
@@ -27,7 +27,10 @@ _DESCRIPTIONS: Final = {
 def nodewise_estimators() -> list[EstimatorRecord]:
     """Rules on runs alone, and constant utilisation."""
     columns = BASIC_COLUMNS | frozenset(DEGREES) | {"precision"}
-    rules: dict[str, Estimator] = {name: RuleEstimator(rule, SPREADS[name]) for name, rule in RULES.items()}
+    rules: dict[str, Estimator] = {
+        name: RuleEstimator(rule, SPREADS[name], MORE_REPLICAS if rule is last_known else None)
+        for name, rule in RULES.items()
+    }
     return [
         EstimatorRecord(
             name=name,

@@ -61,6 +61,19 @@ def test_errors_on_the_tables_stay_within_what_was_reached(name: str) -> None:
     assert found["estimators"]["scaling"]["mape"] <= (BOUNDS | ABROAD)[name]
 
 
+@pytest.mark.parametrize(("shown", "bound", "coverage"), [("1", 0.20, 0.85), ("2", 0.13, 0.85)])
+def test_a_cluster_that_the_prior_does_not_know_is_not_taken_for_one_that_it_does(
+    shown: str, bound: float, coverage: float
+) -> None:
+    path = str(table_path("abroad/dlperf_scaling_dev.csv"))
+    arguments = ["backtest", path, "--estimator", "scaling", "--evidence", shown, "--json"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)["estimators"]["scaling"]
+    assert found["step_mape"] <= bound
+    assert found["coverage90"] >= coverage
+
+
 def test_intervals_hold_what_they_promise() -> None:
     metrics = [scored(str(table_path(name)))["estimators"]["scaling"] for name in BOUNDS]
     inside = sum(found["n"] * found["coverage90"] for found in metrics)

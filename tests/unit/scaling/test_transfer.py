@@ -215,3 +215,16 @@ def test_a_device_and_a_link_may_both_be_new() -> None:
     assert near.step_s.tolist() == answered(of, asked).step_s.tolist()
     assert np.all(far.step_s < near.step_s)
     assert {"TRANSFERRED", "LINK_SCALED"} <= set(notices(far))
+
+
+# --- clusters
+
+
+def test_a_stated_link_is_another_cluster_than_the_published_one() -> None:
+    law, asked = replace(HEAVY, inside_s=0.0, across_s=0.0), full([1, 2, 8])
+    for link, known in ((0.0, True), (100.0 * GIGABIT, False)):
+        of = profile(over(link, rows(asked[:1], device="V100")), law.step_s(asked[:1]))
+        answer = answered(of, over(link, rows(asked, device="V100")))
+        assert ("CLUSTER_NOT_KNOWN" not in notices(answer)) == known
+        if not known:
+            assert "over a link of 1.25e+10 bytes/s" in notices(answer)["CLUSTER_NOT_KNOWN"]

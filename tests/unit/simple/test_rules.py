@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rule_jobs import RECORDS, Run, asked, assessed, job, predicted
 
-from nodewise.plugin import Configurations, Observations, Profile, Reason, SyncMode, as_floats, as_ints
+from nodewise.plugin import (
+    Configurations,
+    Observations,
+    Profile,
+    Reason,
+    SyncMode,
+    Transformer,
+    Workload,
+    as_floats,
+    as_ints,
+)
 from nodewise_simple.rules import FIXED_POWER, FIXED_S, RULES
 from nodewise_simple.spread import AGAIN
 
@@ -84,6 +95,19 @@ def test_spread_and_claim_grow_with_the_distance(name: str) -> None:
     assert (np.diff(found.extrapolation) > 0.0).all()
     claims = [assessed(name, job(STRONG), asked([scale])).expected_log_error or 0.0 for scale in scales]
     assert claims == sorted(claims)
+
+
+def test_a_transformers_last_step_is_surer_where_only_replicas_grow() -> None:
+    model = Transformer(layers=24, hidden_size=2048, attention_heads=16, sequence_length=2048, vocabulary_size=51_200)
+    unlike = job([(16, 256, 0.27)])
+    of = replace(unlike, workload=Workload(transformer=model))
+    rows = asked([(32, 512), (32, 256)])
+    (known, other), (plain, _) = (predicted("last-known", each, rows).log_spread for each in (of, unlike))
+    assert known < 0.5 * plain
+    assert known < 0.5 * other
+    claims = assessed("last-known", of, rows).expected_log_error
+    assert isinstance(claims, np.ndarray)
+    assert claims[0] < 0.5 * claims[1]
 
 
 @pytest.mark.parametrize("name", NAMES)
