@@ -131,9 +131,8 @@ def _checks(
     )
     heads, layers, tokens = dimensions.heads, dimensions.layers, dimensions.sequence
     yield _leaves(heads, layout.tensor), f"tensor_parallel must divide the {heads:.0f} attention heads"
-    yield layout.pipeline > layers, f"pipeline_parallel must be at most the {layers:.0f} layers"
-    replicated_pipelines = (layout.zero_stage >= 2.0) & (layout.pipeline > 1.0)
-    yield replicated_pipelines, "zero_stage 2 and 3 are described without pipeline parallelism only"
+    parts = f"must be at most the {layers:.0f} layers, the embedding and the output layer"
+    yield layout.pipeline > layers + 2.0, f"pipeline_parallel {parts}"
     yield layout.micro_batch == 0.0, _UNKNOWN_BATCH
     whole = (np.floor(layout.micro_batch) == layout.micro_batch) & (
         np.floor(layout.micro_batches) == layout.micro_batches
@@ -147,10 +146,8 @@ def _checks(
         yield several, "interleave must be 1 with the zero-bubble schedule that the framework declares"
     if several.any():
         yield several & (layout.pipeline == 1.0), "interleave above 1 needs pipeline_parallel above 1"
-        uneven = _leaves(layers, layout.pipeline * layout.interleave)
-        yield several & uneven, f"pipeline_parallel x interleave must divide the {layers:.0f} layers"
-        uneven = _leaves(layout.micro_batches, layout.pipeline)
-        yield several & uneven, "with interleave above 1, pipeline_parallel must divide the number of micro-batches"
+        chunks = layout.pipeline * layout.interleave
+        yield several & (chunks > layers + 2.0), f"pipeline_parallel x interleave {parts}"
     split = layout.context > 1.0
     if split.any():
         uneven = _leaves(tokens, 2.0 * layout.context)

@@ -3,7 +3,8 @@
 A prefix settles pool, nodes, batch, the degrees of tensor, pipeline, context, expert and data parallelism, the
 micro-batch, the number format and what is recomputed. Its completions differ in sequence parallelism, ZeRO stage and
 interleaving: what moves the bounds of time and memory little, or both in one direction. The rules of validity are those
-of ``rows``; stages have equally many layers, unless numbers of stages are listed. Of switches that change nothing
+of ``rows``, but that stages have equally many layers, unless numbers of stages are listed, and so have their chunks,
+which p micro-batches pass at a time. Of switches that change nothing
 (sequence parallelism without tensor parallelism, ZeRO without replicas) one setting stands for all.
 """
 
@@ -57,7 +58,7 @@ RECOMPUTATIONS: Final = (int(Recomputation.NONE), int(Recomputation.SELECTIVE), 
 DEGREES: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel")
 ZERO_STAGES: Final = (0, 1, 2, 3)
 PIPELINED_STAGES: Final = (0, 1)
-"""ZeRO stages 2 and 3 would exchange gradients or parameters with every micro-batch of a pipeline: not described."""
+"""ZeRO stages 2 and 3 exchange gradients or parameters with every micro-batch of a pipeline: tried where listed."""
 UNMATCHED: Final = "goes with no other allowed degrees, batches and interleaving on these devices"
 SHOWN_VALUES: Final = 8
 MOST_PREFIXES: Final = 2_000_000
@@ -271,7 +272,7 @@ class PartitionSpace:
         """By what holds the model: one device's worth of it alone, replicas, replicas of a pipeline."""
         every = self._allowed("zero_stages", ZERO_STAGES)
         pipelined = self._allowed("zero_stages", PIPELINED_STAGES)
-        return [pipelined[:1], every, pipelined]
+        return [pipelined[:1], every, pipelined if self._constraints.zero_stages is None else every]
 
     def _interleaves(self, stages: Sequence[int], layers: int) -> list[list[int]]:
         """By number of stages, and whether it divides the number of micro-batches."""
