@@ -150,7 +150,7 @@ def _products(dimensions: Dimensions, layout: Layout, tokens: Floats, device: De
     """Forward matrix products of a layer but those of attention itself; every expert on the device has its own."""
     attention = 2.0 * tokens * dimensions.attention_parameters / layout.tensor
     feed_forward = 2.0 * tokens * dimensions.feed_forward_parameters(dimensions.active) / layout.tensor
-    launches = dimensions.products(dimensions.experts / layout.expert)
+    launches = dimensions.products(dimensions.experts / (layout.expert * layout.expert_fold))
     rate = product_flops_per_s(device, software)
     return (attention + feed_forward) / rate + launches * device.gains.gemm_ramp_s * software.gemm_ramp_s
 
@@ -228,18 +228,19 @@ def _expert(dimensions: Dimensions, layout: Layout, activation: Floats, device: 
     Each token is sent to each of its experts; or, where the stack says so, once to every node that has any of them, and
     from there once to every device. Experts are taken as evenly used.
     """
-    if not dimensions.experts or not np.any(layout.expert > 1.0):
+    ranks = layout.expert * layout.expert_fold
+    if not dimensions.experts or not np.any(ranks > 1.0):
         return np.zeros(len(layout))
-    group = group_of(layout, layout.expert, layout.tensor * layout.context)
+    group = group_of(layout, ranks, layout.tensor * layout.context / layout.expert_fold)
     split = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
     size = activation * dimensions.expert_share / split
     inside = _inside(device, software)
     across = layout.node_link_bytes_per_s * group.share * software.network_efficiency
     chosen = dimensions.experts_per_token
-    others = (layout.expert - 1.0) / layout.expert
+    others = (ranks - 1.0) / ranks
     leaving = chosen * (group.nodes - 1.0) / group.nodes
     staying = chosen * others - leaving
     if software.sends_tokens_once:
         leaving = (group.nodes - 1.0) * (1.0 - (1.0 - 1.0 / group.nodes) ** chosen)
-        staying = layout.expert * (1.0 - others**chosen) * others
+        staying = ranks * (1.0 - others**chosen) * others
     return 2.0 * size * (np.maximum(staying, 0.0) / inside + leaving / across)

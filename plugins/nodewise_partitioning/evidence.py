@@ -54,6 +54,7 @@ _REPLICA: Final = (
     "pipeline",
     "context",
     "expert",
+    "expert_fold",
     "sequence_parallel",
     "interleave",
     "zero_stage",

@@ -89,8 +89,12 @@ def _layout(configurations: Configurations, network: Network) -> tuple[Layout, M
         configurations.link_bytes_per_s > 0.0, configurations.link_bytes_per_s, network.link_bytes_per_s or 0.0
     )
     stated: Mask = link > 0.0
+    columns = {name: getattr(configurations, column).astype(np.float64) for name, column in _SAME.items()}
+    columns["expert"] = np.maximum(columns["expert"], 1.0)
+    fold = _folded(columns["expert"], data * columns["context"], columns["tensor"])
     layout = Layout(
-        **{name: getattr(configurations, column).astype(np.float64) for name, column in _SAME.items()},
+        **columns | {"expert": columns["expert"] / fold},
+        expert_fold=fold,
         data=data,
         micro_batch=batch,
         micro_batches=micro_batches,
@@ -106,6 +110,20 @@ _SAME: Final = {
     **{name: name for name in ("sequence_parallel", "interleave", "zero_stage", "recomputation")},
 }
 """Columns of layouts that configurations state as they are."""
+
+
+def _folded(expert: Floats, replicas: Floats, tensor: Floats) -> Floats:
+    """Tensor-parallel ranks that hold experts of their own, where replicas alone are too few for expert parallelism.
+
+    Megatron-Core's parallel folding (D. Liu et al., "MoE parallel folding", 2025): experts are spread over data,
+    context and tensor parallel ranks together, and split over as many of the latter as are left.
+    """
+    fold = np.ones(len(expert))
+    rows = np.flatnonzero(_leaves(replicas, expert))
+    if len(rows):
+        needed = expert[rows] / np.gcd(expert[rows].astype(np.int64), replicas[rows].astype(np.int64))
+        fold[rows] = np.where(_leaves(tensor[rows], needed), 1.0, needed)
+    return fold
 
 
 def _batches(configurations: Configurations, data: Floats) -> tuple[Floats, Floats]:
@@ -157,12 +175,13 @@ def _checks(
         uneven = _leaves(tokens, layout.tensor)
         text = f"with sequence_parallel, tensor_parallel must divide the sequence of {tokens:.0f} tokens"
         yield split & uneven, text
-    split = layout.expert > 1.0
+    split = layout.expert * layout.expert_fold > 1.0
     if split.any():
-        uneven = _leaves(dimensions.experts or 1.0, layout.expert)
+        uneven = _leaves(dimensions.experts or 1.0, layout.expert * layout.expert_fold)
         uneven |= _leaves(layout.data * layout.context, layout.expert)
         experts = f"the number of experts ({dimensions.experts:.0f})"
-        yield split & uneven, f"expert_parallel must divide {experts} and data_parallel x context_parallel"
+        ranks = "data_parallel x context_parallel, or that x tensor_parallel"
+        yield split & uneven, f"expert_parallel must divide {experts} and {ranks}"
 
 
 def _leaves(whole: Floats | float, parts: Floats) -> Mask:

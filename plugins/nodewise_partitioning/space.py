@@ -219,7 +219,10 @@ class PartitionSpace:
             t, p, c, x = (axis.ravel().astype(np.int64) for axis in mesh)
             model = t * p * c
             data = workers // np.maximum(model, 1)
-            right = (model * data == workers) & (data * c % np.maximum(x, 1) == 0)
+            # Experts over tensor-parallel ranks as well are planned only where their numbers are asked for.
+            folded = x // np.gcd(x, data * c)
+            allowed = folded == 1 if self._constraints.expert_parallel is None else t % np.maximum(folded, 1) == 0
+            right = (model * data == workers) & allowed
             if self._constraints.data_parallel is not None:
                 right &= np.isin(data, self._constraints.data_parallel)
             t, p, c, x, data = (column[right] for column in (t, p, c, x, data))
@@ -311,7 +314,7 @@ class PartitionSpace:
             "tensor_parallel": f"must divide the {heads} attention heads, the hidden size and the devices",
             "pipeline_parallel": f"must divide the devices, and be at most the {layers} layers",
             "context_parallel": f"twice it must divide the {tokens} tokens of a sequence, and it the devices",
-            "expert_parallel": f"must divide the {int(dimensions.experts)} experts and the replicas",
+            "expert_parallel": f"must divide the {int(dimensions.experts)} experts, and the replicas x tensors",
             "data_parallel": "must be what the other degrees leave of the devices, and divide the global batch",
         }
         for name, rule in rules.items():

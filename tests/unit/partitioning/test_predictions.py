@@ -130,6 +130,14 @@ def test_what_runs_is_answered(case: str) -> None:
     assert found.status.tolist() == [RowStatus.ANSWERED], found.refusals
 
 
+def test_expert_parallelism_may_take_tensor_ranks_where_replicas_are_too_few() -> None:
+    mixture = profile(replace(SMALL, experts=8, experts_per_token=2))
+    columns = {"nodes": 1, "workers": 8, "tensor_parallel": [1, 4, 4], "expert_parallel": [8, 8, 16]}
+    found = answered(rows(3, batch_per_worker=1, global_batch=8, **columns), mixture)
+    assert found.status.tolist() == [RowStatus.ANSWERED, RowStatus.ANSWERED, RowStatus.REFUSED]
+    assert "or that x tensor_parallel" in found.refusals[0].refusal.message
+
+
 def test_hybrid_sharding_splits_the_stages_of_a_pipeline() -> None:
     columns = {"nodes": 4, "workers": 32, "pipeline_parallel": 2, "zero_stage": 3, "batch_per_worker": 1}
     plain = profile()

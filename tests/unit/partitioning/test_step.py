@@ -211,6 +211,20 @@ def test_experts_and_contexts_send_what_they_split() -> None:
     assert part(far, "context_parallel", transformer=long)[0] > 0.0
 
 
+def test_experts_may_be_spread_over_tensors_instead_of_split() -> None:
+    mixture = replace(SMALL, experts=16, experts_per_token=2)
+    shared = {"tensor": 4.0, "data": 4.0, "devices": 16.0, "micro_batch": 4.0, "sequence_parallel": 1.0}
+    layout = Layout.of(2, expert=4.0, expert_fold=np.array([1.0, 4.0]), **shared)
+    split, folded = (layout.take(slice(row, row + 1)) for row in range(2))
+    # As many of the experts' elements and operations on a device; fewer products, of whole experts, so fewer starts.
+    assert memory_of(dimensions(mixture), split, a100(), PLAIN) == memory_of(dimensions(mixture), folded, a100(), PLAIN)
+    still = replace(PLAIN, gemm_ramp_s=0.0)
+    assert part(split, "compute", still, mixture) == part(folded, "compute", still, mixture)
+    assert part(folded, "compute", transformer=mixture) < part(split, "compute", transformer=mixture)
+    # 15 of 16 ranks are others, not 3 of 4.
+    assert part(folded, "expert_parallel", transformer=mixture) > part(split, "expert_parallel", transformer=mixture)
+
+
 def test_tokens_may_be_sent_once_to_a_node() -> None:
     mixture = replace(SMALL, experts=16, experts_per_token=8)
     far = replace_link(Layout.of(1, data=16.0, devices=16.0, expert=16.0, micro_batch=4.0), 1e9)
