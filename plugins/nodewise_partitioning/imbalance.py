@@ -4,11 +4,15 @@ All devices of a group wait for the busiest in every layer. What its experts get
 
     chance     tokens choose for themselves: the load of a device that expects n of them deviates by sqrt(n)
     routers    what experts have learned: with an auxiliary loss the busiest of 64 experts gets 0.72 (1B parameters) and
-               0.52 (3B) more than its share of a validation set, without one but biases that are steered, 0.04
+               0.52 (3B) more than its share of a validation set, with biases that are steered in its place 0.04
 
 The busiest of 64 independent normal loads lies 2.37 deviations above their mean, so that experts deviate by 0.26
-(0.62 / 2.37) with the loss. A device's e experts together deviate by 1/sqrt(e) of it, and the busiest of x devices
-lies as far above the mean as the largest of x normal variables. Both kinds of routers are as likely: those that are
+(0.62 / 2.37) with the loss. There tokens choose 6 of 64. A token chooses an expert where its score is among the k best,
+so that scores that lie d of their deviations higher bring d g(q) / q more of a share q = k/E, g(q) the normal density
+where q lies above: experts that are chosen often have less to gain. The 0.26 are a d of 0.147.
+
+A device's e experts together deviate by 1/sqrt(e) of it, and the busiest of x devices lies as far above the mean as the
+largest of x normal variables. Both kinds of routers are as likely: those that are
 steered, and benchmarks, which draw experts at random (Megatron's `moe_router_force_load_balancing`), have chance alone.
 What is expected lies halfway; half of the difference is the deviation.
 
@@ -28,8 +32,8 @@ from nodewise_partitioning.workload import Dimensions
 
 __all__ = ["busiest", "log_spread_of"]
 
-LEARNED: Final = 0.26
-"""Deviation of an expert's load by its share, with an auxiliary loss."""
+LEARNED: Final = 0.147
+"""Deviation of experts' mean scores, with an auxiliary loss, in deviations of a token's."""
 
 
 def busiest(dimensions: Dimensions, layout: Layout) -> Floats:
@@ -57,8 +61,17 @@ def _over(dimensions: Dimensions, layout: Layout) -> tuple[Floats, Floats]:
     above = np.array([_largest(each) for each in every.tolist()])[place]
     tokens = layout.micro_batch * dimensions.sequence * dimensions.experts_per_token / layout.context
     by_chance = 1.0 / (tokens / layout.expert_fold)
-    by_router = LEARNED**2 * ranks / dimensions.experts
+    by_router = _gained(dimensions) ** 2 * ranks / dimensions.experts
     return above * np.sqrt(by_chance), above * np.sqrt(by_chance + by_router)
+
+
+def _gained(dimensions: Dimensions) -> float:
+    """Deviation of an expert's load by its share, from what routers have learned."""
+    chosen = dimensions.experts_per_token / dimensions.experts
+    if chosen >= 1.0:
+        return 0.0
+    normal = NormalDist()
+    return LEARNED * normal.pdf(normal.inv_cdf(chosen)) / chosen
 
 
 def _largest(count: float) -> float:
