@@ -5,8 +5,8 @@
 The embedding sits on the first stage, the output layer and the loss on the last. Any number of layers is laid over any
 p x v: the stages have ceil(L / p) layers, but for as many as are lacking, of which each has one less: the last stage,
 then the first, which have the ends to compute as well, then others. Where L + 2 divides p x v this is Megatron's layout
-that counts embedding and loss as layers. Over a step a stage's layers count, not how they are cut into chunks: in a
-simulation of the interleaved schedule the step is -4 to +7 % of this.
+that counts embedding and loss as layers. Over a step a stage's layers count, not how they are cut into chunks: the
+step is 4 % shorter to 7 % longer than a simulation of the interleaved schedule, whichever chunks are the smaller ones.
 
 Interleaved, groups of at least p micro-batches go round the chunks; where p does not divide m, Megatron-Core and
 PyTorch make them larger, which costs memory and no time. Only fewer than p wait for the other stages in every round:
