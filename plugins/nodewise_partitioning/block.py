@@ -21,6 +21,7 @@ import numpy as np
 
 from nodewise.plugin import Floats, Recomputation
 from nodewise_partitioning.hardware import Device
+from nodewise_partitioning.imbalance import busiest
 from nodewise_partitioning.layout import Columns, Layout
 from nodewise_partitioning.links import Group, all_reduce_s, group_of
 from nodewise_partitioning.software import Software
@@ -149,8 +150,8 @@ def _all_reduce(size: Floats, group: Group, device: Device, software: Software, 
 def _products(dimensions: Dimensions, layout: Layout, tokens: Floats, device: Device, software: Software) -> Floats:
     """Forward matrix products of a layer but those of attention itself; every expert on the device has its own."""
     attention = 2.0 * tokens * dimensions.attention_parameters / layout.tensor
-    feed_forward = 2.0 * tokens * dimensions.feed_forward_parameters(dimensions.active) / layout.tensor
-    launches = dimensions.products(dimensions.experts / layout.expert)
+    feed_forward = 2.0 * tokens * dimensions.feed_forward_parameters(1.0) * _active(dimensions, layout) / layout.tensor
+    launches = dimensions.products(dimensions.experts / (layout.expert * layout.expert_fold))
     rate = product_flops_per_s(device, software)
     return (attention + feed_forward) / rate + launches * device.gains.gemm_ramp_s * software.gemm_ramp_s
 
@@ -182,13 +183,20 @@ def _operators(dimensions: Dimensions, layout: Layout, tokens: Floats, device: D
     A gate makes an activation read two products in the place of one: three passes for two.
     """
     split = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
-    inner = dimensions.active * dimensions.matrices / 2.0
+    inner = _active(dimensions, layout) * dimensions.matrices / 2.0
     values = software.replicated_passes * dimensions.hidden / split
     values = values + software.feed_forward_passes * inner / layout.tensor
     if device.number_format == "fp8":
         values = values + CAST_PASSES * (dimensions.hidden / split + 2.0 * dimensions.attention_size / layout.tensor)
     seconds: Floats = tokens * values * device.element_bytes / _memory(device, software)
     return seconds
+
+
+def _active(dimensions: Dimensions, layout: Layout) -> Floats | float:
+    """Inner size of all that a token goes through, by what the busiest device gets of the experts' part."""
+    if not dimensions.experts:
+        return dimensions.active
+    return dimensions.visited + busiest(dimensions, layout) * dimensions.routed * dimensions.expert_size
 
 
 def _memory(device: Device, software: Software) -> float:
@@ -226,20 +234,21 @@ def _expert(dimensions: Dimensions, layout: Layout, activation: Floats, device: 
     """Seconds of the two all-to-alls of a layer that bring tokens to their experts and back.
 
     Each token is sent to each of its experts; or, where the stack says so, once to every domain of the device's link
-    that has any of them, and from there once to every device. Experts are taken as evenly used.
+    that has any of them, and from there once to every device. All wait for the device that the most tokens are sent to.
     """
-    if not dimensions.experts or not np.any(layout.expert > 1.0):
+    ranks = layout.expert * layout.expert_fold
+    if not dimensions.experts or not np.any(ranks > 1.0):
         return np.zeros(len(layout))
-    group = group_of(layout, device, layout.expert, layout.tensor * layout.context)
+    group = group_of(layout, device, ranks, layout.tensor * layout.context / layout.expert_fold)
     split = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
-    size = activation * dimensions.expert_share / split
+    size = busiest(dimensions, layout) * activation * dimensions.expert_share / split
     inside = _inside(device, software)
     across = layout.node_link_bytes_per_s * group.share * software.network_efficiency
     chosen = dimensions.experts_per_token
-    others = (layout.expert - 1.0) / layout.expert
+    others = (ranks - 1.0) / ranks
     leaving = chosen * (group.domains - 1.0) / group.domains
     staying = chosen * others - leaving
     if software.sends_tokens_once:
         leaving = (group.domains - 1.0) * (1.0 - (1.0 - 1.0 / group.domains) ** chosen)
-        staying = layout.expert * (1.0 - others**chosen) * others
+        staying = ranks * (1.0 - others**chosen) * others
     return 2.0 * size * (np.maximum(staying, 0.0) / inside + leaving / across)

@@ -27,7 +27,7 @@ from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import cache_of, needed_of_first_stage
 from nodewise_partitioning.pipeline import ends_of, pipeline_of
 from nodewise_partitioning.software import Software
-from nodewise_partitioning.space import ZERO_STAGES, divisors
+from nodewise_partitioning.space import PIPELINED_STAGES, ZERO_STAGES, divisors
 from nodewise_partitioning.workload import Dimensions
 
 __all__ = ["least_of"]
@@ -55,6 +55,7 @@ def least_of(
     alike = quickest.alike(beyond_nodes=device.domain_nodes > 1.0)
     stages = _stages(constraints)
     alone = layouts.data * layouts.context == 1.0
+    even = np.mod(dimensions.layers, layouts.pipeline) == 0.0
     for recomputation in recomputations:
         chosen = replace(quickest, recomputation=_constant(layouts, recomputation))
         block = block_of(dimensions, chosen if alike is None else chosen.take(alike[0]), device, software)
@@ -62,7 +63,8 @@ def least_of(
         pipeline = pipeline_of(dimensions, chosen, block, ends, device, software)
         least = np.full(len(layouts), np.inf)
         for stage in stages:
-            rows = np.flatnonzero(alone | (layouts.pipeline == 1.0) | (stage <= 1))
+            pipelined = stage in PIPELINED_STAGES or constraints.zero_stages is not None
+            rows = np.flatnonzero(alone | (layouts.pipeline == 1.0) | pipelined)
             staged = replace(chosen, zero_stage=_constant(layouts, stage))
             if len(rows) < len(layouts):
                 staged = staged.take(as_ints(rows))
@@ -79,15 +81,21 @@ def least_of(
         held, _ = needed_of_first_stage(
             dimensions, replace(smallest, recomputation=chosen.recomputation), device, software
         )
-        yield step_s * MARGIN, _least_held(states, held["activations"] + held["logits"], device) * MARGIN
+        activations = held["activations"] + held["logits"]
+        yield step_s * MARGIN, _least_held(states, activations, even, device) * MARGIN
 
 
-def _least_held(states: list[tuple[Floats, Floats]], activations: Floats, device: Device) -> Floats:
-    """Bytes held at the stage of ZeRO where they are least: activations and the update are not needed at once."""
+def _least_held(
+    states: list[tuple[Floats, Floats]], activations: Floats, even: NDArray[np.bool_], device: Device
+) -> Floats:
+    """Bytes held at the stage of ZeRO where they are least: activations and the update are not needed at once.
+
+    Of stages that are not even, the second may need more, and leave less to cache.
+    """
     found = np.full(len(activations), np.inf)
     for held, update in states:
         needed = held + np.maximum(activations, update)
-        cache = cache_of(needed, np.minimum(activations, update), device)
+        cache = cache_of(needed, np.where(even, np.minimum(activations, update), 0.0), device)
         found = np.minimum(found, needed + cache)
     return found
 

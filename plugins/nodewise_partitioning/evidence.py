@@ -22,6 +22,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Floats, Ints, as_ints, catalogue_key
+from nodewise_partitioning import imbalance
 from nodewise_partitioning.calibration import Runs
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import Layout
@@ -54,6 +55,7 @@ _REPLICA: Final = (
     "pipeline",
     "context",
     "expert",
+    "expert_fold",
     "sequence_parallel",
     "interleave",
     "zero_stage",
@@ -105,7 +107,8 @@ class Levels:
         shared = _shared(device, dimensions, self.installation)
         unseen = sum(deviation**2 for effect, deviation in shared.items() if effect not in self.places)
         known = self.covariance[np.ix_(common, common)].sum() + unseen + self.within**2
-        variances = np.asarray(known + REPLICA**2 + (GROWTH * np.log(_nodes(layout))) ** 2)
+        uneven = imbalance.log_spread_of(dimensions, layout) ** 2
+        variances = np.asarray(known + uneven + REPLICA**2 + (GROWTH * np.log(_nodes(layout))) ** 2)
         for replica, rows in self._seen(device, dimensions, layout):
             both, design = self._both(replica), _design(layout, rows)
             variances[rows] = known + 2.0 * self.covariance[np.ix_(common, both)].sum(axis=0) @ design
@@ -113,7 +116,7 @@ class Levels:
         if (catalogue_key(device.name), device.number_format) not in self.across_nodes:
             # Runs inside one node identify nothing of the network between nodes: there, facts alone count.
             growth = (GROWTH * np.log(_nodes(layout))) ** 2
-            facts = sum(deviation**2 for deviation in shared.values()) + WITHIN**2 + REPLICA**2 + growth
+            facts = sum(deviation**2 for deviation in shared.values()) + WITHIN**2 + REPLICA**2 + growth + uneven
             variances = np.where(_nodes(layout) > 1.0, np.maximum(variances, facts), variances)
         return np.asarray(np.sqrt(variances))
 

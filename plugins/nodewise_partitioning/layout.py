@@ -35,6 +35,9 @@ class Layout(Columns):
 
     Attributes
     ----------
+    expert, expert_fold : float
+        Groups of data and context parallel ranks that hold different experts; tensor parallel ranks that do as well,
+        instead of slices of the same: expert parallelism is their product.
     sequence_parallel : float
         1 = activations between the tensor-parallel parts are split as well.
     zero_stage : float
@@ -54,6 +57,7 @@ class Layout(Columns):
     data: Floats
     context: Floats
     expert: Floats
+    expert_fold: Floats
     sequence_parallel: Floats
     interleave: Floats
     zero_stage: Floats
@@ -82,6 +86,7 @@ class Layout(Columns):
             self.tensor,
             self.context,
             self.expert,
+            self.expert_fold,
             self.devices_per_node,
             self.micro_batch,
             self.recomputation,

@@ -75,10 +75,11 @@ def _nearest(asked: Asked, unfit: NDArray[np.bool_]) -> Iterator[Notice]:
 def _described(asked: Asked, which: NDArray[np.bool_]) -> Iterator[tuple[str, tuple[int, ...]]]:
     """How some rows are split and trained, in words, and the rows that are so."""
     degrees = ("tensor", "pipeline", "context", "expert")
-    names = (*degrees, "interleave", "micro_batch", "recomputation", "zero_stage", "sequence_parallel")
+    names = (*degrees, "expert_fold", "interleave", "micro_batch", "recomputation", "zero_stage", "sequence_parallel")
     columns = np.stack([getattr(asked.layout, name) for name in names], axis=1)
     for values in np.unique(columns[which], axis=0):
         of = dict(zip(names, values.tolist()))
+        of["expert"] *= of["expert_fold"]
         parts = [f"{name} parallelism of {of[name]:.0f}" for name in degrees if of[name] > 1.0]
         parts += [f"{of['interleave']:.0f} chunks a stage"] * (of["interleave"] > 1.0)
         parts += [f"a micro-batch of {of['micro_batch']:.0f}", _RECOMPUTED[Recomputation(int(of["recomputation"]))]]

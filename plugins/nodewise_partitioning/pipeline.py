@@ -2,10 +2,19 @@
 
     step = m x slowest + (sum of all stages - slowest) / v + 2 (p - 1) x transfer
 
-The embedding sits on the first stage, the output layer and the loss on the last; where layers do not divide, the first
-stages take one more. In the steady state a transfer runs while the stage works on another micro-batch; what fills and
-drains the pipeline waits for every one. DeepSpeed's engine waits for every one: of
-a micro-batch the first and the last stage send and receive one each, those between two, but they have no ends.
+The embedding sits on the first stage, the output layer and the loss on the last. Any number of layers is laid over any
+p x v: the stages have ceil(L / p) layers, but for as many as are lacking, of which each has one less: the last stage,
+then the first, which have the ends to compute as well, then others. Where L + 2 divides p x v this is Megatron's layout
+that counts embedding and loss as layers. Over a step a stage's layers count, not how they are cut into chunks: the
+step is 4 % shorter to 7 % longer than a simulation of the interleaved schedule, whichever chunks are the smaller ones.
+
+Interleaved, groups of at least p micro-batches go round the chunks; where p does not divide m, Megatron-Core and
+PyTorch make them larger, which costs memory and no time. Only fewer than p wait for the other stages in every round:
+the bubble is then (sum of others) - (m - 1) (1 - 1/v) x slowest.
+
+In the steady state a transfer runs while the stage works on another micro-batch; what fills and drains the pipeline
+waits for every one. DeepSpeed's engine waits for every one: of a micro-batch the first and the last stage send and
+receive one each, those between two, but they have no ends.
 
 The zero-bubble schedule ZB-H1 keeps as many micro-batches in flight as 1F1B. It puts off the gradients of weights,
 which no other stage waits for, and fills with them the time in which 1F1B waits. With equal stages, of t_f forward, t_b
@@ -14,6 +23,8 @@ micro-batches on (p - 1)(t_f + t_b - t_w), where 1F1B has (p - 1)(t_f + t_b + t_
 Only layers are taken to do so, the output layer is not.
 
 Sources: D. Narayanan et al., SC 2021, section 2.2 (schedules, bubble) and 4.1 (scatter and gather between stages);
+Megatron-Core, `pipeline_parallel/schedules.py` and `microbatch_group_size_per_vp_stage` (groups between p and m),
+`account_for_embedding_in_pipeline_split` and `account_for_loss_in_pipeline_split` (ends as layers);
 P. Qi et al., "Zero bubble pipeline parallelism", ICLR 2024, table 2.
 """
 
@@ -70,6 +81,13 @@ def most_layers(dimensions: Dimensions, layout: Layout) -> Floats:
     return np.ceil(dimensions.layers / layout.pipeline)
 
 
+def _stages(dimensions: Dimensions, layout: Layout) -> tuple[Floats, Floats, Floats]:
+    """Layers of the first stage, of the last, and of those that have most."""
+    most = most_layers(dimensions, layout)
+    lacking = most * layout.pipeline - dimensions.layers
+    return most - (lacking >= 2.0), most - (lacking >= 1.0), most
+
+
 def ends_of(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Ends:
     """Forward and backward of both ends; neither is recomputed."""
     tokens = layout.micro_batch * dimensions.sequence / layout.context
@@ -88,16 +106,23 @@ def pipeline_of(
 ) -> Pipeline:
     """The schedule of every row."""
     several = layout.pipeline > 1.0
-    most = most_layers(dimensions, layout)
-    least = np.where(np.mod(dimensions.layers, layout.pipeline) > 0.0, most - 1.0, most)
+    first_layers, last_layers, most = _stages(dimensions, layout)
     both = ends.embedding_s + ends.head_s
-    first = most * block.layer_s + np.where(several, ends.embedding_s, both)
-    last = np.where(several, least * block.layer_s + ends.head_s, 0.0)
+    first = first_layers * block.layer_s + np.where(several, ends.embedding_s, both)
+    last = np.where(several, last_layers * block.layer_s + ends.head_s, 0.0)
     at_last = last > first
     slowest = np.where(at_last, last, first)
-    layers = np.where(at_last, least, most)
+    layers = np.where(at_last, last_layers, first_layers)
+    between = most * block.layer_s
+    inside = (layout.pipeline > 2.0) & (between > slowest)
+    slowest = np.where(inside, between, slowest)
+    layers = np.where(inside, most, layers)
     others = dimensions.layers * block.layer_s + both - slowest
     bubble = np.where(several, others, 0.0) / layout.interleave
+    few = several & (layout.interleave > 1.0) & (layout.micro_batches < layout.pipeline)
+    if few.any():
+        passed = (layout.micro_batches - 1.0) * (1.0 - 1.0 / layout.interleave) * slowest
+        bubble = np.where(few, np.maximum(bubble, others - passed), bubble)
     if software.zero_bubble:
         put_off = np.minimum(layout.micro_batches, layout.pipeline) - 1.0
         filled = 1.0 + put_off / np.maximum(layout.pipeline - 1.0, 1.0)

@@ -98,8 +98,12 @@ def _layout(configurations: Configurations, network: Network, catalogue: Catalog
     if not stated.all():
         likely = np.array([node_link_of(catalogue, name)[0] for name in configurations.devices])
         link = np.where(stated, link, likely[configurations.device_index])
+    columns = {name: getattr(configurations, column).astype(np.float64) for name, column in _SAME.items()}
+    columns["expert"] = np.maximum(columns["expert"], 1.0)
+    fold = _folded(columns["expert"], data * columns["context"], columns["tensor"])
     layout = Layout(
-        **{name: getattr(configurations, column).astype(np.float64) for name, column in _SAME.items()},
+        **columns | {"expert": columns["expert"] / fold},
+        expert_fold=fold,
         data=data,
         micro_batch=batch,
         micro_batches=micro_batches,
@@ -115,6 +119,20 @@ _SAME: Final = {
     **{name: name for name in ("sequence_parallel", "interleave", "zero_stage", "recomputation")},
 }
 """Columns of layouts that configurations state as they are."""
+
+
+def _folded(expert: Floats, replicas: Floats, tensor: Floats) -> Floats:
+    """Tensor-parallel ranks that hold experts of their own, where replicas alone are too few for expert parallelism.
+
+    Megatron-Core's parallel folding (D. Liu et al., "MoE parallel folding", 2025): experts are spread over data,
+    context and tensor parallel ranks together, and split over as many of the latter as are left.
+    """
+    fold = np.ones(len(expert))
+    rows = np.flatnonzero(_leaves(replicas, expert))
+    if len(rows):
+        needed = expert[rows] / np.gcd(expert[rows].astype(np.int64), replicas[rows].astype(np.int64))
+        fold[rows] = np.where(_leaves(tensor[rows], needed), 1.0, needed)
+    return fold
 
 
 def _batches(configurations: Configurations, data: Floats) -> tuple[Floats, Floats]:
@@ -140,9 +158,8 @@ def _checks(
     )
     heads, layers, tokens = dimensions.heads, dimensions.layers, dimensions.sequence
     yield _leaves(heads, layout.tensor), f"tensor_parallel must divide the {heads:.0f} attention heads"
-    yield layout.pipeline > layers, f"pipeline_parallel must be at most the {layers:.0f} layers"
-    replicated_pipelines = (layout.zero_stage >= 2.0) & (layout.pipeline > 1.0)
-    yield replicated_pipelines, "zero_stage 2 and 3 are described without pipeline parallelism only"
+    parts = f"must be at most the {layers:.0f} layers, the embedding and the output layer"
+    yield layout.pipeline > layers + 2.0, f"pipeline_parallel {parts}"
     yield layout.micro_batch == 0.0, _UNKNOWN_BATCH
     whole = (np.floor(layout.micro_batch) == layout.micro_batch) & (
         np.floor(layout.micro_batches) == layout.micro_batches
@@ -156,10 +173,8 @@ def _checks(
         yield several, "interleave must be 1 with the zero-bubble schedule that the framework declares"
     if several.any():
         yield several & (layout.pipeline == 1.0), "interleave above 1 needs pipeline_parallel above 1"
-        uneven = _leaves(layers, layout.pipeline * layout.interleave)
-        yield several & uneven, f"pipeline_parallel x interleave must divide the {layers:.0f} layers"
-        uneven = _leaves(layout.micro_batches, layout.pipeline)
-        yield several & uneven, "with interleave above 1, pipeline_parallel must divide the number of micro-batches"
+        chunks = layout.pipeline * layout.interleave
+        yield several & (chunks > layers + 2.0), f"pipeline_parallel x interleave {parts}"
     split = layout.context > 1.0
     if split.any():
         uneven = _leaves(tokens, 2.0 * layout.context)
@@ -169,12 +184,13 @@ def _checks(
         uneven = _leaves(tokens, layout.tensor)
         text = f"with sequence_parallel, tensor_parallel must divide the sequence of {tokens:.0f} tokens"
         yield split & uneven, text
-    split = layout.expert > 1.0
+    split = layout.expert * layout.expert_fold > 1.0
     if split.any():
-        uneven = _leaves(dimensions.experts or 1.0, layout.expert)
+        uneven = _leaves(dimensions.experts or 1.0, layout.expert * layout.expert_fold)
         uneven |= _leaves(layout.data * layout.context, layout.expert)
         experts = f"the number of experts ({dimensions.experts:.0f})"
-        yield split & uneven, f"expert_parallel must divide {experts} and data_parallel x context_parallel"
+        ranks = "data_parallel x context_parallel, or that x tensor_parallel"
+        yield split & uneven, f"expert_parallel must divide {experts} and {ranks}"
 
 
 def _leaves(whole: Floats | float, parts: Floats) -> Mask:

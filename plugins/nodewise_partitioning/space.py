@@ -3,7 +3,8 @@
 A prefix settles pool, nodes, batch, the degrees of tensor, pipeline, context, expert and data parallelism, the
 micro-batch, the number format and what is recomputed. Its completions differ in sequence parallelism, ZeRO stage and
 interleaving: what moves the bounds of time and memory little, or both in one direction. The rules of validity are those
-of ``rows``; stages have equally many layers, unless numbers of stages are listed. Of switches that change nothing
+of ``rows``, but that stages have equally many layers, unless numbers of stages are listed, and so have their chunks,
+which p micro-batches pass at a time. Of switches that change nothing
 (sequence parallelism without tensor parallelism, ZeRO without replicas) one setting stands for all.
 """
 
@@ -57,7 +58,7 @@ RECOMPUTATIONS: Final = (int(Recomputation.NONE), int(Recomputation.SELECTIVE), 
 DEGREES: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel")
 ZERO_STAGES: Final = (0, 1, 2, 3)
 PIPELINED_STAGES: Final = (0, 1)
-"""ZeRO stages 2 and 3 would exchange gradients or parameters with every micro-batch of a pipeline: not described."""
+"""ZeRO stages 2 and 3 exchange gradients or parameters with every micro-batch of a pipeline: tried where listed."""
 UNMATCHED: Final = "goes with no other allowed degrees, batches and interleaving on these devices"
 SHOWN_VALUES: Final = 8
 MOST_PREFIXES: Final = 2_000_000
@@ -218,7 +219,10 @@ class PartitionSpace:
             t, p, c, x = (axis.ravel().astype(np.int64) for axis in mesh)
             model = t * p * c
             data = workers // np.maximum(model, 1)
-            right = (model * data == workers) & (data * c % np.maximum(x, 1) == 0)
+            # Experts over tensor-parallel ranks as well are planned only where their numbers are asked for.
+            folded = x // np.gcd(x, data * c)
+            allowed = folded == 1 if self._constraints.expert_parallel is None else t % np.maximum(folded, 1) == 0
+            right = (model * data == workers) & allowed
             if self._constraints.data_parallel is not None:
                 right &= np.isin(data, self._constraints.data_parallel)
             t, p, c, x, data = (column[right] for column in (t, p, c, x, data))
@@ -271,7 +275,7 @@ class PartitionSpace:
         """By what holds the model: one device's worth of it alone, replicas, replicas of a pipeline."""
         every = self._allowed("zero_stages", ZERO_STAGES)
         pipelined = self._allowed("zero_stages", PIPELINED_STAGES)
-        return [pipelined[:1], every, pipelined]
+        return [pipelined[:1], every, pipelined if self._constraints.zero_stages is None else every]
 
     def _interleaves(self, stages: Sequence[int], layers: int) -> list[list[int]]:
         """By number of stages, and whether it divides the number of micro-batches."""
@@ -310,7 +314,7 @@ class PartitionSpace:
             "tensor_parallel": f"must divide the {heads} attention heads, the hidden size and the devices",
             "pipeline_parallel": f"must divide the devices, and be at most the {layers} layers",
             "context_parallel": f"twice it must divide the {tokens} tokens of a sequence, and it the devices",
-            "expert_parallel": f"must divide the {int(dimensions.experts)} experts and the replicas",
+            "expert_parallel": f"must divide the {int(dimensions.experts)} experts, and the replicas x tensors",
             "data_parallel": "must be what the other degrees leave of the devices, and divide the global batch",
         }
         for name, rule in rules.items():

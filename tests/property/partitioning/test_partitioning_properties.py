@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import given, settings
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 from partitioned_transformers import KnownContext, a100, profile
 
 from nodewise.plugin import Configurations, Options, RowStatus, SyncMode, Transformer, as_ints
+from nodewise_partitioning.block import block_of
 from nodewise_partitioning.estimator import PartitioningEstimator
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import memory_of
+from nodewise_partitioning.pipeline import ends_of, pipeline_of
 from nodewise_partitioning.software import Software
 from nodewise_partitioning.step import step_parts_s
 from nodewise_partitioning.workload import Dimensions
@@ -51,7 +54,7 @@ def layouts(draw: st.DrawFn) -> Layout:
         data=d,
         context=c,
         sequence_parallel=draw(st.sampled_from([0.0, 1.0])),
-        zero_stage=draw(st.sampled_from([0.0, 1.0, 2.0, 3.0])) if p == 1.0 else draw(st.sampled_from([0.0, 1.0])),
+        zero_stage=draw(st.sampled_from([0.0, 1.0, 2.0, 3.0])),
         recomputation=draw(st.sampled_from([1.0, 2.0, 3.0])),
         micro_batch=draw(st.sampled_from([1.0, 2.0, 8.0])),
         micro_batches=draw(st.integers(1, 64).map(float)),
@@ -111,6 +114,40 @@ def test_micro_batches_add_what_the_slowest_stage_takes(model: Transformer, layo
     several = replace(layout, micro_batches=np.full(1, float(count)))
     first, second = step_s(model, one), step_s(model, two)
     np.testing.assert_allclose(step_s(model, several), first + (count - 1) * (second - first), rtol=1e-9)
+
+
+@QUICK
+@given(model=transformers, layout=layouts(), interleave=st.integers(1, 4))
+def test_one_more_layer_never_makes_a_step_shorter(model: Transformer, layout: Layout, interleave: int) -> None:
+    """So an uneven split takes a time between those of the even ones with fewer and with more layers."""
+    if layout.pipeline[0] > 1.0:
+        layout = replace(layout, interleave=np.full(1, float(interleave)))
+    # Layers with experts among dense ones are counted, not placed: all of them are alike here.
+    model = replace(model, expert_layers=0)
+    times = [step_s(replace(model, layers=model.layers + more), layout) for more in range(9)]
+    assert all(later >= earlier * (1.0 - 1e-12) for earlier, later in pairwise(times))
+
+
+@QUICK
+@given(model=transformers, layout=layouts(), interleave=st.integers(1, 4), chunk=st.integers(1, 4))
+def test_stages_of_equal_layers_take_the_plain_schedule(
+    model: Transformer, layout: Layout, interleave: int, chunk: int
+) -> None:
+    stages = layout.pipeline[0]
+    chunks = float(interleave) if stages > 1.0 else 1.0
+    groups = stages * np.ceil(layout.micro_batches / stages)
+    layout = replace(layout, interleave=np.full(1, chunks), micro_batches=groups)
+    found = Dimensions.of(replace(model, layers=int(stages * chunks * chunk), expert_layers=0))
+    block = block_of(found, layout, a100(), Software())
+    ends = ends_of(found, layout, a100(), Software())
+    pipeline = pipeline_of(found, layout, block, ends, a100(), Software())
+    layers = found.layers / stages
+    first, last = layers * block.layer_s + ends.embedding_s, layers * block.layer_s + ends.head_s
+    both = ends.embedding_s + ends.head_s
+    slowest = np.maximum(first, last) if stages > 1.0 else layers * block.layer_s + both
+    rest = (found.layers * block.layer_s + both - slowest) / chunks if stages > 1.0 else np.zeros(1)
+    np.testing.assert_array_equal(pipeline.slowest_s, slowest)
+    np.testing.assert_array_equal(pipeline.bubble_s, rest)
 
 
 @QUICK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -93,19 +94,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "layers": ({"workers": 32, "nodes": 4, "pipeline_parallel": 32}, "at most the 24 layers"),
     "interleaved alone": ({"workers": 1, "interleave": 2}, "needs pipeline_parallel above 1"),
     "interleaved layers": (
-        {"workers": 4, "pipeline_parallel": 4, "interleave": 5, "global_batch": 8},
-        "must divide the 24 layers",
-    ),
-    "interleaved batches": (
-        {"workers": 4, "pipeline_parallel": 4, "interleave": 2, "global_batch": 6},
-        "must divide the number of micro-batches",
+        {"workers": 4, "pipeline_parallel": 4, "interleave": 7, "global_batch": 8},
+        "at most the 24 layers",
     ),
     "context": ({"workers": 3, "context_parallel": 3}, "must divide the sequence of 1024 tokens"),
     "experts": ({"workers": 8, "expert_parallel": 8}, "must divide the number of experts"),
-    "zero": (
-        {"workers": 8, "pipeline_parallel": 2, "zero_stage": 3, "global_batch": 8},
-        "without pipeline parallelism",
-    ),
     "batch": ({"workers": 8, "data_parallel": 8, "global_batch": 12}, "must divide the global batch"),
     "workers": ({"workers": 0}, "at least 1 worker"),
 }
@@ -119,6 +112,43 @@ def test_what_is_no_partition_is_refused_with_the_reason(case: str) -> None:
     assert found.refusals[0].rows == (0, 1)
     assert reason in found.refusals[0].refusal.message
     assert not found.step_s.any()
+
+
+ANSWERED: dict[str, dict[str, Any]] = {
+    "stages that do not divide": {"workers": 7, "pipeline_parallel": 7, "global_batch": 14},
+    "more stages than layers": {"workers": 26, "pipeline_parallel": 26, "global_batch": 26},
+    "chunks that do not divide": {"workers": 4, "pipeline_parallel": 4, "interleave": 5, "global_batch": 8},
+    "a remainder of micro-batches": {"workers": 4, "pipeline_parallel": 4, "interleave": 2, "global_batch": 6},
+    "fewer micro-batches than stages": {"workers": 4, "pipeline_parallel": 4, "interleave": 2, "global_batch": 2},
+    "parameters split in stages": {"workers": 8, "pipeline_parallel": 2, "zero_stage": 3, "global_batch": 8},
+    "gradients split in stages": {"workers": 8, "pipeline_parallel": 2, "zero_stage": 2, "global_batch": 8},
+}
+
+
+@pytest.mark.parametrize("case", ANSWERED)
+def test_what_runs_is_answered(case: str) -> None:
+    found = answered(rows(1, **{"nodes": 1, "batch_per_worker": 1, **ANSWERED[case]}))
+    assert found.status.tolist() == [RowStatus.ANSWERED], found.refusals
+
+
+def test_expert_parallelism_may_take_tensor_ranks_where_replicas_are_too_few() -> None:
+    mixture = profile(replace(SMALL, experts=8, experts_per_token=2))
+    columns = {"nodes": 1, "workers": 8, "tensor_parallel": [1, 4, 4], "expert_parallel": [8, 8, 16]}
+    found = answered(rows(3, batch_per_worker=1, global_batch=8, **columns), mixture)
+    assert found.status.tolist() == [RowStatus.ANSWERED, RowStatus.ANSWERED, RowStatus.REFUSED]
+    assert "or that x tensor_parallel" in found.refusals[0].refusal.message
+
+
+def test_hybrid_sharding_splits_the_stages_of_a_pipeline() -> None:
+    columns = {"nodes": 4, "workers": 32, "pipeline_parallel": 2, "zero_stage": 3, "batch_per_worker": 1}
+    plain = profile()
+    whole, hybrid = (
+        answered(rows(1, global_batch=64, **columns), replace(plain, workload=replace(plain.workload, **facts)))
+        for facts in ({}, {"sharding_devices": 4})
+    )
+    assert whole.status.tolist() == hybrid.status.tolist() == [RowStatus.ANSWERED]
+    assert hybrid.extra["memory_optimizer_bytes"][0] == pytest.approx(4.0 * whole.extra["memory_optimizer_bytes"][0])
+    assert hybrid.breakdown_s["data_parallel"][0] < whole.breakdown_s["data_parallel"][0]
 
 
 def test_other_ways_to_synchronise_are_refused() -> None:

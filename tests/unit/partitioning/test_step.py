@@ -12,6 +12,7 @@ from nodewise.catalogue.loading import load_catalogue
 from nodewise.plugin import Transformer
 from nodewise_partitioning.block import block_of, soft_maximum
 from nodewise_partitioning.hardware import Device, device_of
+from nodewise_partitioning.imbalance import busiest
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.links import all_reduce_in_node_s, domain_of, group_of, nodes_of
 from nodewise_partitioning.memory import memory_of
@@ -255,6 +256,22 @@ def test_experts_and_contexts_send_what_they_split() -> None:
     assert step_s(split, long)[1] < 0.2 * step_s(split, long)[0]
     far = replace_link(Layout.of(1, context=16.0, devices=16.0), 1e9)
     assert part(far, "context_parallel", transformer=long)[0] > 0.0
+
+
+def test_experts_may_be_spread_over_tensors_instead_of_split() -> None:
+    mixture = replace(SMALL, experts=16, experts_per_token=2)
+    shared = {"tensor": 4.0, "data": 4.0, "devices": 16.0, "micro_batch": 4.0, "sequence_parallel": 1.0}
+    layout = Layout.of(2, expert=4.0, expert_fold=np.array([1.0, 4.0]), **shared)
+    split, folded = (layout.take(slice(row, row + 1)) for row in range(2))
+    # As many of the experts' elements and operations on a device; fewer products, of whole experts, so fewer starts.
+    assert memory_of(dimensions(mixture), split, a100(), PLAIN) == memory_of(dimensions(mixture), folded, a100(), PLAIN)
+    still = replace(PLAIN, gemm_ramp_s=0.0)
+    more = part(folded, "compute", still, mixture) / part(split, "compute", still, mixture)
+    assert 1.0 < more < busiest(dimensions(mixture), folded) / busiest(dimensions(mixture), split)
+    ramps = [part(each, "compute", PLAIN, mixture) - part(each, "compute", still, mixture) for each in (split, folded)]
+    assert ramps[1] < ramps[0]
+    # 15 of 16 ranks are others, not 3 of 4.
+    assert part(folded, "expert_parallel", transformer=mixture) > part(split, "expert_parallel", transformer=mixture)
 
 
 def test_tokens_may_be_sent_once_to_a_node() -> None:
