@@ -43,6 +43,9 @@ class Layout(Columns):
         Values of ``Recomputation``.
     micro_batch, micro_batches : float
         Samples of a replica that pass the pipeline together; how many such in a step.
+    narrow_states : float
+        1 = weights, gradients and optimizer states are held in the 16-bit format that is trained in, without 32-bit
+        master weights (``memory.settled_states``).
     devices_per_node, devices : float
         Devices on the fullest node; in total.
     node_link_bytes_per_s : float
@@ -63,6 +66,7 @@ class Layout(Columns):
     devices_per_node: Floats
     devices: Floats
     node_link_bytes_per_s: Floats
+    narrow_states: Floats
 
     def __len__(self) -> int:
         return len(self.tensor)
@@ -99,6 +103,7 @@ class Layout(Columns):
         """From what differs from one device that holds everything: one micro-batch of one sample, all recomputed."""
         plain = {field.name: 1.0 for field in fields(Layout)}
         plain |= {"sequence_parallel": 0.0, "zero_stage": 0.0, "recomputation": 3.0, "devices_per_node": 8.0}
+        plain["narrow_states"] = 0.0
         filled = {
             name: np.broadcast_to(np.asarray(columns.get(name, plain[name]), dtype=float), rows) for name in plain
         }
