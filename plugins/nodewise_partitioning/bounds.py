@@ -51,6 +51,8 @@ def least_of(
     most = plain if software.zero_bubble else _most_interleaved(dimensions, layouts, constraints)
     quickest = replace(layouts, sequence_parallel=split, interleave=most)
     smallest = replace(layouts, sequence_parallel=split, interleave=_least_interleaved(constraints, layouts))
+    if software.eager_memory:
+        smallest = replace(smallest, narrow_loss=plain)
     states = _least_states(dimensions, smallest, device, software, constraints)
     ends = ends_of(dimensions, quickest, device, software)
     alike = quickest.alike()

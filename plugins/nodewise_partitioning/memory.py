@@ -69,8 +69,9 @@ NARROW_MOMENTS_BYTES: Final = 4.0
 
 LOSS_COMPILED_YEAR: Final = 2023.0
 """Devices announced since came into use when torchtitan compiled its loss (2025)."""
-COMPILED_LOSS: Final = (4.0, 2.0)
-"""Per word and token: logits and their gradient in 16 bits, nothing between is written; and what is cached."""
+NARROW_LOSS: Final = (4.0, 2.0)
+"""Per word and token: logits and their gradient in 16 bits, nothing between is written (a compiled loss; flash
+attention's cross-entropy, which llm-foundry takes); and what is cached."""
 PLAIN_LOGIT_BYTES: Final = 12.0
 SHIFTED_BYTES: Final = 4.0
 """Hugging Face's models shift logits beside labels, which makes a copy a row shorter: a block that later ones do not
@@ -121,6 +122,8 @@ def activation_bytes_per_layer(
     stated = dimensions.training.dropout
     masks = not software.without_dropout if stated is None else stated
     stored = (4.0 + 2.0 * narrow_bytes + 2.0 * masks) / everywhere + (attention + inner) / layout.tensor
+    # Copies of its token that an expert takes, for the gradient of its weights, and gives back, for that of its share.
+    stored = stored + dimensions.routed * bool(dimensions.experts) * (narrow_bytes + 2.0) / everywhere
     scores = (5.0 if masks else 2.0) * dimensions.heads * dimensions.sequence / (dimensions.hidden * layout.tensor)
     without = (layout.recomputation == Recomputation.SELECTIVE) | software.flash_attention
     return tokens * dimensions.hidden * (stored + np.where(without, 0.0, scores))
@@ -334,13 +337,19 @@ def _head(dimensions: Dimensions, layout: Layout, device: Device, software: Soft
     states = wide * 4.0 * dimensions.hidden
     if not software.eager_memory:
         return np.asarray(states + wide * software.logit_bytes * words), np.zeros(len(layout))
-    each, cached = software.logit_bytes, software.cached_logit_bytes
+    each: Floats | float = software.logit_bytes
+    cached = software.cached_logit_bytes
     if software.compiled and device.announced_year >= LOSS_COMPILED_YEAR and not software.chunks_loss:
-        each, cached = COMPILED_LOSS
+        each, cached = NARROW_LOSS
     shifted = (layout.narrow_states > 0.0) | (dimensions.training.frozen > 0.0)
     more = np.where(shifted & (software.logit_bytes == PLAIN_LOGIT_BYTES), SHIFTED_BYTES, 0.0)
+    narrow = layout.narrow_loss > 0.0
+    each, more = (
+        np.where(narrow, np.minimum(NARROW_LOSS[0], each), each),
+        np.where(narrow, NARROW_LOSS[1], cached + more),
+    )
     present = np.where((layout.zero_stage < 3.0) & software.chunks_loss, 0.0, 1.0)
-    return np.asarray(states + present * each * words), np.asarray(present * (cached + more) * words)
+    return np.asarray(states + present * each * words), np.asarray(present * more * words)
 
 
 def _buffers(
@@ -385,17 +394,19 @@ def board_of(device: Device, software: Software) -> Device:
 
 
 def settled_states(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> Layout:
-    """Rows under PyTorch with the format that their states are held in, which no fact tells.
+    """Rows under PyTorch with the formats that their states and their logits are held in, which no fact tells.
 
     Weights are loaded in the 16-bit format that is trained in where a job fine-tunes on one device, recomputing
     everything (Hugging Face's trainer with `torch_dtype`; torchtune's recipes of one device); FSDP makes 32-bit master
     weights of what is trained, where there is room. Rows whose states leave no room for one sample, everything
-    computed again, hold 16 bits where they fit so; a batch that is too large says nothing of the states.
+    computed again, hold 16 bits where they fit so; a batch that is too large says nothing of the states. Rows for
+    whose 32-bit logits there is no room have a loss in 16 bits where they fit so, unless their name tells the loss, or
+    adapters tell Hugging Face's.
     """
     alone = layout.devices == 1.0
-    may = (alone | (layout.zero_stage >= 3.0)) & (layout.narrow_states == 0.0)
-    if not (software.eager_memory and software.has_masters and may.any()):
+    if not (software.eager_memory and software.has_masters):
         return layout
+    may = (alone | (layout.zero_stage >= 3.0)) & (layout.narrow_states == 0.0)
 
     def room(tried: Layout) -> NDArray[np.bool_]:
         needed = added(needed_of_first_stage(dimensions, tried, device, software).terms.values())
@@ -403,10 +414,19 @@ def settled_states(layout: Layout, dimensions: Dimensions, device: Device, softw
 
     full = np.full(len(layout), float(Recomputation.FULL))
     least = replace(layout, micro_batch=np.minimum(layout.micro_batch, 1.0), recomputation=full)
+    ones = np.ones(len(layout))
+    open_loss = software.logit_bytes == PLAIN_LOGIT_BYTES and not software.compiled and not dimensions.training.frozen
+    loss = ones if open_loss else layout.narrow_loss
     tuning = may & alone & (layout.recomputation == Recomputation.FULL)
     lacking = may & ~tuning
     if lacking.any():
-        lacking &= ~room(least)
+        lacking &= ~room(replace(least, narrow_loss=loss))
     if lacking.any():
-        lacking &= room(replace(layout, narrow_states=np.ones(len(layout))))
-    return replace(layout, narrow_states=np.where(tuning | lacking, 1.0, layout.narrow_states))
+        lacking &= room(replace(layout, narrow_states=ones, narrow_loss=loss))
+    found = replace(layout, narrow_states=np.where(tuning | lacking, 1.0, layout.narrow_states))
+    if open_loss:
+        tight = ~room(found)
+        if tight.any():
+            tight &= room(replace(found, narrow_loss=loss))
+            found = replace(found, narrow_loss=np.where(tight, 1.0, found.narrow_loss))
+    return found

@@ -98,6 +98,7 @@ def _layout(configurations: Configurations, network: Network) -> tuple[Layout, M
         devices=workers,
         node_link_bytes_per_s=np.where(stated, link, ASSUMED_NODE_LINK_BYTES_PER_S),
         narrow_states=np.zeros(len(configurations)),
+        narrow_loss=np.zeros(len(configurations)),
     )
     return layout, stated
 

@@ -46,8 +46,8 @@ that bounds of a space hold for all stages."""
 ALONE, ZERO = 1, 2
 """What replicas alone, and a stage of ZeRO, add to a row's kind."""
 
-OPEN: Final = ("recomputation", "sequence_parallel", "zero_stage", "narrow_states")
-"""Columns of layouts that rows may leave open; the last, which no fact tells, is settled where the states are known
+OPEN: Final = ("recomputation", "sequence_parallel", "zero_stage", "narrow_states", "narrow_loss")
+"""Columns of layouts that rows may leave open; the last two, which no fact tells, are settled by what they hold
 (``memory.settled_states``)."""
 
 NONE, FULL = float(Recomputation.NONE), float(Recomputation.FULL)

@@ -262,3 +262,24 @@ def test_boards_have_binary_gigabytes_less_what_the_driver_keeps() -> None:
     torch, megatron = (board_of(a100(), stack_of(name, "fp16")[0]) for name in (TORCH, "megatron-lm"))
     assert 84e9 < torch.memory_bytes < 85.2e9
     assert megatron.memory_bytes == 80e9
+
+
+def test_logits_are_held_in_16_bits_where_nothing_tells_and_three_copies_do_not_fit() -> None:
+    wordy = dimensions(replace(MISTRAL, vocabulary_size=128000))
+    layout = Layout.of(2, data=8.0, devices=8.0, zero_stage=3.0, micro_batch=np.array([2.0, 9.0]))
+    for framework, expected in ((TORCH, [0.0, 1.0]), (f"{TORCH} fused-kernels", [0.0, 0.0])):
+        software = stack_of(framework, "bf16")[0]
+        board = board_of(a100("bf16"), software)
+        assert settled_states(layout, wordy, board, software).narrow_loss.tolist() == expected
+    adapters = replace(wordy, training=Training(frozen=1.0 - 1e-6))
+    software = stack_of(TORCH, "bf16")[0]
+    assert not settled_states(layout, adapters, board_of(a100("bf16"), software), software).narrow_loss.any()
+
+
+def test_experts_keep_the_copies_of_tokens_that_they_take_and_give() -> None:
+    mixture = replace(MISTRAL, experts=8, experts_per_token=2)
+    kept = [
+        activation_bytes_per_layer(dimensions(of), Layout.of(1), stack_of(TORCH, "bf16")[0])[0]
+        for of in (mixture, replace(MISTRAL, feed_forward_size=2 * 14336))
+    ]
+    assert kept[0] - kept[1] == pytest.approx(2.0 * 4.0 * 4096.0 * 4096.0)
