@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 from parameter_server_tables import table_path
-from nodewise_cli.app import app
 from partitioned_transformers import KnownContext, profile, rows
+from typer.testing import CliRunner
 
 from nodewise.plugin import Configurations, Observations, Options, RowStatus, Transformer, as_floats
+from nodewise_cli.app import app
 from nodewise_partitioning.estimator import PartitioningEstimator
 
 pytestmark = pytest.mark.data

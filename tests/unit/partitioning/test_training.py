@@ -114,3 +114,12 @@ def test_inputs_of_narrow_products_are_kept_narrow(name: str, narrow: float) -> 
     wide = 8.0 + (8.0 + 16.0) / 8.0
     assert kept[1] / kept[0] == pytest.approx((4.0 + 2.0 * narrow + (8.0 + narrow + 8.0 + 4.0 * narrow) / 8.0) / wide)
     assert found.step_s[1] < found.step_s[0]
+
+
+def test_what_is_taken_of_states_and_losses_is_said() -> None:
+    """One device that recomputes everything; three copies of logits that do not fit; neither under Megatron."""
+    alone = rows(1, nodes=1, workers=1, batch_per_worker=1, recomputation=FULL)
+    many = rows(1, **TWO_NODES | {"batch_per_worker": 128, "recomputation": FULL}, zero_stage=3)
+    for asked, reason in ((alone, "STATES_ASSUMED"), (many, "LOSS_ASSUMED")):
+        assert reason in {notice.reason for notice in answered(asked, FSDP).notices}
+        assert reason not in {notice.reason for notice in answered(asked, CORE).notices}
