@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import Floats, PlanConstraints, added, as_ints
+from nodewise.plugin import Floats, PlanConstraints, Recomputation, added, as_ints
 from nodewise_partitioning.block import block_of
 from nodewise_partitioning.data_parallel import data_parallel_of
 from nodewise_partitioning.hardware import Device
@@ -32,6 +32,7 @@ from nodewise_partitioning.workload import Dimensions
 
 __all__ = ["least_of"]
 
+FULL: Final = float(Recomputation.FULL)
 MARGIN: Final = 1.0 - 1e-12
 """Rounding of some hundred operations."""
 
@@ -50,6 +51,8 @@ def least_of(
     most = plain if software.zero_bubble else _most_interleaved(dimensions, layouts, constraints)
     quickest = replace(layouts, sequence_parallel=split, interleave=most)
     smallest = replace(layouts, sequence_parallel=split, interleave=_least_interleaved(constraints, layouts))
+    if software.eager_memory:
+        smallest = replace(smallest, narrow_loss=plain)
     states = _least_states(dimensions, smallest, device, software, constraints)
     ends = ends_of(dimensions, quickest, device, software)
     alike = quickest.alike(beyond_nodes=device.domain_nodes > 1.0)
@@ -78,15 +81,19 @@ def least_of(
         step_s = slots * block.layer_s + layouts.micro_batches * pipeline.slowest_ends_s
         step_s = step_s + pipeline.bubble_s + pipeline.transfer_s + software.fixed_s
         step_s = step_s + np.where(np.isfinite(least), least, 0.0)
-        held, _ = needed_of_first_stage(
+        held = needed_of_first_stage(
             dimensions, replace(smallest, recomputation=chosen.recomputation), device, software
-        )
+        ).terms
         activations = held["activations"] + held["logits"]
-        yield step_s * MARGIN, _least_held(states, activations, even, device) * MARGIN
+        yield step_s * MARGIN, _least_held(states, activations, even, device, software) * MARGIN
 
 
 def _least_held(
-    states: list[tuple[Floats, Floats]], activations: Floats, even: NDArray[np.bool_], device: Device
+    states: list[tuple[Floats, Floats]],
+    activations: Floats,
+    even: NDArray[np.bool_],
+    device: Device,
+    software: Software,
 ) -> Floats:
     """Bytes held at the stage of ZeRO where they are least: activations and the update are not needed at once.
 
@@ -95,7 +102,8 @@ def _least_held(
     found = np.full(len(activations), np.inf)
     for held, update in states:
         needed = held + np.maximum(activations, update)
-        cache = cache_of(needed, np.where(even, np.minimum(activations, update), 0.0), device)
+        left = 0.0 if software.eager_memory else np.where(even, np.minimum(activations, update), 0.0)
+        cache = cache_of(needed, left, device, software)
         found = np.minimum(found, needed + cache)
     return found
 
@@ -105,15 +113,21 @@ def _least_states(
 ) -> list[tuple[Floats, Floats]]:
     """Weights, gradients, optimizer states and buffers, and the update, at each stage that may hold least.
 
-    Stages above 0 have buckets, and 3 gathers layers; 1 never holds less than 2.
+    Stages above 0 have buckets, and 3 gathers layers; 1 never holds less than 2. States in 16 bits hold less.
     """
     allowed = _allowed(constraints)
     tried = {min(allowed), max(allowed), max((stage for stage in allowed if stage < 3), default=max(allowed))}
     found = []
     for stage in sorted(tried):
-        staged = replace(layouts, zero_stage=_constant(layouts, stage))
-        held, update = needed_of_first_stage(dimensions, staged, device, software)
-        found.append((added(held[term] for term in ("weights", "gradients", "optimizer", "buffers")), update))
+        staged = replace(layouts, zero_stage=_constant(layouts, stage), recomputation=_constant(layouts, FULL))
+        ways = [staged]
+        if software.eager_memory:
+            narrow = (layouts.devices == 1.0) | (_constant(layouts, stage) >= 3.0)
+            ways.append(replace(staged, narrow_states=np.where(narrow, 1.0, 0.0)))
+        for way in ways:
+            needed = needed_of_first_stage(dimensions, way, device, software)
+            now = needed.terms["activations"] + needed.terms["logits"]
+            found.append((added(needed.terms.values()) - np.maximum(now, needed.later), needed.later))
     return found
 
 

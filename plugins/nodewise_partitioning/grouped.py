@@ -10,6 +10,7 @@ from nodewise.plugin import Configurations, Ints, Refusal, RowRefusal, as_ints
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, Device, device_of
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.memory import board_of, settled_states
 from nodewise_partitioning.rows import Asked, asked_of
 from nodewise_partitioning.software import Software
 from nodewise_partitioning.unsaid import OPEN, by_stack, kinds_of, settled
@@ -54,12 +55,13 @@ def rows_asked(
 
 def settled_in(knowledge: Knowledge, layout: Layout, groups: list[Group]) -> Layout:
     """The layouts with what they leave open settled on their devices."""
-    if (layout.recomputation > 0.0).all():
+    if (layout.recomputation > 0.0).all() and not any(group.software.eager_memory for group in groups):
         return layout
     columns = {name: getattr(layout, name).copy() for name in OPEN}
     for group in groups:
         rows = layout.take(group.rows)
         own = settled(rows, knowledge.dimensions, group.device, group.software, declared=knowledge.framework)
+        own = settled_states(own, knowledge.dimensions, group.device, group.software)
         for name, column in columns.items():
             column[group.rows] = getattr(own, name)
     return replace(layout, **columns)
@@ -89,5 +91,7 @@ def grouped(
             refused.append(RowRefusal(tuple(rows[members].tolist()), device))
         else:
             stacks = by_stack(knowledge.framework, knowledge.dimensions, device, as_ints(members), kinds, layout)
-            groups += [Group(device, part, stack, knowledge.software(stack, device)) for stack, part in stacks]
+            for stack, part in stacks:
+                software = knowledge.software(stack, device)
+                groups.append(Group(board_of(device, software), part, stack, software))
     return groups, refused

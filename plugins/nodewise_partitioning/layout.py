@@ -46,6 +46,11 @@ class Layout(Columns):
         Values of ``Recomputation``.
     micro_batch, micro_batches : float
         Samples of a replica that pass the pipeline together; how many such in a step.
+    narrow_states : float
+        1 = weights, gradients and optimizer states are held in the 16-bit format that is trained in, without 32-bit
+        master weights (``memory.settled_states``).
+    narrow_loss : float
+        1 = logits and their gradient are held in 16 bits alone.
     devices_per_node, devices : float
         Devices on the fullest node; in total.
     node_link_bytes_per_s : float
@@ -67,6 +72,8 @@ class Layout(Columns):
     devices_per_node: Floats
     devices: Floats
     node_link_bytes_per_s: Floats
+    narrow_states: Floats
+    narrow_loss: Floats
 
     def __len__(self) -> int:
         return len(self.tensor)
@@ -106,6 +113,7 @@ class Layout(Columns):
         """From what differs from one device that holds everything: one micro-batch of one sample, all recomputed."""
         plain = {field.name: 1.0 for field in fields(Layout)}
         plain |= {"sequence_parallel": 0.0, "zero_stage": 0.0, "recomputation": 3.0, "devices_per_node": 8.0}
+        plain |= {"narrow_states": 0.0, "narrow_loss": 0.0}
         filled = {
             name: np.broadcast_to(np.asarray(columns.get(name, plain[name]), dtype=float), rows) for name in plain
         }

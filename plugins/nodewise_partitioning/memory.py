@@ -23,6 +23,7 @@ S. Rajbhandari et al., SC 2020 (states); DeepSpeed, `runtime/pipe/engine.py` (ou
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -39,25 +40,68 @@ __all__ = [
     "LOG_SPREAD",
     "ROUNDED",
     "TERMS",
+    "Needed",
     "activation_bytes_per_layer",
+    "board_of",
     "cache_of",
     "in_flight",
     "memory_of",
     "needed_of_first_stage",
+    "settled_states",
 ]
 
 RESERVED_BYTES: Final = 1.5e9
 """What the driver's context, libraries and communicators take before training (CUDA and NCCL on A100)."""
 
-CACHE_SHARE: Final = 0.05
-"""Cached blocks by the device's memory, where it has the room: what 48 runs of BigScience on A100-80GB hold beyond the
-other terms (4.1 GB in the middle; five runs on V100-32GB ask for 0.3 to 2)."""
+CONTEXT_BYTES: Final = 0.9e9
+COMMUNICATOR_BYTES: Final = 0.6e9
+"""The same in parts: of PyTorch's runs on one device (weights, and what grows with the micro-batch, taken off), and
+what NCCL's channels add on several."""
+
+USABLE_PER_BYTE: Final = 0.985 * 2.0**30 / 1e9
+"""Of a board's memory in decimal units, as printed: 0.985 is the least of the boards of :func:`board_of`."""
+NORMS_KEPT: Final = 2.0 / 3.0
+"""Of :attr:`Software.norm_bytes`: inputs and results of both norms; the rest are gradients of one."""
+
+MASTER_BYTES: Final = 4.0
+NARROW_MOMENTS_BYTES: Final = 4.0
+"""Of a 32-bit master weight or gradient; of Adam's two moments in 16 bits."""
+
+LOSS_COMPILED_YEAR: Final = 2023.0
+"""Devices announced since came into use when torchtitan compiled its loss (2025)."""
+NARROW_LOSS: Final = (4.0, 2.0)
+"""Per word and token: logits and their gradient in 16 bits, nothing between is written (a compiled loss; flash
+attention's cross-entropy, which llm-foundry takes); and what is cached."""
+PLAIN_LOGIT_BYTES: Final = 12.0
+SHIFTED_BYTES: Final = 4.0
+"""Hugging Face's models shift logits beside labels, which makes a copy a row shorter: a block that later ones do not
+fit into. Adapters and 16-bit states tell them."""
 
 LOG_SPREAD: Final = 0.06
 """Deviation of ln(bytes held): nine of ten of the 53 runs lie within 9 %."""
 
 ROUNDED: Final = 1.0 - 1e-12
 """The cache fills a device only so far that no sum of terms, rounded, exceeds it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Needed:
+    """What a stage cannot do without.
+
+    Attributes
+    ----------
+    terms : dict
+        Bytes by :data:`TERMS` but the cache, at the moment when most is held.
+    later : float
+        All of what is held at the step's end beside weights, states and buffers, whether it is that moment or not.
+    cached : float
+        Blocks that something left which is gone by the moment of most.
+    """
+
+    terms: dict[str, Floats]
+    later: Floats
+    cached: Floats
+
 
 TERMS: Final = ("weights", "gradients", "optimizer", "update", "activations", "logits", "buffers", "cache")
 
@@ -78,6 +122,8 @@ def activation_bytes_per_layer(
     stated = dimensions.training.dropout
     masks = not software.without_dropout if stated is None else stated
     stored = (4.0 + 2.0 * narrow_bytes + 2.0 * masks) / everywhere + (attention + inner) / layout.tensor
+    # Copies of its token that an expert takes, for the gradient of its weights, and gives back, for that of its share.
+    stored = stored + dimensions.routed * bool(dimensions.experts) * (narrow_bytes + 2.0) / everywhere
     scores = (5.0 if masks else 2.0) * dimensions.heads * dimensions.sequence / (dimensions.hidden * layout.tensor)
     without = (layout.recomputation == Recomputation.SELECTIVE) | software.flash_attention
     return tokens * dimensions.hidden * (stored + np.where(without, 0.0, scores))
@@ -93,27 +139,26 @@ def in_flight(layout: Layout) -> Floats:
 def memory_of(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> dict[str, Floats]:
     """Bytes on one device of every row, by :data:`TERMS`: the first stage's, or the second's where it holds more."""
     counted = _ends_count(dimensions, layout)
-    found, update = needed_of_first_stage(dimensions, layout, device, software)
+    first = needed_of_first_stage(dimensions, layout, device, software)
+    found, cached = first.terms, first.cached
     if counted.any():
         layers = (dimensions.layers + 2.0) / layout.pipeline
         kept = np.maximum(in_flight(layout) - 1.0, 1.0)
-        second, its_update = _needed(dimensions, layout, device, software, layers, 0.0, kept)
-        fuller = counted & (added(second.values()) > added(found.values()))
-        found = {term: np.where(fuller, second[term], found[term]) for term in found}
-        update = np.where(fuller, its_update, update)
-    return found | {"cache": cache_of(added(found.values()), update - found["update"], device)}
+        second = _needed(dimensions, layout, device, software, layers, 0.0, kept)
+        fuller = counted & (added(second.terms.values()) > added(found.values()))
+        found = {term: np.where(fuller, second.terms[term], found[term]) for term in found}
+        cached = np.where(fuller, second.cached, cached)
+    return found | {"cache": cache_of(added(found.values()), cached, device, software)}
 
 
-def cache_of(needed: Floats, left: Floats | float, device: Device) -> Floats:
+def cache_of(needed: Floats, left: Floats | float, device: Device, software: Software) -> Floats:
     """Bytes cached beside those needed, of which activations left some: the sum never falls as more is needed."""
     room = np.maximum(ROUNDED * device.memory_bytes - needed, 0.0)
-    return np.minimum(CACHE_SHARE * device.memory_bytes + left, room)
+    return np.minimum(software.cache_share * device.memory_bytes + left, room)
 
 
-def needed_of_first_stage(
-    dimensions: Dimensions, layout: Layout, device: Device, software: Software
-) -> tuple[dict[str, Floats], Floats]:
-    """Bytes that the first stage cannot do without, which is all but the cache, and those of the whole update.
+def needed_of_first_stage(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Needed:
+    """What the first stage cannot do without, which is all but the cache.
 
     Where layers do not go into the stages but with embedding and output layer they do, these count as a layer each.
     """
@@ -139,52 +184,249 @@ def _needed(
     layers: Floats,
     rows: Floats | float,
     kept: Floats,
-) -> tuple[dict[str, Floats], Floats]:
-    """Bytes of a stage of so many layers and rows of an embedding, which keeps so many micro-batches."""
+) -> Needed:
+    """Needs of a stage of so many layers and rows of an embedding, which keeps so many micro-batches."""
     dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
-    shared = layers * (dense + dimensions.replicated_parameters) + dimensions.hidden * rows
+    ends = np.asarray(dimensions.hidden * rows)
+    of_layer = dense + dimensions.replicated_parameters
+    shared = layers * of_layer + ends
     replicas = layout.data * layout.context
-    wide = device.element_bytes / 2.0
-
-    training = dimensions.training
+    training, torch = dimensions.training, software.eager_memory
     shards = training.shards(replicas)
 
-    def held(per_parameter: float, stage: float) -> Floats:
+    def held(per_parameter: Floats | float, stage: float) -> Floats:
         split = layout.zero_stage >= stage
         if not dimensions.experts:
-            return per_parameter * (shared / np.where(split, shards, 1.0))
+            return np.asarray(per_parameter * (shared / np.where(split, shards, 1.0)))
         of_experts = layers * experts / np.where(split, np.maximum(shards / layout.expert, 1.0), 1.0)
-        return per_parameter * (shared / np.where(split, shards, 1.0) + of_experts)
+        return np.asarray(per_parameter * (shared / np.where(split, shards, 1.0) + of_experts))
 
+    tokens = layout.micro_batch * dimensions.sequence / layout.context
+    kept_bytes, layer = _activations(dimensions, layout, device, software, layers, kept)
+    logits, cached = _head(dimensions, layout, device, software)
+    logits, cached = (np.where(layout.pipeline == 1.0, tokens * each, 0.0) for each in (logits, cached))
+    activations = kept_bytes + layer
+    if torch:
+        # Layers and the head are there one after the other. Blocks of a layer's forward pass are too small for logits.
+        ahead, blocks = _recomputed_ahead(dimensions, layout, device, software)
+        inner = np.minimum(2.0 * dimensions.matrices * tokens * dimensions.active / layout.tensor, logits)
+        most = np.maximum(layer + ahead, logits)
+        activations = kept_bytes + most - logits
+        cached = np.maximum(layer + ahead + blocks, logits + cached + inner) - most
+
+    weights, gradients, states, rooted = _states(dimensions, layout, software)
+    here = 0.0 if training.offloads_parameters else 1.0
+    on_device = 0.0 if training.offloads_optimizer else 1.0
+    in_ends = training.unquantised_bytes(software.weight_bytes) * ends / np.where(layout.zero_stage >= 3.0, shards, 1.0)
+    found = {
+        "weights": here * (held(weights, 3.0) + in_ends),
+        "gradients": here * held(gradients, 2.0),
+        "optimizer": on_device * held(states, 1.0),
+        "activations": activations,
+        "logits": logits,
+        "buffers": _buffers(dimensions, layout, software, (of_layer, experts, ends), shared / layers, replicas),
+    }
+    later = on_device * held(rooted, 1.0)
+    if software.memory_level != 1.0:
+        level = software.memory_level
+        found = {term: level * column for term, column in found.items()}
+        later, layer, cached = level * later, level * layer, level * cached
+    now = found["activations"] + found["logits"]
+    if torch:
+        # Freed after each step, gradients come as activations go: they meet only where micro-batches are added up.
+        once = (layout.micro_batches == 1.0) & (layout.pipeline == 1.0)
+        grown = found["gradients"]
+        later = np.where(once, grown + np.maximum(later, layer), later)
+        beside = np.maximum(later - now, 0.0)
+        found["gradients"] = np.where(once, np.minimum(grown, beside), grown)
+        update = np.where(once, beside - found["gradients"], beside)
+        return Needed(found | {"update": update}, later, cached)
+    return Needed(found | {"update": np.maximum(later - now, 0.0)}, later, np.minimum(now, later))
+
+
+def _states(dimensions: Dimensions, layout: Layout, software: Software) -> tuple[Floats, Floats, Floats, Floats]:
+    """Bytes per parameter of weights, gradients and the optimizer's states, and of what its step makes."""
+    training, usual = dimensions.training, software.weight_bytes
+    trained = training.trained
+    nothing = np.zeros(len(layout))
+    weights = nothing + training.weight_bytes(usual)
+    exchanged = training.exchanged_bytes(software.gradient_bytes)
+    gradients = nothing + trained * (exchanged if software.reduces_in_place else software.gradient_bytes)
+    states, made = nothing + trained * software.optimizer_state_bytes, nothing + trained * software.update_bytes
+    if software.eager_memory and software.has_masters:
+        # FSDP splits the one 32-bit copy, and casts what it gathers; autocast keeps the cast copies beside it.
+        masters = np.where(layout.zero_stage >= 3.0, trained * MASTER_BYTES, 0.0)
+        weights = weights + np.where(layout.zero_stage >= 3.0, masters - trained * usual, 0.0)
+        states = states - masters
+    narrow = layout.narrow_states > 0.0
+    if narrow.any():
+        weights = np.where(narrow, training.weight_bytes(usual), weights)
+        gradients = np.where(narrow, trained * usual, gradients)
+        states = np.where(narrow, trained * NARROW_MOMENTS_BYTES, states)
+        made = np.where(narrow, trained * min(software.update_bytes, usual), made)
+    return weights, gradients, states, made
+
+
+def _activations(
+    dimensions: Dimensions, layout: Layout, device: Device, software: Software, layers: Floats, kept: Floats
+) -> tuple[Floats, Floats]:
+    """Bytes that all layers keep until their backward pass, and what the one in it has beside.
+
+    That is itself, where it is computed again; under PyTorch also the gradients of what is inside its feed-forward
+    layer, as large as that, and norms in 32 bits.
+    """
+    wide = device.element_bytes / 2.0
     whole = wide * activation_bytes_per_layer(dimensions, layout, software, device.narrow_bytes / wide)
     tokens = layout.micro_batch * dimensions.sequence / layout.context
     everywhere = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
     inputs = device.element_bytes * tokens * dimensions.hidden / everywhere
-    outputs = inputs * ((layout.pipeline > 1.0) & software.keeps_stage_outputs)
+    outputs = kept * inputs * ((layout.pipeline > 1.0) & software.keeps_stage_outputs)
     recomputed = layout.recomputation == Recomputation.FULL
-    again = layers * kept * inputs + whole
-    if training.recomputed < 1.0:
-        again = layers * kept * (training.recomputed * inputs + (1.0 - training.recomputed) * whole) + whole
-    activations = np.where(recomputed, again, layers * kept * whole) + kept * outputs
+    share = dimensions.training.recomputed
+    of_recomputed = inputs if share == 1.0 else share * inputs + (1.0 - share) * whole
+    if not software.eager_memory:
+        again = layers * kept * of_recomputed
+        return np.where(recomputed, again, layers * kept * whole) + outputs, np.where(recomputed, whole, 0.0)
+    by_operation = (layout.recomputation == Recomputation.SELECTIVE) & software.flash_attention
+    chosen = _chosen_operations(dimensions, layout) * wide
+    each = np.where(recomputed, of_recomputed, np.where(by_operation, np.minimum(chosen, whole), whole))
+    gradients = wide * 2.0 * dimensions.matrices * tokens * dimensions.active / layout.tensor
+    norms = software.norm_bytes * tokens * dimensions.hidden / everywhere
+    layer = gradients + np.where(recomputed | by_operation, whole + norms, 0.0)
+    return layers * kept * each + outputs, layer
+
+
+def _recomputed_ahead(
+    dimensions: Dimensions, layout: Layout, device: Device, software: Software
+) -> tuple[Floats, Floats]:
+    """Bytes of the layer before, computed again while one is in its backward pass, and of blocks that neither reuses.
+
+    With parameters gathered on a stream of their own the host issues the next layer while blocks of this one still
+    wait for that stream, so that the allocator takes others: what a layer keeps is there twice, and the gradients'
+    blocks are cached (Y. Zhao et al., "PyTorch FSDP", VLDB 2023, on the rate limiter).
+    """
+    wide = device.element_bytes / 2.0
+    tokens = layout.micro_batch * dimensions.sequence / layout.context
+    everywhere = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
+    whole = wide * activation_bytes_per_layer(dimensions, layout, software, device.narrow_bytes / wide)
+    norms = software.norm_bytes * tokens * dimensions.hidden / everywhere
+    gradients = wide * 2.0 * dimensions.matrices * tokens * dimensions.active / layout.tensor
+    twice = (layout.recomputation == Recomputation.FULL) & (layout.zero_stage >= 3.0) & (layout.devices > 1.0)
+    kept = NORMS_KEPT * norms
+    return np.where(twice, whole + kept, 0.0), np.where(twice, gradients + norms - kept, 0.0)
+
+
+def _chosen_operations(dimensions: Dimensions, layout: Layout) -> Floats:
+    """Bytes that one layer keeps of one micro-batch with PyTorch's recomputation by operation, 16-bit formats.
+
+    Its input, what attention puts out, and the results of every second product: of queries and values, of the first
+    matrix of the feed-forward layer, and of its last where there are three (torchtitan, `activation_checkpoint.py`).
+    """
+    everywhere = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
+    values = (dimensions.query_key_value - dimensions.attention_size) / 2.0
+    split = 2.0 * dimensions.attention_size + values + dimensions.active
+    outside = dimensions.hidden * (2.0 if dimensions.gated else 1.0)
+    tokens = layout.micro_batch * dimensions.sequence / layout.context
+    return np.asarray(2.0 * tokens * (outside / everywhere + split / layout.tensor))
+
+
+def _head(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> tuple[Floats, Floats]:
+    """Bytes per token of the output layer with its loss: held at once, and in blocks that are kept."""
     words = dimensions.padded_vocabulary(layout.tensor) / layout.tensor
-    logits = np.where(layout.pipeline == 1.0, 2.0 * wide, 0.0) * tokens * (2.0 * dimensions.hidden + 2.0 * words)
+    wide = device.element_bytes / 2.0
+    states = wide * 4.0 * dimensions.hidden
+    if not software.eager_memory:
+        return np.asarray(states + wide * software.logit_bytes * words), np.zeros(len(layout))
+    each: Floats | float = software.logit_bytes
+    cached = software.cached_logit_bytes
+    if software.compiled and device.announced_year >= LOSS_COMPILED_YEAR and not software.chunks_loss:
+        each, cached = NARROW_LOSS
+    shifted = (layout.narrow_states > 0.0) | (dimensions.training.frozen > 0.0)
+    more = np.where(shifted & (software.logit_bytes == PLAIN_LOGIT_BYTES), SHIFTED_BYTES, 0.0)
+    narrow = layout.narrow_loss > 0.0
+    each, more = (
+        np.where(narrow, np.minimum(NARROW_LOSS[0], each), each),
+        np.where(narrow, NARROW_LOSS[1], cached + more),
+    )
+    present = np.where((layout.zero_stage < 3.0) & software.chunks_loss, 0.0, 1.0)
+    return np.asarray(states + present * each * words), np.asarray(present * more * words)
+
+
+def _buffers(
+    dimensions: Dimensions,
+    layout: Layout,
+    software: Software,
+    parameters: tuple[Floats, Floats, Floats],
+    average: Floats,
+    replicas: Floats,
+) -> Floats:
+    """Bytes of context and communicators, exchanged gradients, gathered layers and unpacked weights."""
+    training, usual = dimensions.training, software.weight_bytes
     brought = (layout.zero_stage >= 3.0) | training.offloads_parameters
-    gathered = np.where(brought, 2.0 * software.weight_bytes * shared / layers, 0.0)
     buckets = np.where((layout.zero_stage >= 1.0) & (replicas > 1.0), software.bucket_bytes, 0.0)
-    here = not training.offloads_parameters
-    gradient_bytes = software.gradient_bytes
-    if software.reduces_in_place:
-        gradient_bytes = training.exchanged_bytes(gradient_bytes)
-    states = 0.0 if training.offloads_optimizer else training.trained * software.optimizer_state_bytes
-    found = {
-        "weights": held(here * training.weight_bytes(software.weight_bytes), 3.0),
-        "gradients": held(here * training.trained * gradient_bytes, 2.0),
-        "optimizer": held(states, 1.0),
-        "activations": activations,
-        "logits": logits,
-        "buffers": RESERVED_BYTES + gathered + buckets,
-    }
-    if software.memory_level != 1.0:
-        found = {term: software.memory_level * column for term, column in found.items()}
-    update = software.update_bytes / software.optimizer_state_bytes * found["optimizer"]
-    return found | {"update": np.maximum(update - found["activations"] - found["logits"], 0.0)}, update
+    if not software.eager_memory:
+        return np.asarray(RESERVED_BYTES + np.where(brought, 2.0 * usual * average, 0.0) + buckets)
+    of_layer, experts, ends = parameters
+    layer = of_layer + experts * (layout.zero_stage >= 3.0)
+    reduced = np.where(layout.narrow_states > 0.0, usual, usual + MASTER_BYTES)
+    gathered = layer * (2.0 * training.weight_bytes(usual) + training.trained * reduced)
+    root = ends * usual * (1.0 + training.trained)
+    largest = np.maximum(dimensions.active, dimensions.query_key_value) / layout.tensor
+    unpacked = usual * dimensions.hidden * largest * (0.0 < training.frozen_bytes < usual)
+    context = CONTEXT_BYTES + np.where(layout.devices > 1.0, COMMUNICATOR_BYTES, 0.0)
+    return np.asarray(context + np.where(brought, gathered + root, 0.0) + unpacked + buckets)
+
+
+def board_of(device: Device, software: Software) -> Device:
+    """The device with what a job can have of its memory.
+
+    Boards of 80 GB have 80 GiB, of which driver and firmware keep some: seen by PyTorch 79.2 of 80 GiB (A100, H100),
+    139.8 of 141 (H200), 15.8 of 16 (V100). Where blocks that the allocator cannot use are terms of their own, all of it
+    is there; stacks whose :data:`CACHE_SHARE` stands for them keep the difference free.
+    """
+    if not software.eager_memory:
+        return device
+    return replace(
+        device,
+        memory_bytes=USABLE_PER_BYTE * device.memory_bytes,
+        named_memory_bytes=USABLE_PER_BYTE * device.named_memory_bytes,
+    )
+
+
+def settled_states(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> Layout:
+    """Rows under PyTorch with the formats that their states and their logits are held in, which no fact tells.
+
+    Weights are loaded in the 16-bit format that is trained in where a job fine-tunes on one device, recomputing
+    everything (Hugging Face's trainer with `torch_dtype`; torchtune's recipes of one device); FSDP makes 32-bit master
+    weights of what is trained, where there is room. Rows whose states leave no room for one sample, everything
+    computed again, hold 16 bits where they fit so; a batch that is too large says nothing of the states. Rows for
+    whose 32-bit logits there is no room have a loss in 16 bits where they fit so, unless their name tells the loss, or
+    adapters tell Hugging Face's.
+    """
+    alone = layout.devices == 1.0
+    if not (software.eager_memory and software.has_masters):
+        return layout
+    may = (alone | (layout.zero_stage >= 3.0)) & (layout.narrow_states == 0.0)
+
+    def room(tried: Layout) -> NDArray[np.bool_]:
+        needed = added(needed_of_first_stage(dimensions, tried, device, software).terms.values())
+        return np.asarray(needed <= device.memory_bytes)
+
+    full = np.full(len(layout), float(Recomputation.FULL))
+    least = replace(layout, micro_batch=np.minimum(layout.micro_batch, 1.0), recomputation=full)
+    ones = np.ones(len(layout))
+    open_loss = software.logit_bytes == PLAIN_LOGIT_BYTES and not software.compiled and not dimensions.training.frozen
+    loss = ones if open_loss else layout.narrow_loss
+    tuning = may & alone & (layout.recomputation == Recomputation.FULL)
+    lacking = may & ~tuning
+    if lacking.any():
+        lacking &= ~room(replace(least, narrow_loss=loss))
+    if lacking.any():
+        lacking &= room(replace(layout, narrow_states=ones, narrow_loss=loss))
+    found = replace(layout, narrow_states=np.where(tuning | lacking, 1.0, layout.narrow_states))
+    if open_loss:
+        tight = ~room(found)
+        if tight.any():
+            tight &= room(replace(found, narrow_loss=loss))
+            found = replace(found, narrow_loss=np.where(tight, 1.0, found.narrow_loss))
+    return found

@@ -19,6 +19,9 @@ from nodewise_partitioning.unsaid import stack_notice
 
 __all__ = ["assumed", "said"]
 
+LEAST_TRAINED: Final = 0.01
+"""Share of the weights from which the format of their states is worth a word."""
+
 
 def assumed(
     knowledge: Knowledge,
@@ -57,6 +60,20 @@ def assumed(
         rows = asked.rows[unsaid & (asked.layout.recomputation == way)]
         if len(rows):
             yield Notice("RECOMPUTATION_ASSUMED", f"what is recomputed is not stated: {text}", tuple(rows.tolist()))
+    narrow = asked.rows[asked.layout.narrow_states > 0.0]
+    if len(narrow) and knowledge.dimensions.training.trained > LEAST_TRAINED:
+        text = "without 32-bit master weights, as a job on one device has them or as there is no room for others"
+        yield Notice(
+            "STATES_ASSUMED",
+            f"how weights and optimizer states are held is not stated: taken as in the 16 bits trained in, {text}",
+            tuple(narrow.tolist()),
+        )
+    narrow = asked.rows[asked.layout.narrow_loss > 0.0]
+    if len(narrow):
+        text = "how logits are held is not stated, and these rows do not fit with three copies in 32 bits"
+        yield Notice(
+            "LOSS_ASSUMED", f"{text}: taken as in 16 bits, of a fused or compiled loss", tuple(narrow.tolist())
+        )
     stated = (configurations.sequence_parallel[asked.rows], configurations.zero_stage[asked.rows])
     changed = ((asked.layout.sequence_parallel != stated[0]) | (asked.layout.zero_stage != stated[1])) & ~split
     if changed.any():

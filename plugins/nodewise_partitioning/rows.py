@@ -110,6 +110,8 @@ def _layout(configurations: Configurations, network: Network, catalogue: Catalog
         devices_per_node=np.maximum(per_node, 1.0),
         devices=workers,
         node_link_bytes_per_s=link,
+        narrow_states=np.zeros(len(configurations)),
+        narrow_loss=np.zeros(len(configurations)),
     )
     return layout, stated
 

@@ -118,9 +118,23 @@ class Software:
     fused_accumulation : bool
         Products of weight gradients read and write the 32-bit sum themselves, while they compute (Megatron-LM's
         gradient accumulation fusion): a step takes the soft maximum of both, as with gathers.
+    eager_memory : bool
+        Memory is PyTorch's own: states are one 32-bit copy that FSDP splits, gradients are freed after each step, whole
+        layers are gathered with the matrices of the ends beside them, and the allocator gives back what it split.
+    compiled : bool
+        By `torch.compile`: with its loss on devices that came into use after 2024 (torchtitan compiles it since then).
+    chunks_loss : bool
+        Output layer and loss go over few tokens at a time (Liger), and keep no logits.
+    logit_bytes, cached_logit_bytes : float
+        Per word and token of the output layer with its loss, held at once, and in blocks that the allocator keeps.
+    norm_bytes : float
+        Per element of the hidden state, of norms in 32 bits while a layer is computed again.
     bucket_bytes : float
         Gradients on their way between replicas, and parameters on their way back, with a ZeRO stage: DeepSpeed's
         defaults are 5e8 elements for each.
+    cache_share : float
+        Blocks that the allocator keeps whatever the job, by the device's memory where it has the room: what 48
+        runs of BigScience on A100-80GB hold beyond the other terms (4.1 GB in the middle; five on V100-32GB 0.3 to 2).
     reduces_in_place : bool
         Gradients are kept in the format that they are reduced in (Megatron's buffer of gradients).
     memory_level : float
@@ -174,10 +188,22 @@ class Software:
     update_bytes: float = 4.0
     accumulated_bytes: float = 8.0
     fused_accumulation: bool = False
+    eager_memory: bool = False
+    compiled: bool = False
+    chunks_loss: bool = False
+    logit_bytes: float = 4.0
+    cached_logit_bytes: float = 0.0
+    norm_bytes: float = 0.0
+    cache_share: float = 0.05
     bucket_bytes: float = 2.0 * 5e8 * 2.0
     memory_level: float = 1.0
     exchanged_gradient_bytes: float = 2.0
     reduces_in_place: bool = False
+
+    @property
+    def has_masters(self) -> bool:
+        """Whether 32-bit copies of 16-bit weights are among the optimizer's states."""
+        return self.optimizer_state_bytes > 8.0
 
     def vector(self) -> tuple[float, ...]:
         """The numbers of :data:`FIELDS`."""
@@ -226,6 +252,21 @@ COMPILED: Final[Mapping[str, Any]] = {
 """A step that XLA compiles as one program: the host launches it once, and what stands between products is fused into
 few passes, as Megatron's own kernels fuse it. Of each word's logit 22 bytes move: 4 written, 4 read for the maximum, 4
 for the sum and 4 for its gradient, 2 of which are written, and read by two products (4)."""
+OF_TORCH: Final[Mapping[str, Any]] = {
+    "eager_memory": True,
+    "logit_bytes": 12.0,
+    "cached_logit_bytes": 2.0,
+    "norm_bytes": 24.0,
+    "cache_share": 0.0,
+    "update_bytes": 4.0,
+}
+"""Memory of PyTorch without fused operators. Of each logit three 32-bit copies are held at once: in the forward pass
+it, its shifted copy or none, and its log-softmax; in the backward pass this, the gradient of what is picked from it,
+and its own gradient. The 16 bits it was are freed, but their block is kept. Norms keep input and result in 32 bits,
+twice a layer (16), and their gradients are as wide, one norm's at a time (8). Adam over lists of parameters
+(`torch.optim`, foreach) makes roots of all second moments at once."""
+FUSED_LOSS: Final[Mapping[str, Any]] = {"logit_bytes": 10.0, "cached_logit_bytes": 4.0}
+"""The gradient takes the logits' place (Unsloth's cross-entropy): two 32-bit copies, and 16 bits of the cast back."""
 
 _MEGATRON_LM: Final = Software(
     framework="megatron-lm",
@@ -259,7 +300,7 @@ _STACKS: Final = {
         _REPLICATED,
         framework="pytorch",
         **EAGER,
-        update_bytes=0.0,
+        **OF_TORCH,
         keeps_both_gradients=False,
         bucket_bytes=0.0,
     ),
@@ -312,6 +353,10 @@ def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
         stack = replace(stack, **switched_on)
     if stack.flash_attention:
         stack = replace(stack, attention_efficiency=FLASH_EFFICIENCY, without_dropout=True)
+    if stack.eager_memory and ("fusedkernel" in letters or "liger" in letters):
+        stack = replace(stack, **FUSED_LOSS, chunks_loss="liger" in letters)
+    if stack.eager_memory and "compile" in letters:
+        stack = replace(stack, compiled=True, norm_bytes=0.0, update_bytes=0.0)
     if "cudagraph" in letters:
         stack = replace(stack, host_layer_s=HOST_OF_GRAPHS * stack.host_layer_s)
     if number_format != "fp16":
@@ -321,7 +366,7 @@ def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
             weight_bytes=4.0 if wide else 2.0,
             gradient_bytes=6.0 if stack.keeps_both_gradients and not wide else 4.0,
             optimizer_state_bytes=8.0 if wide else 12.0,
-            update_bytes=0.0,
+            update_bytes=stack.update_bytes if stack.eager_memory else 0.0,
             bucket_bytes=2.0 * stack.bucket_bytes,
             accumulated_bytes=stack.accumulated_bytes
             * (1.0 if stack.fused_accumulation or stack.sums_in_half else 2.0 if wide else 1.5),

@@ -19,6 +19,11 @@ __all__ = ["ALL_TRAINED", "Training"]
 MOST_FROZEN: Final = 1.0 - 1e-6
 """Something is trained, however little: exchanges of nothing have no time."""
 
+FOUR_BITS: Final = 0.5
+SCALE_BYTES: Final = 4.0 / 64.0
+"""Of a weight of four bits: 64 share a scale of 32 bits (QLoRA, section 3; without its double quantisation, which is an
+option of bitsandbytes that is off by default)."""
+
 _BYTES: Final = {"fp32": 4.0, "fp16": 2.0, "bf16": 2.0}
 
 
@@ -72,9 +77,18 @@ class Training:
         """Share of the weights that have gradients, optimizer states and an exchange."""
         return 1.0 - self.frozen
 
+    @property
+    def packed_bytes(self) -> float:
+        """Of a frozen weight with its share of a scale, where it has one; 0 = as the others."""
+        return self.frozen_bytes + (SCALE_BYTES if 0.0 < self.frozen_bytes <= FOUR_BITS else 0.0)
+
     def weight_bytes(self, usual: float) -> float:
-        """Of the average weight, where one that is trained has the usual."""
-        return usual + self.frozen * ((self.frozen_bytes or usual) - usual)
+        """Of the average weight of a layer, where one that is trained has the usual."""
+        return usual + self.frozen * ((self.packed_bytes or usual) - usual)
+
+    def unquantised_bytes(self, usual: float) -> float:
+        """What a weight of embedding and output layer has beyond one of a layer: they are not packed."""
+        return max(usual - self.weight_bytes(usual), 0.0)
 
     def unpacked_bytes(self, usual: float) -> float:
         """Read and written of the average weight before each use, where frozen ones are held in fewer bits."""

@@ -46,8 +46,9 @@ that bounds of a space hold for all stages."""
 ALONE, ZERO = 1, 2
 """What replicas alone, and a stage of ZeRO, add to a row's kind."""
 
-OPEN: Final = ("recomputation", "sequence_parallel", "zero_stage")
-"""Columns of layouts that rows may leave open."""
+OPEN: Final = ("recomputation", "sequence_parallel", "zero_stage", "narrow_states", "narrow_loss")
+"""Columns of layouts that rows may leave open; the last two, which no fact tells, are settled by what they hold
+(``memory.settled_states``)."""
 
 NONE, FULL = float(Recomputation.NONE), float(Recomputation.FULL)
 
@@ -184,4 +185,4 @@ def _where(rows: NDArray[np.bool_], these: Layout, others: Layout) -> Layout:
 
 
 def _needed(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> Floats:
-    return added(needed_of_first_stage(dimensions, layout, device, software)[0].values())
+    return added(needed_of_first_stage(dimensions, layout, device, software).terms.values())

@@ -8,9 +8,16 @@ import numpy as np
 import pytest
 from partitioned_transformers import GPT3, a100, dimensions
 
-from nodewise.plugin import Transformer
+from nodewise.plugin import Floats, Transformer
 from nodewise_partitioning.layout import Layout
-from nodewise_partitioning.memory import TERMS, activation_bytes_per_layer, in_flight, memory_of
+from nodewise_partitioning.memory import (
+    TERMS,
+    activation_bytes_per_layer,
+    board_of,
+    in_flight,
+    memory_of,
+    settled_states,
+)
 from nodewise_partitioning.software import Software, stack_of
 from nodewise_partitioning.training import Training
 
@@ -148,3 +155,131 @@ def test_the_cache_yields_to_what_is_needed() -> None:
 def test_terms_add_up() -> None:
     found = memory_of(dimensions(), Layout.of(2, tensor=np.array([1.0, 4.0])), a100(), Software())
     np.testing.assert_allclose(sum(found[term] for term in TERMS), sum(found.values()))
+
+
+TORCH = "pytorch flash-attention"
+MISTRAL = Transformer(
+    layers=32,
+    hidden_size=4096,
+    attention_heads=32,
+    key_value_heads=8,
+    feed_forward_size=14336,
+    gated_feed_forward=True,
+    untied_embeddings=True,
+    sequence_length=4096,
+    vocabulary_size=32000,
+)
+
+
+def under_torch(layout: Layout, framework: str = TORCH, **training: float) -> dict[str, Floats]:
+    of = replace(dimensions(MISTRAL), training=Training(**training))  # type: ignore[arg-type]
+    software = stack_of(framework, "bf16")[0]
+    return memory_of(of, layout, board_of(a100("bf16"), software), software)
+
+
+def test_terms_of_pytorch_add_up_and_fill_no_device() -> None:
+    layout = Layout.of(4, micro_batch=np.array([1.0, 4.0, 8.0, 64.0]), data=8.0, devices=8.0, zero_stage=3.0)
+    found = under_torch(layout)
+    assert set(found) == set(TERMS)
+    total = sum(found.values())
+    assert (np.diff(total) > 0.0).all()
+    assert total[2] < 85e9 < total[3]
+    assert found["cache"][3] == 0.0
+
+
+@pytest.mark.parametrize(("framework", "bytes_each"), [(TORCH, 12.0), (f"{TORCH} fused-kernels", 10.0)])
+def test_logits_in_32_bits_are_there_three_times_or_twice(framework: str, bytes_each: float) -> None:
+    tokens = 4.0 * 4096.0
+    found = under_torch(Layout.of(1, micro_batch=4.0), framework)["logits"]
+    np.testing.assert_allclose(found, tokens * (4.0 * 4096.0 + bytes_each * 32000.0))
+
+
+def test_a_loss_in_chunks_keeps_no_logits() -> None:
+    layout = Layout.of(1, micro_batch=4.0)
+    np.testing.assert_allclose(
+        under_torch(layout, f"{TORCH} fused-kernels liger")["logits"], 4.0 * 4096.0 * 4.0 * 4096.0
+    )
+
+
+def test_recomputation_by_operation_keeps_every_second_product() -> None:
+    """Input, queries, values, attention's output, one inner matrix and the last, 16 bits each."""
+    layout = Layout.of(1, recomputation=2.0)
+    kept = 32.0 * 2.0 * 4096.0 * (4.25 * 4096.0 + 14336.0)
+    assert under_torch(layout)["activations"][0] == pytest.approx(kept, rel=0.2)
+    full, none = (under_torch(replace(layout, recomputation=np.array([way])))["activations"] for way in (3.0, 1.0))
+    assert full[0] < kept < none[0]
+
+
+def test_fsdp_splits_one_32_bit_copy_and_gathers_whole_layers_and_ends() -> None:
+    layout = Layout.of(1, data=8.0, devices=8.0, zero_stage=3.0, micro_batches=2.0)
+    found = under_torch(layout)
+    parameters = found["weights"][0] * 8.0 / 4.0
+    assert parameters == pytest.approx(7.24e9, rel=0.01)
+    np.testing.assert_allclose(found["optimizer"], 8.0 * parameters / 8.0)
+    np.testing.assert_allclose(found["gradients"], 4.0 * parameters / 8.0)
+    layer, ends = 218.1e6, 2.0 * 131.1e6
+    expected = 1.5e9 + layer * (2.0 * 2.0 + 2.0 + 4.0) + ends * 4.0
+    assert found["buffers"][0] == pytest.approx(expected, rel=0.01)
+
+
+def test_gradients_of_one_micro_batch_come_as_activations_go() -> None:
+    once, twice = (under_torch(Layout.of(1, micro_batch=32.0, micro_batches=count)) for count in (1.0, 2.0))
+    assert once["gradients"][0] < twice["gradients"][0]
+
+
+def test_a_layer_is_there_twice_where_parameters_are_gathered() -> None:
+    layout = Layout.of(2, micro_batch=8.0, data=8.0, devices=8.0, zero_stage=np.array([0.0, 3.0]))
+    alone, gathered = under_torch(layout, f"{TORCH} fused-kernels", frozen=1.0 - 1e-6)["activations"]
+    assert gathered > alone
+
+
+def test_states_are_held_in_16_bits_where_nothing_else_leaves_room() -> None:
+    """One device that recomputes everything; sharded states without room for one sample; not a batch too large."""
+    of, software = dimensions(MISTRAL), stack_of(TORCH, "bf16")[0]
+    board = board_of(a100("bf16"), software)
+    layout = Layout.of(
+        5,
+        data=np.array([1.0, 2.0, 2.0, 1.0, 2.0]),
+        devices=np.array([1.0, 2.0, 2.0, 1.0, 2.0]),
+        zero_stage=np.array([0.0, 3.0, 3.0, 0.0, 0.0]),
+        micro_batch=np.array([1.0, 1.0, 16.0, 1.0, 1.0]),
+        recomputation=np.array([3.0, 3.0, 3.0, 1.0, 3.0]),
+    )
+    small = settled_states(layout, of, board, software)
+    assert small.narrow_states.tolist() == [1.0, 0.0, 0.0, 1.0, 0.0]
+    deep = replace(of, layers=64.0)
+    assert settled_states(layout, deep, board, software).narrow_states[1] == 1.0
+    held = memory_of(of, small, board, software)
+    np.testing.assert_allclose(held["optimizer"][0], 2.0 * held["weights"][0])
+    for name in ("megatron-core flash-attention", "deepspeed flash-attention"):
+        stack = stack_of(name, "bf16")[0]
+        assert not settled_states(layout, of, a100("bf16"), stack).narrow_states.any()
+    wide = stack_of(TORCH, "fp32")[0]
+    assert not settled_states(layout, of, a100("fp32"), wide).narrow_states.any()
+
+
+def test_boards_have_binary_gigabytes_less_what_the_driver_keeps() -> None:
+    torch, megatron = (board_of(a100(), stack_of(name, "fp16")[0]) for name in (TORCH, "megatron-lm"))
+    assert 84e9 < torch.memory_bytes < 85.2e9
+    assert megatron.memory_bytes == 80e9
+
+
+def test_logits_are_held_in_16_bits_where_nothing_tells_and_three_copies_do_not_fit() -> None:
+    wordy = dimensions(replace(MISTRAL, vocabulary_size=128000))
+    layout = Layout.of(2, data=8.0, devices=8.0, zero_stage=3.0, micro_batch=np.array([2.0, 9.0]))
+    for framework, expected in ((TORCH, [0.0, 1.0]), (f"{TORCH} fused-kernels", [0.0, 0.0])):
+        software = stack_of(framework, "bf16")[0]
+        board = board_of(a100("bf16"), software)
+        assert settled_states(layout, wordy, board, software).narrow_loss.tolist() == expected
+    adapters = replace(wordy, training=Training(frozen=1.0 - 1e-6))
+    software = stack_of(TORCH, "bf16")[0]
+    assert not settled_states(layout, adapters, board_of(a100("bf16"), software), software).narrow_loss.any()
+
+
+def test_experts_keep_the_copies_of_tokens_that_they_take_and_give() -> None:
+    mixture = replace(MISTRAL, experts=8, experts_per_token=2)
+    kept = [
+        activation_bytes_per_layer(dimensions(of), Layout.of(1), stack_of(TORCH, "bf16")[0])[0]
+        for of in (mixture, replace(MISTRAL, feed_forward_size=2 * 14336))
+    ]
+    assert kept[0] - kept[1] == pytest.approx(2.0 * 4.0 * 4096.0 * 4096.0)

@@ -6,6 +6,7 @@ The share of the cache is the one number that these tables (A100) chose; the V10
 from __future__ import annotations
 
 import csv
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +14,10 @@ import numpy as np
 import pytest
 from parameter_server_tables import table_path
 from partitioned_transformers import KnownContext, profile, rows
+from typer.testing import CliRunner
 
 from nodewise.plugin import Configurations, Observations, Options, RowStatus, Transformer, as_floats
+from nodewise_cli.app import app
 from nodewise_partitioning.estimator import PartitioningEstimator
 
 pytestmark = pytest.mark.data
@@ -63,3 +66,15 @@ def test_one_run_of_a_job_tells_of_its_others() -> None:
     measured = np.array([float(row["measured_memory_bytes"]) for row in others])
     without, told = (np.array([predicted(row, run)[0] for row in others]) for run in (None, first))
     assert np.mean(np.abs(told / measured - 1.0)) < 0.8 * np.mean(np.abs(without / measured - 1.0))
+
+
+@pytest.mark.parametrize(("name", "mean", "false_fits"), [("fms", 0.105, 0.05), ("torchtitan", 0.08, None)])
+def test_bytes_held_under_pytorch_and_verdicts(name: str, mean: float, false_fits: float | None) -> None:
+    """Fully sharded and single-device runs, of adapters too; nothing was fitted to them but the context's bytes."""
+    path = table_path(f"abroad/{name}_dev.csv")
+    result = CliRunner().invoke(app, ["backtest", str(path), "--estimator", "partitioning", "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)["estimators"]["partitioning"]
+    assert found["memory_mape"] <= mean
+    assert found["false_refusals"] == 0.0
+    assert false_fits is None or found["false_fits"] <= false_fits
