@@ -12,6 +12,7 @@ import numpy as np
 from nodewise.plugin import (
     Assessment,
     Catalogue,
+    Configurations,
     Context,
     Corpus,
     Model,
@@ -38,7 +39,7 @@ from nodewise_partitioning.model import PartitioningModel, memory_learned
 from nodewise_partitioning.rows import asked_of
 from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, is_known, stack_of
 from nodewise_partitioning.training import Training
-from nodewise_partitioning.unsaid import by_stack, kinds_of, settled, stack_names
+from nodewise_partitioning.unsaid import by_stack, formats_of, kinds_of, settled, stack_names
 from nodewise_partitioning.workload import Dimensions
 
 __all__ = ["PartitioningEstimator"]
@@ -86,7 +87,7 @@ class PartitioningEstimator:
         if transformer is None:
             return Assessment(refusal=_NO_DIMENSIONS, of_profile=True)
         knowledge = _uncorrected(profile, transformer, query.catalogue)
-        refusals = PartitioningModel(knowledge, measured=_has_runs(profile)).refusals(query.configurations)
+        refusals = PartitioningModel(knowledge, runs=_ran(profile)).refusals(query.configurations)
         answered = RowRefusal.left(len(query.configurations), refusals)
         if not answered.any():
             nothing = Refusal.missing("no configuration was asked about", "configurations")
@@ -128,25 +129,31 @@ class PartitioningEstimator:
             levels=levels_of(taught, np.concatenate([np.zeros(0), *residuals]), known=known),
         )
         knowledge = memory_learned(knowledge, Observations.concatenated((profile.observations, profile.memory_runs)))
-        return PartitioningModel(knowledge, tuple(_notices(found, framework, known=known)), measured=_has_runs(profile))
+        return PartitioningModel(knowledge, tuple(_notices(found, framework, known=known)), runs=_ran(profile))
 
 
 def _uncorrected(profile: Profile, transformer: Transformer, catalogue: Catalogue) -> Knowledge:
     """What is known of a job before any run corrects it."""
-    framework, number_format = _declared(profile)
+    framework, _ = _declared(profile)
     return Knowledge(
         dimensions=Dimensions.of(transformer, Training.of(profile.workload)),
         network=profile.network,
         catalogue=catalogue,
         framework=framework,
-        number_format=number_format,
+        number_format=profile.workload.precision or "",
         numbers={},
         levels=levels_of((), np.zeros(0), known=True),
     )
 
 
-def _has_runs(profile: Profile) -> bool:
-    return len(profile.observations) + len(profile.memory_runs) > 0
+MOST_RUNS: Final = 32
+"""Runs that tell what the level of a job holds already: the first ones."""
+
+
+def _ran(profile: Profile) -> Configurations | None:
+    """Configurations of the job's own runs; None = none is known."""
+    every = Observations.concatenated((profile.observations, profile.memory_runs)).configurations
+    return every.take(as_ints(np.arange(min(len(every), MOST_RUNS)))) if len(every) else None
 
 
 def _declared(profile: Profile) -> tuple[str, str]:
@@ -213,7 +220,8 @@ def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Ru
     for name in sorted(set(names.tolist())):
         for number_format in sorted(set(formats.tolist())):
             rows = np.flatnonzero((names == name) & (formats == number_format) & (measured > 0.0))
-            device = device_of(catalogue, name, number_format or own_format)
+            own = number_format or profile.workload.precision or formats_of(catalogue, name)[0]
+            device = device_of(catalogue, name, own)
             if isinstance(device, Refusal):
                 continue
             for own, part in by_stack(framework, dimensions, device, as_ints(rows), kinds, asked.layout):

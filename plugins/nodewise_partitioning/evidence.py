@@ -30,14 +30,14 @@ from nodewise_partitioning.workload import Dimensions
 
 __all__ = ["Levels", "levels_of"]
 
-INSTALLATION: Final = 0.07
+INSTALLATION: Final = 0.085
 UNKNOWN_INSTALLATION: Final = 0.14
 """With a framework that is not known: its switches may be any."""
-DEVICE: Final = 0.04
+DEVICE: Final = 0.05
 OTHER_DEVICE: Final = 0.25
 """On devices of which no source was seen but V100, whose runs take 1.3 to 2.5 times as long as predicted."""
-MODEL: Final = 0.04
-REPLICA: Final = 0.065
+MODEL: Final = 0.06
+REPLICA: Final = 0.10
 """Between replicas of one model on one installation that are split otherwise, or take other micro-batches."""
 GROWTH: Final = 0.02
 """Of what a replica's steps lengthen by with each e-fold of its nodes, beside what the equations say: MPT, GPT-3 and

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nodewise.plugin import Configurations, Ints, Refusal, RowRefusal, as_ints
-from nodewise_partitioning.hardware import DEFAULT_FORMAT, Device, device_of
+from nodewise_partitioning.hardware import Device, device_of
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import board_of, settled_states
 from nodewise_partitioning.rows import Asked, asked_of
 from nodewise_partitioning.software import Software
-from nodewise_partitioning.unsaid import OPEN, by_stack, kinds_of, settled
+from nodewise_partitioning.unsaid import OPEN, by_stack, formats_of, kinds_of, settled
 
 __all__ = ["Group", "grouped", "rows_asked", "settled_in"]
 
@@ -85,7 +85,8 @@ def grouped(
     for code in np.unique(codes).tolist():
         members = np.flatnonzero(codes == code)
         name = configurations.devices[code // width]
-        number_format = configurations.precisions[code % width] or knowledge.number_format or DEFAULT_FORMAT
+        number_format = configurations.precisions[code % width] or knowledge.number_format
+        number_format = number_format or formats_of(knowledge.catalogue, name)[0]
         device = device_of(knowledge.catalogue, name, number_format)
         if isinstance(device, Refusal):
             refused.append(RowRefusal(tuple(rows[members].tolist()), device))

@@ -16,7 +16,7 @@ MOST_TRIED: Final = 24
 """Micro-batches of one row that are tried: numbers with more divisors are tried at some of them, evenly in order."""
 
 Tried = Callable[[Configurations], tuple[NDArray[np.int64], Floats, Floats]]
-"""Of rows: which can run, and of these seconds of a step, and bytes over what surely fits (0 or less = fits)."""
+"""Of rows: which can run, and of these seconds of a step, and memory over what surely fits (0 or less = fits)."""
 
 
 def is_open(configurations: Configurations) -> NDArray[np.bool_]:
@@ -44,8 +44,8 @@ def chosen(configurations: Configurations, tried: Tried) -> Configurations:
     batches = np.concatenate([np.array(each, dtype=np.int64) for each in sizes])
     step_s, lacking = np.full(len(batches), np.inf), np.full(len(batches), np.inf)
     every = configurations.take(as_ints(open_rows[place])).replaced(batch_per_worker=as_ints(batches))
-    rows, seconds, bytes_ = tried(every)
-    step_s[rows], lacking[rows] = seconds, np.maximum(bytes_, 0.0)
+    rows, seconds, missing = tried(every)
+    step_s[rows], lacking[rows] = seconds, np.maximum(missing, 0.0)
     # Rows in order; of each the best first: what lacks least, then the quickest, then the smallest micro-batch.
     order = np.lexsort((batches, step_s, lacking, place))
     first = order[np.searchsorted(place[order], np.arange(len(open_rows)))]

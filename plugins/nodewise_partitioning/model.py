@@ -29,13 +29,14 @@ from nodewise.plugin import (
 from nodewise_partitioning.bounds import least_of
 from nodewise_partitioning.grouped import Group, grouped, rows_asked, settled_in
 from nodewise_partitioning.hardware import node_link_of
+from nodewise_partitioning.hypotheses import Doubts, doubts_of
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import TERMS, memory_of
 from nodewise_partitioning.memory_evidence import MemoryRuns, memory_level
 from nodewise_partitioning.micro_batches import chosen, least
 from nodewise_partitioning.notices import assumed, said
-from nodewise_partitioning.rows import layout_of
+from nodewise_partitioning.rows import Asked, layout_of
 from nodewise_partitioning.space import PartitionSpace
 from nodewise_partitioning.splits import is_splittable, is_whole, quickest
 from nodewise_partitioning.step import PARTS, chunks, step_parts_s
@@ -89,11 +90,13 @@ class PartitioningModel:
     tells_upper_memory = True
     """:meth:`evaluate` has ``memory_upper_bytes``: the upper bound of what must be in a device's memory."""
 
-    def __init__(self, knowledge: Knowledge, notices: tuple[Notice, ...] = (), *, measured: bool = False) -> None:
+    def __init__(
+        self, knowledge: Knowledge, notices: tuple[Notice, ...] = (), *, runs: Configurations | None = None
+    ) -> None:
         self._knowledge = knowledge
         self._notices = notices
-        self._measured = measured
-        """Runs of the job are known: rows that state no split are taken as these were, and none is searched."""
+        self._runs = runs
+        """Of the job: rows that state no split are taken as these were, and none is searched. None = nothing ran."""
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:
         """Predict every row; refuse row by row what is no partition of the model."""
@@ -105,9 +108,10 @@ class PartitioningModel:
         if too_long.any():
             return self._without(asked.rows[too_long], stated, options)
         memory = numbers.memory_bytes
+        doubts = self._doubts(stated, configurations, asked, numbers)
         answer = Predictions.assembled(
             dict(zip(PARTS, numbers.parts_s)),
-            log_spread=numbers.log_spread,
+            log_spread=np.hypot(numbers.log_spread, doubts.deviation[asked.rows]),
             extrapolation=np.maximum(asked.layout.devices / KNOWN_DEVICES, 1.0),
             memory_bytes=memory,
             memory_capacity_bytes=numbers.available_bytes,
@@ -131,7 +135,7 @@ class PartitioningModel:
         )
         unfit = numbers.memory_bytes > numbers.available_bytes
         taken = assumed(self._knowledge, asked, groups, stated, unfit, searched)
-        notices = (*self._notices, *taken, *told)
+        notices = (*self._notices, *taken, *told, *doubts.notices(asked.rows, numbers.log_spread))
         places = None if len(asked.rows) == rows else asked.rows
         return Predictions.joined(rows, ((places, answer),), refusals=refusals, notices=notices)
 
@@ -139,18 +143,43 @@ class PartitioningModel:
         """The same with the micro-batches that rows leave open."""
 
         def tried(every: Configurations) -> tuple[Ints, Floats, Floats]:
-            asked, groups, _ = rows_asked(self._knowledge, every)
-            numbers = self._numbers(asked.layout, groups)
-            lacking = numbers.needed_bytes * self._factor - numbers.available_bytes
-            return asked.rows, added(numbers.parts_s), lacking
+            rows, step_s, held = self.trial(every)
+            return rows, step_s, held * self._factor - 1.0
 
         return chosen(configurations, tried)
+
+    def trial(self, configurations: Configurations) -> tuple[Ints, Floats, Floats]:
+        """Rows that can run, and of these seconds of a step, and what is needed over the memory that there is."""
+        asked, groups, _ = rows_asked(self._knowledge, configurations)
+        numbers = self._numbers(asked.layout, groups)
+        return asked.rows, added(numbers.parts_s), numbers.needed_bytes / numbers.available_bytes
+
+    def _doubts(self, stated: Configurations, taken: Configurations, asked: Asked, numbers: _Numbers) -> Doubts:
+        """What rows leave unsaid; what was settled in them stays as other facts change."""
+        step_s, log_spread = np.zeros(len(stated)), np.zeros(len(stated))
+        step_s[asked.rows], log_spread[asked.rows] = added(numbers.parts_s), numbers.log_spread
+        runs = self._runs
+        if runs is not None:
+            cut, own_s = self.cut(runs), np.zeros(len(runs))
+            rows, seconds, _ = self.trial(cut)
+            own_s[rows] = seconds
+            stated, taken = (Configurations.concatenated(each) for each in ((stated, runs), (taken, cut)))
+            step_s, log_spread = np.concatenate([step_s, own_s]), np.concatenate([log_spread, np.zeros(len(runs))])
+
+        def trial(configurations: Configurations, knowledge: Knowledge) -> tuple[Ints, Floats, Floats]:
+            model = self if knowledge is self._knowledge else PartitioningModel(knowledge)
+            return model.trial(configurations)
+
+        measured = 0 if runs is None else len(runs)
+        return doubts_of(self._knowledge, stated, taken, step_s, log_spread, trial, measured)
 
     def refusals(self, configurations: Configurations) -> tuple[RowRefusal, ...]:
         """Rows that are no partition of the model, or whose device or number format is not known, and why."""
         found = rows_asked(self._knowledge, least(configurations))[2]
         rows = [row for each in found if each.refusal.reason != Reason.EVIDENCE_MISSING for row in each.rows]
-        whole = [] if self._measured else np.intersect1d(rows, np.flatnonzero(is_whole(configurations))).tolist()
+        whole = (
+            [] if self._runs is not None else np.intersect1d(rows, np.flatnonzero(is_whole(configurations))).tolist()
+        )
         split = {row for row in whole if is_splittable(self, configurations, row)}
         if not split:
             return found
@@ -159,7 +188,7 @@ class PartitioningModel:
 
     def _split(self, configurations: Configurations, stated: Configurations) -> tuple[Configurations, Ints]:
         """The same with the quickest split of rows that state none and fit nowhere unsplit, and which these are."""
-        whole = as_ints([] if self._measured else np.flatnonzero(is_whole(stated)))
+        whole = as_ints([] if self._runs is not None else np.flatnonzero(is_whole(stated)))
         if not len(whole):
             return configurations, whole
         asked, groups, _ = rows_asked(self._knowledge, configurations.take(whole))

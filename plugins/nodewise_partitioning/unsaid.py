@@ -13,21 +13,41 @@ a model), or its model (rows of more than 2,048 tokens, gates, fewer heads of ke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import Configurations, Floats, Ints, Notice, Recomputation, added, as_ints
-from nodewise_partitioning.hardware import NARROW_BYTES, Device
+from nodewise.plugin import (
+    Catalogue,
+    Configurations,
+    Floats,
+    Ints,
+    Notice,
+    Recomputation,
+    added,
+    as_ints,
+    catalogue_key,
+)
+from nodewise_partitioning.hardware import DEFAULT_FORMAT, NARROW_BYTES, Device
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import needed_of_first_stage
 from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, is_known, stack_of
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["OPEN", "by_stack", "kinds_of", "settled", "stack_name", "stack_names", "stack_notice"]
+__all__ = [
+    "MODERN_YEAR",
+    "OPEN",
+    "by_stack",
+    "formats_of",
+    "kinds_of",
+    "settled",
+    "stack_name",
+    "stack_names",
+    "stack_notice",
+]
 
 MODERN_YEAR: Final = 2022
 """Devices announced then or later came into use when flash attention was there (H100: announced March 2022)."""
@@ -43,6 +63,9 @@ MODERN: Final = ("megatron-core flash-attention", "pytorch flash-attention") * 2
 """Stacks by the kind of rows (:func:`kinds_of`). Those with a stage of ZeRO are nowhere quicker than those without, so
 that bounds of a space hold for all stages."""
 
+OF_TPU: Final = "maxtext flash-attention"
+"""Programs for TPUs are compiled by XLA."""
+
 ALONE, ZERO = 1, 2
 """What replicas alone, and a stage of ZeRO, add to a row's kind."""
 
@@ -51,6 +74,28 @@ OPEN: Final = ("recomputation", "sequence_parallel", "zero_stage", "narrow_state
 (``memory.settled_states``)."""
 
 NONE, FULL = float(Recomputation.NONE), float(Recomputation.FULL)
+
+
+_FORMATS: Final = (
+    (2024.0, (("bf16", 0.4), ("fp8", 0.35), ("fp4", 0.2), ("fp16", 0.05))),
+    (2022.0, (("bf16", 0.6), ("fp8", 0.3), ("fp16", 0.1))),
+    (2020.0, (("bf16", 0.5), ("fp16", 0.3), ("tf32", 0.15), ("fp32", 0.05))),
+    (0.0, (("fp16", 0.6), ("fp32", 0.4), ("bf16", 0.4))),
+)
+"""Number formats that jobs train in, with weights, by the year of their device: bf16 came with Ampere, and TF32 is its
+default for fp32; fp8 came with Hopper, fp4 with Blackwell. A device without a peak in a format does not train in it."""
+
+
+def formats_of(catalogue: Catalogue, device: str) -> tuple[str, Sequence[tuple[str, float]]]:
+    """What a device is taken to train in where nothing says it, and what else it may, with weights."""
+    facts = catalogue.device(device) or {}
+    known = next(formats for year, formats in _FORMATS if facts.get("announced_year", 0.0) >= year)
+    there = [(name, weight) for name, weight in known if f"{name}_flops_per_s" in facts]
+    if not there:
+        return DEFAULT_FORMAT, ()
+    total = sum(weight for _, weight in there)
+    taken = DEFAULT_FORMAT if any(name == DEFAULT_FORMAT for name, _ in there) else there[0][0]
+    return taken, [(name, weight / total) for name, weight in there if name != taken]
 
 
 def kinds_of(configurations: Configurations) -> Ints:
@@ -68,6 +113,8 @@ def stack_name(framework: str, dimensions: Dimensions, device: Device, kind: int
     modern = any(_signs(framework, dimensions, device, alone=kind % ZERO == ALONE))
     if is_known(framework):
         return f"{framework} flash-attention" if modern and "flash" not in framework.casefold() else framework
+    if catalogue_key(device.name).startswith("tpu"):
+        return f"{OF_TPU} {framework}".rstrip()
     narrow = modern and device.number_format in NARROW_BYTES
     return f"{(MODERN if modern else OLD)[0 if narrow else kind]} {framework}".rstrip()
 
@@ -78,7 +125,7 @@ def stack_names(framework: str) -> Iterable[str]:
         return dict.fromkeys(
             (framework, framework if "flash" in framework.casefold() else f"{framework} flash-attention")
         )
-    return dict.fromkeys(f"{name} {framework}".rstrip() for name in (*OLD, *MODERN))
+    return dict.fromkeys(f"{name} {framework}".rstrip() for name in (*OLD, *MODERN, OF_TPU))
 
 
 def by_stack(
@@ -113,6 +160,10 @@ def stack_notice(framework: str, dimensions: Dimensions, device: Device, name: s
     """What was assumed and why; None where the job says all of it."""
     if name == framework:
         return None
+    if name.startswith(OF_TPU):
+        return Notice(
+            "STACK_ASSUMED", f"the software stack is not stated: taken as {name!r}, for {device.name} is a TPU"
+        )
     modern = is_known(framework) or name.startswith(MODERN)
     signs = _signs(framework, dimensions, device, alone=True) if modern else ()
     why = next(filter(None, signs), f"nothing says that {device.name} runs later software")

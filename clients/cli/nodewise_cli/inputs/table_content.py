@@ -42,7 +42,6 @@ _OWN_WAY: Final = frozenset({
 })  # fmt: skip
 """Columns of configurations that are more than what their cells hold: 0 states nothing."""
 # What the contract says of a transformer's table that does not say it itself.
-_PRECISION: Final = "fp16"
 _OPTIMIZER: Final = "adam"
 
 
@@ -132,7 +131,7 @@ def _workload(table: Table, job: str) -> Workload:
     dimensions = _facts(table, job, facts.TRANSFORMER)
     told = all(_fact(table, job, name) is not None for name in TRANSFORMER)
     transformer = Transformer(**dimensions) if told else None
-    usual = {"optimizer": _OPTIMIZER, "precision": _PRECISION} if transformer else {}
+    usual = {"optimizer": _OPTIMIZER} if transformer else {}
     stated = _facts(table, job, {**facts.WORKLOAD, "precision": facts.CONFIGURATION_SETTINGS["precision"]})
     return Workload(transformer=transformer, **usual | stated)
 

@@ -1,0 +1,262 @@
+"""What a job leaves unsaid has likely values: how far each moves a step, and which fact would narrow the answer most.
+
+Every fact that is not stated is taken as its most likely value. Its other likely values are tried one at a time, with
+everything else as it is taken; in logarithms their effects are added, as those of independent causes. A fact's
+deviation is the root of the mean square of its effects by weight, and at least what leaves 5 % of the probability
+beyond the interval's bound where another value of the fact may hold: of a value of weight w and effect d, the bound is
+d + z s, with s the model's own deviation and z the quantile of 1 - 0.05 / w of a normal variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from nodewise.plugin import Configurations, Floats, Ints, Notice, Recomputation, as_floats, as_ints
+from nodewise_partitioning.knowledge import Knowledge
+from nodewise_partitioning.micro_batches import is_open
+from nodewise_partitioning.software import is_known
+from nodewise_partitioning.unsaid import MODERN_YEAR, formats_of
+
+__all__ = ["Doubts", "Trial", "doubts_of"]
+
+BEYOND: Final = 0.05
+"""Probability beyond each bound of a 90 % interval; values of less weight lie outside of it."""
+DEVIATIONS: Final = 1.645
+"""From the middle to the bounds of a 90 % interval of a normal variable."""
+TOLD: Final = 0.02
+"""Ln of the effect from which a fact is told."""
+
+Trial = Callable[[Configurations, Knowledge], tuple[Ints, Floats, Floats]]
+"""Of rows: which can run, and of these seconds of a step, and what is needed over the memory that there is."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Value:
+    """Another value of a fact: its weight, the rows that may have it, and these with it."""
+
+    weight: float
+    rows: Ints
+    configurations: Configurations
+    knowledge: Knowledge
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Doubt:
+    """A fact that is not stated, the deviation of ln(step) of each row, and least and most times the step."""
+
+    fact: str
+    deviation: Floats
+    least: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Doubts:
+    """Everything that rows leave unsaid.
+
+    Attributes
+    ----------
+    deviation : float
+        Of ln(step) of each row, by all facts together.
+    """
+
+    deviation: Floats
+    facts: Sequence[_Doubt]
+
+    def notices(self, rows: Ints, log_spread: Floats) -> Iterator[Notice]:
+        """What widens the interval, and which fact would narrow it most.
+
+        Parameters
+        ----------
+        rows : int
+            Places of the answered rows.
+        log_spread : float
+            Deviation of ln(step) of these without the doubts.
+        """
+        deviations = {each.fact: each.deviation[rows] for each in self.facts}
+        told = [each for each in self.facts if deviations[each.fact].max(initial=0.0) >= TOLD]
+        if not told:
+            return
+        told.sort(key=lambda each: -float(np.square(deviations[each.fact]).mean()))
+        every = np.square(self.deviation[rows])
+        width = np.sqrt(np.square(log_spread) + every)
+        without = np.sqrt(np.square(log_spread) + np.maximum(every - np.square(deviations[told[0].fact]), 0.0))
+        texts = [f"{each.fact} ({each.least:.2f} to {each.most:.2f} times the step)" for each in told]
+        before, after = (float(np.exp(2.0 * DEVIATIONS * np.median(each))) for each in (width, without))
+        text = f"not stated, and so in the interval: {', '.join(texts)}"
+        narrowed = f"from upper bounds {before:.3g} times the lower ones to {after:.3g} times"
+        yield Notice("UNSAID", f"{text}. Stating {told[0].fact} narrows the interval most, {narrowed}")
+
+
+def doubts_of(
+    knowledge: Knowledge,
+    stated: Configurations,
+    taken: Configurations,
+    step_s: Floats,
+    log_spread: Floats,
+    trial: Trial,
+    measured: int = 0,
+) -> Doubts:
+    """The doubts of rows.
+
+    Parameters
+    ----------
+    stated, taken : Configurations
+        As they were asked about, and with what they leave open settled.
+    step_s : float
+        Seconds of the step of each row; 0 = it has no answer.
+    log_spread : float
+        Deviation of ln(step) of each row by the model alone.
+    measured : int
+        The last so many rows are runs of the job: what a value would change in them as well, their level tells already.
+    """
+    rows, facts = len(stated), []
+    for fact, values in _facts(knowledge, stated, taken):
+        squares, largest, bounds = np.zeros(rows), np.zeros(rows), [0.0]
+        for value in values:
+            effect = _effect(value, step_s, trial)
+            runs = value.rows >= rows - measured
+            effect = effect - effect[runs].mean() if runs.any() else effect
+            squares[value.rows] += value.weight * np.square(effect)
+            if value.weight > BEYOND:
+                quantile = float(ndtri(1.0 - BEYOND / value.weight))
+                reached = np.abs(effect) + quantile * log_spread[value.rows] * (np.abs(effect) > 0.0)
+                largest[value.rows] = np.maximum(largest[value.rows], reached)
+            bounds += [effect[~runs].min(initial=0.0), effect[~runs].max(initial=0.0)]
+        beside = np.square(largest / DEVIATIONS) - np.square(log_spread)
+        deviation = np.sqrt(np.maximum(squares, beside))
+        facts.append(_Doubt(fact, deviation, float(np.exp(min(bounds))), float(np.exp(max(bounds)))))
+    squares = sum((np.square(each.deviation) for each in facts), start=np.zeros(rows))
+    return Doubts(np.sqrt(squares), facts)
+
+
+def _effect(value: _Value, step_s: Floats, trial: Trial) -> Floats:
+    """Ln of how many times as long steps of the value's rows take; 0 where it cannot be: it does not run or fit."""
+    places, seconds, held = trial(value.configurations, value.knowledge)
+    found = np.zeros(len(value.rows))
+    before = step_s[value.rows][places]
+    right = (held <= 1.0) & (before > 0.0)
+    found[places[right]] = np.log(seconds[right] / before[right])
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """Rows of one device, as they were asked about and as they are taken."""
+
+    knowledge: Knowledge
+    stated: Configurations
+    taken: Configurations
+    device: str
+    of_device: NDArray[np.bool_]
+
+    def where(self, unsaid: NDArray[np.bool_]) -> Ints:
+        """Rows of the device that leave something unsaid."""
+        return as_ints(np.flatnonzero(self.of_device & unsaid))
+
+
+def _facts(
+    knowledge: Knowledge, stated: Configurations, taken: Configurations
+) -> Iterator[tuple[str, Iterable[_Value]]]:
+    """Facts that some rows leave unsaid, as options call them, and their other values."""
+    names = np.array(taken.devices, dtype=object)[taken.device_index] if taken.devices else np.zeros(0, dtype=object)
+    devices = [name for name in dict.fromkeys(names.tolist()) if knowledge.catalogue.device(name) is not None]
+    asked = [_Asked(knowledge, stated, taken, device, names == device) for device in devices]
+    for fact, values in _FACTS.items():
+        yield fact, chain.from_iterable(map(values, asked))
+
+
+def _precisions(asked: _Asked) -> Iterator[_Value]:
+    """Number formats that the device has a peak for, by its year."""
+    rows = asked.where(np.array([not name for name in asked.stated.precisions])[asked.stated.precision_index])
+    if not len(rows) or asked.knowledge.number_format:
+        return
+    own = asked.taken.take(rows)
+    for name, weight in formats_of(asked.knowledge.catalogue, asked.device)[1]:
+        yield _Value(weight, rows, own, replace(asked.knowledge, number_format=name))
+
+
+def _links(asked: _Asked) -> Iterator[_Value]:
+    """Links of the machines that such devices come in."""
+    rows = asked.where((asked.stated.link_bytes_per_s <= 0.0) & (asked.stated.nodes > 1))
+    if not len(rows) or asked.knowledge.network.link_bytes_per_s:
+        return
+    own = asked.taken.take(rows)
+    for bytes_per_s, weight in _node_links(asked):
+        links = as_floats(np.full(len(rows), bytes_per_s))
+        yield _Value(weight, rows, own.replaced(link_bytes_per_s=links), asked.knowledge)
+
+
+OTHER_LINKS: Final = ((12.5e9, 0.3), (400e9, 0.2))
+"""Of devices in no machine that the catalogue lists: one adapter of 100 Gb/s, and eight of 400 Gb/s."""
+
+
+def _node_links(asked: _Asked) -> Iterable[tuple[float, float]]:
+    known = asked.knowledge.catalogue.node_links(asked.device)
+    return [(bytes_per_s, share) for bytes_per_s, share, _ in known[1:]] if known else OTHER_LINKS
+
+
+SMALLER: Final = ((2, 0.2), (4, 0.15), (0, 0.15))
+"""What divides the quickest micro-batch that fits (0 = down to one sample), with weights: people try powers of two up
+to what fits, and stop early where something else binds."""
+
+
+def _micro_batches(asked: _Asked) -> Iterator[_Value]:
+    """Smaller ones than the quickest that fits, where none is stated."""
+    sizes = asked.taken.batch_per_worker
+    for divisor, weight in SMALLER:
+        rows = asked.where(is_open(asked.stated) & (sizes > 1) & (sizes % max(divisor, 1) == 0))
+        ones = as_ints(np.ones(len(rows), dtype=np.int64))
+        smaller = as_ints(sizes[rows] // divisor) if divisor else ones
+        own = asked.taken.take(rows).replaced(batch_per_worker=smaller, accumulation=ones)
+        yield _Value(weight, rows, own, asked.knowledge)
+
+
+RECOMPUTED: Final = ((Recomputation.NONE, 0.4), (Recomputation.SELECTIVE, 0.2), (Recomputation.FULL, 0.4))
+"""Keeping everything and computing every layer again are as likely where nothing is said; the selective way is younger,
+and one of several."""
+
+
+def _recomputations(asked: _Asked) -> Iterator[_Value]:
+    """What is computed again in the backward pass, as far as it fits."""
+    rows = asked.where(asked.stated.recomputation == Recomputation.UNSPECIFIED)
+    own = asked.taken.take(rows)
+    for way, weight in RECOMPUTED:
+        column = as_ints(np.full(len(rows), int(way)))
+        yield _Value(weight, rows, own.replaced(recomputation=column), asked.knowledge)
+
+
+STACKS: Final = (
+    ("megatron-core flash-attention", 0.3),
+    ("pytorch flash-attention", 0.3),
+    ("deepspeed flash-attention", 0.2),
+)
+"""Of jobs that name none which is known, beside the one that is taken."""
+
+
+def _frameworks(asked: _Asked) -> Iterator[_Value]:
+    """Stacks of today beside the one that is taken; of a known one its attention kernel, where that is open."""
+    name, rows = asked.knowledge.framework, asked.where(np.ones(len(asked.stated), dtype=bool))
+    own = asked.taken.take(rows)
+    facts = asked.knowledge.catalogue.device(asked.device) or {}
+    if not is_known(name):
+        for stack, weight in STACKS:
+            yield _Value(weight, rows, own, replace(asked.knowledge, framework=stack))
+    elif "flash" not in name.casefold() and facts.get("announced_year", 0.0) < MODERN_YEAR:
+        yield _Value(0.5, rows, own, replace(asked.knowledge, framework=f"{name} flash-attention"))
+
+
+_FACTS: Final[Mapping[str, Callable[[_Asked], Iterator[_Value]]]] = {
+    "precision": _precisions,
+    "link_bytes_per_s": _links,
+    "micro_batch": _micro_batches,
+    "recompute": _recomputations,
+    "framework": _frameworks,
+}
