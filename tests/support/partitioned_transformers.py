@@ -73,12 +73,18 @@ def profile(
     network: Network = FABRIC,
     framework: str | None = None,
     runs: tuple[Configurations, Floats] | None = None,
+    precision: str = "fp16",
 ) -> Profile:
     """A job's facts, and what was measured of it: configurations with their seconds per step."""
     observed = Observations.none()
     if runs is not None:
         observed = Observations.of(runs[0], as_floats(1.0 / np.asarray(runs[1])))
-    workload = Workload(transformer=transformer, framework=framework, precision="fp16", optimizer="adam")
+    workload = Workload(
+        transformer=transformer, framework=framework or None, precision=precision or None, optimizer="adam"
+    )
     return Profile(
-        digest=f"{transformer}{framework}{len(observed)}", workload=workload, network=network, observations=observed
+        digest=f"{transformer}{framework}{precision}{len(observed)}",
+        workload=workload,
+        network=network,
+        observations=observed,
     )

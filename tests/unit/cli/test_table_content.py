@@ -110,7 +110,7 @@ def test_a_partitioned_transformer(tmp_path: Path) -> None:
     (workload,) = found.workloads
     assert workload.transformer is not None
     assert (workload.transformer.layers_count, workload.transformer.vocabulary_size) == (12, 51200)
-    assert (workload.precision, workload.optimizer) == ("fp16", "adam")
+    assert (workload.precision, workload.optimizer) == ("", "adam")
     configurations = found.configurations
     assert configurations is not None
     assert configurations.recomputations == (None, Recomputation.NONE)
