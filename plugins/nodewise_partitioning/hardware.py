@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from nodewise.plugin import Catalogue, Refusal, catalogue_key
 from nodewise_partitioning.measured import NOTHING_MEASURED, AllReduces, Gains, all_reduces_of, gains_of
 
@@ -127,15 +129,20 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
 
 
 def node_link_of(catalogue: Catalogue, name: str) -> tuple[float, str]:
-    """What adapters a node with this device most likely has, together, where nobody states them; and why, in words."""
+    """What adapters a node with this device is taken to have, together, where nobody states them; and why, in words.
+
+    The weighted median of the links of machines with such devices: as likely too much as too little.
+    """
     links = catalogue.node_links(name)
     if not links:
         return ASSUMED_NODE_LINK_BYTES_PER_S, f"the catalogue knows no machine with {name or 'such devices'}"
-    bytes_per_s, share, source = links[0]
+    ascending = sorted(links)
+    place = int(np.searchsorted(np.cumsum([share for _, share, _ in ascending]), 0.5 - 1e-9))
+    bytes_per_s, share, source = ascending[place]
     machines = ", ".join(part.partition(":")[0] for part in source.split("; "))
-    others = ", ".join(f"{other / 1e9:g}" for other, _, _ in links[1:])
+    others = ", ".join(f"{other / 1e9:g}" for other, _, _ in ascending if other != bytes_per_s)
     rest = f"; others have {others} GB/s" if others else ""
-    return bytes_per_s, f"likely of {name} ({machines}: {100.0 * share:.0f} % of such jobs{rest})"
+    return bytes_per_s, f"the middle of machines with {name} ({machines}: {100.0 * share:.0f} % of such jobs{rest})"
 
 
 def _host_link(catalogue: Catalogue, name: str, announced_year: float) -> float:

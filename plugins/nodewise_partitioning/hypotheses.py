@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from nodewise.plugin import Configurations, Floats, Ints, Notice, Recomputation, as_floats, as_ints
+from nodewise_partitioning.hardware import node_link_of
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.micro_batches import is_open
 from nodewise_partitioning.software import is_known
@@ -118,12 +119,13 @@ def doubts_of(
         The last so many rows are runs of the job: what a value would change in them as well, their level tells already.
     """
     rows, facts = len(stated), []
-    for fact, values in _facts(knowledge, stated, taken):
+    values = {fact: [each for each in found if len(each.rows)] for fact, found in _facts(knowledge, stated, taken)}
+    effects = iter(_effects(list(chain.from_iterable(values.values())), step_s, trial))
+    for fact, others in values.items():
         squares, largest, bounds = np.zeros(rows), np.zeros(rows), [0.0]
-        for value in values:
-            effect = _effect(value, step_s, trial)
+        for value, whole in zip(others, effects):
             runs = value.rows >= rows - measured
-            effect = effect - effect[runs].mean() if runs.any() else effect
+            effect = whole - whole[runs].mean() if runs.any() else whole
             squares[value.rows] += value.weight * np.square(effect)
             if value.weight > BEYOND:
                 quantile = float(ndtri(1.0 - BEYOND / value.weight))
@@ -137,13 +139,25 @@ def doubts_of(
     return Doubts(np.sqrt(squares), facts)
 
 
-def _effect(value: _Value, step_s: Floats, trial: Trial) -> Floats:
-    """Ln of how many times as long steps of the value's rows take; 0 where it cannot be: it does not run or fit."""
-    places, seconds, held = trial(value.configurations, value.knowledge)
-    found = np.zeros(len(value.rows))
-    before = step_s[value.rows][places]
-    right = (held <= 1.0) & (before > 0.0)
-    found[places[right]] = np.log(seconds[right] / before[right])
+def _effects(values: Sequence[_Value], step_s: Floats, trial: Trial) -> Sequence[Floats]:
+    """Ln of how many times as long steps of each value's rows take; 0 where it cannot be: it does not run or fit.
+
+    Values under the same knowledge are tried at once.
+    """
+    found = [np.zeros(len(value.rows)) for value in values]
+    alike: dict[int, list[int]] = {}
+    for place, value in enumerate(values):
+        alike.setdefault(id(value.knowledge), []).append(place)
+    for places in alike.values():
+        every = Configurations.concatenated([values[place].configurations for place in places])
+        before = np.concatenate([step_s[values[place].rows] for place in places])
+        rows, seconds, held = trial(every, values[places[0]].knowledge)
+        effects = np.zeros(len(every))
+        right = (held <= 1.0) & (before[rows] > 0.0)
+        effects[rows[right]] = np.log(seconds[right] / before[rows[right]])
+        ends = np.cumsum([len(values[place].rows) for place in places])
+        for place, own in zip(places, np.split(effects, ends[:-1])):
+            found[place] = own
     return found
 
 
@@ -180,7 +194,8 @@ def _precisions(asked: _Asked) -> Iterator[_Value]:
         return
     own = asked.taken.take(rows)
     for name, weight in formats_of(asked.knowledge.catalogue, asked.device)[1]:
-        yield _Value(weight, rows, own, replace(asked.knowledge, number_format=name))
+        formats = tuple(known or name for known in own.precisions)
+        yield _Value(weight, rows, own.replaced(precisions=formats), asked.knowledge)
 
 
 def _links(asked: _Asked) -> Iterator[_Value]:
@@ -199,8 +214,9 @@ OTHER_LINKS: Final = ((12.5e9, 0.3), (400e9, 0.2))
 
 
 def _node_links(asked: _Asked) -> Iterable[tuple[float, float]]:
+    taken, _ = node_link_of(asked.knowledge.catalogue, asked.device)
     known = asked.knowledge.catalogue.node_links(asked.device)
-    return [(bytes_per_s, share) for bytes_per_s, share, _ in known[1:]] if known else OTHER_LINKS
+    return [(link, share) for link, share, _ in known if link != taken] if known else OTHER_LINKS
 
 
 SMALLER: Final = ((2, 0.2), (4, 0.15), (0, 0.15))
@@ -236,7 +252,6 @@ def _recomputations(asked: _Asked) -> Iterator[_Value]:
 STACKS: Final = (
     ("megatron-core flash-attention", 0.3),
     ("pytorch flash-attention", 0.3),
-    ("deepspeed flash-attention", 0.2),
 )
 """Of jobs that name none which is known, beside the one that is taken."""
 

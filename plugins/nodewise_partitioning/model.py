@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -97,6 +97,8 @@ class PartitioningModel:
         self._notices = notices
         self._runs = runs
         """Of the job: rows that state no split are taken as these were, and none is searched. None = nothing ran."""
+        self._splits: dict[Hashable, Configurations | None] = {}
+        """What was found for rows that state no split."""
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:
         """Predict every row; refuse row by row what is no partition of the model."""
@@ -196,7 +198,7 @@ class PartitioningModel:
         lacking = numbers.needed_bytes * self._factor - numbers.available_bytes
         unsplit = asked.rows[(asked.layout.zero_stage == 0.0) & (lacking <= 0.0)]
         searched = as_ints(np.delete(whole, unsplit))
-        return quickest(self, stated, searched.tolist(), configurations), searched
+        return quickest(self, stated, searched.tolist(), configurations, self._splits), searched
 
     def _without(self, too_long: Ints, configurations: Configurations, options: Options) -> Predictions:
         """The other rows' answer: what nobody can have meant spoils none of theirs."""

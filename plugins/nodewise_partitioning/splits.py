@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Final, Protocol
 
 import numpy as np
@@ -31,6 +31,9 @@ COLUMNS: Final = (
 PREFIXES: Final = 256
 """Prefixes of a space that are completed at a time, in the order of their bounds."""
 
+MOST_KNOWN: Final = 1024
+"""Rows of a model whose splits are kept."""
+
 _VALUES: Final = ("step_s", "memory_upper_bytes", "memory_capacity_bytes")
 
 
@@ -58,14 +61,8 @@ def is_whole(configurations: Configurations) -> NDArray[np.bool_]:
     return np.asarray(found)
 
 
-def _space(model: Searchable, configurations: Configurations, row: int) -> PartitionSpace:
-    """The partitions that a row leaves open.
-
-    Raises
-    ------
-    NodewiseError
-        LIMIT_EXCEEDED: they are too many to search.
-    """
+def _constraints(configurations: Configurations, row: int) -> PlanConstraints:
+    """What a row leaves open."""
     nodes = int(configurations.nodes[row])
     micro_batch, recomputation = int(configurations.batch_per_worker[row]), int(configurations.recomputation[row])
     pool = PlanPool(
@@ -74,38 +71,57 @@ def _space(model: Searchable, configurations: Configurations, row: int) -> Parti
         workers_per_node=int(configurations.workers[row]) // nodes,
         link_bytes_per_s=float(configurations.link_bytes_per_s[row]),
     )
-    constraints = PlanConstraints(
+    return PlanConstraints(
         pools=(pool,),
         global_batches=(int(configurations.global_batch[row]),),
         micro_batches=(micro_batch,) if micro_batch else None,
         recomputations=None if recomputation == Recomputation.UNSPECIFIED else (recomputation,),
         precisions=(configurations.precisions[configurations.precision_index[row]],),
     )
-    return model.space(constraints)
 
 
 def is_splittable(model: Searchable, configurations: Configurations, row: int) -> bool:
     """Whether some partition is what a row leaves open."""
     try:
-        return bool(len(_space(model, configurations, row).prefixes))
+        return bool(len(model.space(_constraints(configurations, row)).prefixes))
     except NodewiseError:
         return False
 
 
 def quickest(
-    model: Searchable, configurations: Configurations, rows: Sequence[int], others: Configurations
+    model: Searchable,
+    configurations: Configurations,
+    rows: Sequence[int],
+    others: Configurations,
+    known: dict[Hashable, Configurations | None],
 ) -> Configurations:
-    """``others`` with these rows split as the quickest that fits, else as what lacks least; else as they are."""
+    """``others`` with these rows split as the quickest that fits, else as what lacks least; else as they are.
+
+    Parameters
+    ----------
+    known : dict
+        What earlier searches of the model found, to be added to.
+    """
     columns = {name: getattr(others, name).copy() for name in COLUMNS}
     for row in rows:
-        try:
-            found = _best(model, _space(model, configurations, row))
-        except NodewiseError:  # too many to search, or the device is not known: told where the row is answered
-            continue
+        constraints = _constraints(configurations, row)
+        if constraints not in known:
+            if len(known) >= MOST_KNOWN:
+                known.clear()
+            known[constraints] = _searched(model, constraints)
+        found = known[constraints]
         if found is not None:
             for name, column in columns.items():
                 column[row] = getattr(found, name)[0]
     return others.replaced(**{name: freeze(column) for name, column in columns.items()})
+
+
+def _searched(model: Searchable, constraints: PlanConstraints) -> Configurations | None:
+    """The best; None = there is none, or too many to search, or the device is not known, as is told of the row."""
+    try:
+        return _best(model, model.space(constraints))
+    except NodewiseError:
+        return None
 
 
 def _best(model: Searchable, space: PartitionSpace) -> Configurations | None:

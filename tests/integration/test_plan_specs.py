@@ -318,7 +318,7 @@ def test_options_of_a_model_go_with_no_specification(target: str, tmp_path: Path
 
 @pytest.mark.parametrize(
     ("name", "near"),
-    [("H100 80GB", "H100"), ("Hopper", "H100"), ("NVIDIA Ampere", "A100"), ("V100-64GB", "V100-32GB")],
+    [("H100 64GB", "H100"), ("Hopper", "H100"), ("NVIDIA Ampere", "A100"), ("V100-64GB", "V100-32GB")],
 )
 def test_the_nearest_devices_are_named(target: str, tmp_path: Path, name: str, near: str) -> None:
     code, _, stderr = run(target, tmp_path, spec(pools=[{**POOL, "device_name": name}]))
