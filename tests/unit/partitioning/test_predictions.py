@@ -26,8 +26,7 @@ from nodewise.plugin import (
     constant_ints,
 )
 from nodewise_partitioning.estimator import PartitioningEstimator
-from nodewise_partitioning.hardware import node_link_of
-from nodewise_partitioning.hardware import Device, device_of
+from nodewise_partitioning.hardware import Device, device_of, node_link_of
 from nodewise_partitioning.memory import LOG_SPREAD
 from nodewise_partitioning.model import COLUMNS, PartitioningModel
 from nodewise_partitioning.step import PARTS
