@@ -7,7 +7,7 @@ name where it has none. The empty expression makes a table one source, so that n
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -156,6 +156,28 @@ def _transformers() -> list[Case]:
     return found
 
 
+ABROAD: Final = {
+    "dgxc_dev": ("link_bytes_per_s", "precision", "micro_batch", "framework"),
+    "bridge_dev": ("precision", "micro_batch", "framework"),
+    "torchtitan_dev": ("precision", "micro_batch", "recompute", "framework"),
+    "fms_dev": ("precision", "micro_batch", "recompute", "framework"),
+    "maxtext_dev": ("precision", "micro_batch", "framework"),
+    "dlperf_gpt_dev": ("link_bytes_per_s", "precision", "micro_batch", "recompute", "framework"),
+}
+"""Transformers of other people's clusters, and facts that are left out in turn."""
+
+
+def _abroad() -> Iterator[Case]:
+    for name, facts in ABROAD.items():
+        table = f"abroad/{name}"
+        yield Case(tables=(table,), held=FACTS, rows=0)
+        yield Case(tables=(table,), held=FACTS, rows=1, slow=True)
+        for fact in facts:
+            yield Case(tables=(table,), held=FACTS, rows=0, dropped=(fact,), slow=True)
+    yield Case(tables=("abroad/dlperf_scaling_dev",), held="the campaign")
+    yield Case(tables=("abroad/dlperf_scaling_dev",), held="the campaign", rows=1)
+
+
 MEMORY: Final = (f"{MODERN}bigscience_memory_dev", f"{MODERN}bigscience_v100_memory_dev")
 
 CASES: Final = (
@@ -184,6 +206,7 @@ CASES: Final = (
     Case(tables=("vtrain_a100_multi_node",), held=FACTS, rows=0),
     Case(tables=("vtrain_a100_multi_node",), held=OWN, source=None, rows=1),
     *_transformers(),
+    *_abroad(),
     Case(tables=MEMORY[:1], held=FACTS, rows=0),
     Case(tables=MEMORY[:1], held="job, others known", source=JOB, rows=0, others_known=True),
     Case(tables=MEMORY[:1], held="the campaign, V100 known", rows=0, calibration=MEMORY[1:]),
