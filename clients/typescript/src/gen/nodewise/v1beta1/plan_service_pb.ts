@@ -254,7 +254,7 @@ export type PlanRequest = Message<"nodewise.v1beta1.PlanRequest"> & {
   constraints?: PlanConstraints | undefined;
 
   /**
-   * What is best. Absent = highest throughput. Its confidence must be absent: a search compares points.
+   * What is best. Absent = highest throughput of the devices given. Its confidence must be absent: a search compares points.
    *
    * @generated from field: nodewise.v1.Objective objective = 3;
    */
