@@ -25,6 +25,7 @@ def asked(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
     return pytester
 
 
+@pytest.mark.long
 def test_a_distribution_a_plugin_or_a_record(asked: pytest.Pytester) -> None:
     found = asked.runpytest_subprocess("-v", "--nodewise-conformance", "fifo", "--nodewise-conformance", "scaling")
     found.stdout.fnmatch_lines(["*policy fifo: feasibility PASSED*", "*estimator scaling: purity PASSED*"])

@@ -82,6 +82,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield site
 
 
+@pytest.mark.long
 def test_a_version_takes_over_and_is_rolled_back(site: Site) -> None:
     first = site.install("1.0", seconds=1.0)
     found = site.reload()

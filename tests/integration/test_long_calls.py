@@ -182,6 +182,7 @@ def test_work_that_looks_up_ends_without_its_process(stubs: Stubs) -> None:
     assert answers(stubs)
 
 
+@pytest.mark.long
 def test_a_process_that_dies_costs_its_call_an_error_that_can_be_retried(stubs: Stubs, marks: Path) -> None:
     with ThreadPoolExecutor(1) as callers:
         calling = callers.submit(failure_of, CALLS["Plan"], stubs)

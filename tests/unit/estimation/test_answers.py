@@ -706,6 +706,7 @@ def test_a_model_is_built_on_a_name() -> None:
     assert error_of(engine, estimator="over").reason == Reason.ESTIMATOR_NOT_FOUND
 
 
+@pytest.mark.long
 def test_threads_share_an_engine() -> None:
     gate = threading.Barrier(8)
     engine = Answers(registry_of({"one": Fake(), "two": Fake(strength=0.9)}), space=CacheSpace(200_000))

@@ -288,6 +288,7 @@ def test_long_reasons_are_shortened() -> None:
     assert reason.endswith("...")
 
 
+@pytest.mark.long
 def test_five_thousand_rows_fit_one_reply() -> None:
     rows = [Row(job=f"job {number % 500:0200d}", workers=1 + number // 500, batch=64) for number in range(5000)]
     table = table_of(rows)
