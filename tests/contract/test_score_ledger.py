@@ -151,6 +151,7 @@ def test_scoring_leaves_profiles_and_their_generation_alone(store: ProfileStore)
     assert store.load("job", profile) is profile
 
 
+@pytest.mark.long
 def test_no_more_commits_wait_than_can_be_scored_soon() -> None:
     store = open_store("memory:")
     committed(store, last=1 + MOST_WAITING + 512)

@@ -37,6 +37,7 @@ def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.long
 def test_a_new_plugin_passes_the_suite_as_it_is_written(tmp_path: Path, kind: str) -> None:
     made = plugins("new", f"my-{kind}", "--kind", kind, "--json")
     assert made.exit_code == 0, made.output

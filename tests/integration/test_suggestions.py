@@ -99,6 +99,7 @@ def test_suggestions_improve_the_decision_that_is_asked_for(client: Client) -> N
     assert "EXTRAPOLATES" in {warning.reason for warning in found.warnings}
 
 
+@pytest.mark.long
 def test_the_same_question_has_the_same_answer(client: Client) -> None:
     first, again = (
         client.suggest_measurements(
@@ -305,6 +306,7 @@ def run(*arguments: str) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
+@pytest.mark.long
 def test_the_command_prints_json() -> None:
     status, out, errors = run(TESTBED, "--job", "a1", "--nodes", "1-16", "--objective", "knee", "--json")
     assert (status, errors, out.count("\n")) == (0, "", 1)

@@ -140,6 +140,7 @@ def test_every_row_of_a_space_is_answered_as_it_is_evaluated(model: Any, within:
 @given(
     model=networks(), within=constraints(), rule=st.sampled_from(RULES), chunk_rows=st.sampled_from([16, 256, 100_000])
 )
+@pytest.mark.long
 def test_pruning_changes_nothing(model: Any, within: PlanConstraints, rule: Rule, chunk_rows: int) -> None:
     objective = Objective(
         rule=rule,

@@ -115,6 +115,7 @@ def test_every_row_of_a_space_is_answered_as_it_is_evaluated(drawn: Any, within:
 
 @settings(max_examples=48, deadline=None)
 @given(drawn=models, within=constraints, rule=st.sampled_from(RULES), chunk_rows=st.sampled_from([64, 100_000]))
+@pytest.mark.long
 def test_pruning_changes_nothing(drawn: Any, within: PlanConstraints, rule: Rule, chunk_rows: int) -> None:
     model = model_of(drawn)
     objective = Objective(
