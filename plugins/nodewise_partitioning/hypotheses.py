@@ -25,7 +25,7 @@ from nodewise_partitioning.micro_batches import is_open
 from nodewise_partitioning.software import is_known
 from nodewise_partitioning.unsaid import MODERN_YEAR, formats_of
 
-__all__ = ["Doubts", "Trial", "doubts_of"]
+__all__ = ["DEVIATIONS", "Doubts", "Trial", "doubts_of"]
 
 BEYOND: Final = 0.05
 """Probability beyond each bound of a 90 % interval; values of less weight lie outside of it."""
@@ -254,6 +254,8 @@ STACKS: Final = (
     ("pytorch flash-attention", 0.3),
 )
 """Of jobs that name none which is known, beside the one that is taken."""
+LATER_KERNEL: Final = 0.5
+"""Of flash attention on a device that is older than it: nothing tells whether the software is."""
 
 
 def _frameworks(asked: _Asked) -> Iterator[_Value]:
@@ -265,7 +267,8 @@ def _frameworks(asked: _Asked) -> Iterator[_Value]:
         for stack, weight in STACKS:
             yield _Value(weight, rows, own, replace(asked.knowledge, framework=stack))
     elif "flash" not in name.casefold() and facts.get("announced_year", 0.0) < MODERN_YEAR:
-        yield _Value(0.5, rows, own, replace(asked.knowledge, framework=f"{name} flash-attention"))
+        flash = replace(asked.knowledge, framework=f"{name} flash-attention")
+        yield _Value(LATER_KERNEL, rows, own, flash)
 
 
 _FACTS: Final[Mapping[str, Callable[[_Asked], Iterator[_Value]]]] = {

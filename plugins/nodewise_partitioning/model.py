@@ -29,7 +29,7 @@ from nodewise.plugin import (
 from nodewise_partitioning.bounds import least_of
 from nodewise_partitioning.grouped import Group, grouped, rows_asked, settled_in
 from nodewise_partitioning.hardware import node_link_of
-from nodewise_partitioning.hypotheses import Doubts, doubts_of
+from nodewise_partitioning.hypotheses import DEVIATIONS, Doubts, doubts_of
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import TERMS, memory_of
@@ -38,7 +38,7 @@ from nodewise_partitioning.micro_batches import chosen, least
 from nodewise_partitioning.notices import assumed, said
 from nodewise_partitioning.rows import Asked, layout_of
 from nodewise_partitioning.space import PartitionSpace
-from nodewise_partitioning.splits import is_splittable, is_whole, quickest
+from nodewise_partitioning.splits import is_splittable, quickest, states_no_split
 from nodewise_partitioning.step import PARTS, chunks, step_parts_s
 
 __all__ = ["COLUMNS", "PartitioningModel", "memory_learned"]
@@ -50,8 +50,6 @@ MOST_STEP_S: Final = 1e9
 """Beyond the age of any cluster."""
 _TOO_LONG: Final = Refusal.unsupported(f"a step would take more than {MOST_STEP_S:g} s: its batch cannot be meant so")
 MEMORY_COLUMNS: Final = tuple(f"memory_{term}_bytes" for term in TERMS)
-DEVIATIONS: Final = 1.645
-"""From the middle to the bounds of a 90 % interval of a normal variable."""
 COLUMNS: Final = (
     *("step_s", "memory_bytes", "memory_upper_bytes", "memory_capacity_bytes", "excess_memory_bytes"),
     *(*PARTS, *MEMORY_COLUMNS),
@@ -97,7 +95,7 @@ class PartitioningModel:
         self._notices = notices
         self._runs = runs
         """Of the job: rows that state no split are taken as these were, and none is searched. None = nothing ran."""
-        self._splits: dict[Hashable, Configurations | None] = {}
+        self._splits: dict[Hashable, object] = {}
         """What was found for rows that state no split."""
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:
@@ -180,7 +178,9 @@ class PartitioningModel:
         found = rows_asked(self._knowledge, least(configurations))[2]
         rows = [row for each in found if each.refusal.reason != Reason.EVIDENCE_MISSING for row in each.rows]
         whole = (
-            [] if self._runs is not None else np.intersect1d(rows, np.flatnonzero(is_whole(configurations))).tolist()
+            []
+            if self._runs is not None
+            else np.intersect1d(rows, np.flatnonzero(states_no_split(configurations))).tolist()
         )
         split = {row for row in whole if is_splittable(self, configurations, row)}
         if not split:
@@ -190,7 +190,7 @@ class PartitioningModel:
 
     def _split(self, configurations: Configurations, stated: Configurations) -> tuple[Configurations, Ints]:
         """The same with the quickest split of rows that state none and fit nowhere unsplit, and which these are."""
-        whole = as_ints([] if self._runs is not None else np.flatnonzero(is_whole(stated)))
+        whole = as_ints([] if self._runs is not None else np.flatnonzero(states_no_split(stated)))
         if not len(whole):
             return configurations, whole
         asked, groups, _ = rows_asked(self._knowledge, configurations.take(whole))

@@ -21,7 +21,7 @@ from nodewise.plugin import (
 )
 from nodewise_partitioning.space import PartitionSpace
 
-__all__ = ["Searchable", "is_splittable", "is_whole", "quickest"]
+__all__ = ["Searchable", "is_splittable", "quickest", "states_no_split"]
 
 COLUMNS: Final = (
     *("tensor_parallel", "pipeline_parallel", "data_parallel", "context_parallel", "expert_parallel"),
@@ -34,6 +34,7 @@ PREFIXES: Final = 256
 MOST_KNOWN: Final = 1024
 """Rows of a model whose splits are kept."""
 
+_NOT_SEARCHED: Final = object()
 _VALUES: Final = ("step_s", "memory_upper_bytes", "memory_capacity_bytes")
 
 
@@ -47,7 +48,7 @@ class Searchable(Protocol):
         """Columns of partitions."""
 
 
-def is_whole(configurations: Configurations) -> NDArray[np.bool_]:
+def states_no_split(configurations: Configurations) -> NDArray[np.bool_]:
     """Rows that state a global batch and nothing of how the model is split."""
     found = (configurations.global_batch > 0) & (configurations.sync_mode == SyncMode.ALLREDUCE)
     found &= (configurations.accumulation == 1) & (configurations.zero_stage == 0)
@@ -66,7 +67,7 @@ def _constraints(configurations: Configurations, row: int) -> PlanConstraints:
     nodes = int(configurations.nodes[row])
     micro_batch, recomputation = int(configurations.batch_per_worker[row]), int(configurations.recomputation[row])
     pool = PlanPool(
-        device=configurations.device_names()[row],
+        device=configurations.devices[configurations.device_index[row]],
         nodes=(nodes,),
         workers_per_node=int(configurations.workers[row]) // nodes,
         link_bytes_per_s=float(configurations.link_bytes_per_s[row]),
@@ -93,7 +94,7 @@ def quickest(
     configurations: Configurations,
     rows: Sequence[int],
     others: Configurations,
-    known: dict[Hashable, Configurations | None],
+    known: dict[Hashable, object],
 ) -> Configurations:
     """``others`` with these rows split as the quickest that fits, else as what lacks least; else as they are.
 
@@ -105,12 +106,13 @@ def quickest(
     columns = {name: getattr(others, name).copy() for name in COLUMNS}
     for row in rows:
         constraints = _constraints(configurations, row)
-        if constraints not in known:
-            if len(known) >= MOST_KNOWN:
+        found = known.get(constraints, _NOT_SEARCHED)
+        if found is _NOT_SEARCHED:
+            found = _searched(model, constraints)
+            if len(known) >= MOST_KNOWN:  # another thread may clear it too: nothing is read from it again
                 known.clear()
-            known[constraints] = _searched(model, constraints)
-        found = known[constraints]
-        if found is not None:
+            known[constraints] = found
+        if isinstance(found, Configurations):
             for name, column in columns.items():
                 column[row] = getattr(found, name)[0]
     return others.replaced(**{name: freeze(column) for name, column in columns.items()})

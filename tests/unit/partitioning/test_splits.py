@@ -10,6 +10,7 @@ from nodewise.plugin import (
     Configurations,
     Options,
     PlanConstraints,
+    PlanningModel,
     PlanPool,
     Predictions,
     Profile,
@@ -27,11 +28,12 @@ def answered(configurations: Configurations, of: Profile) -> Predictions:
 def quickest_of_plan(of: Profile, nodes: int, batch: int) -> float:
     """By evaluating every configuration of the space."""
     model = PartitioningEstimator().fit(of, KnownContext())
+    assert isinstance(model, PlanningModel)
     pool = PlanPool(device="A100-80GB", nodes=(nodes,), workers_per_node=8)
-    space = model.space(PlanConstraints(pools=(pool,), global_batches=(batch,)))  # type: ignore[attr-defined]
+    space = model.space(PlanConstraints(pools=(pool,), global_batches=(batch,)))
     every = space.completed(as_ints(np.arange(len(space.prefixes))))
     names = ("step_s", "memory_upper_bytes", "memory_capacity_bytes")
-    step_s, upper, there = model.evaluate(every, names).values()  # type: ignore[attr-defined]
+    step_s, upper, there = model.evaluate(every, names).values()
     return float(step_s[upper <= there].min())
 
 
