@@ -8,9 +8,8 @@ little. What runs of a job say therefore reaches other models and devices of its
 interval narrows as what it rests on is measured.
 
 Deviations are those between published sources, each left out of what the equations were fitted to, or within them.
-Mean ln of eleven (BigScience, MPT, MLPerf, Megatron-Bridge dense and with experts, SC'21, InternEvo, NeMo of dgxc,
-torchtitan, fms, MaxText) deviate by 0.085; jobs within a source by 0.06 (BigScience) to 0.20 (torchtitan), 0.13 in the
-root of the mean square, which device, model and replica share.
+Mean ln of nine published sources deviate by 0.087, jobs within a source by 0.12 in the root of the mean square (0.06 in
+BigScience, 0.20 in torchtitan), which device, model and replica share (`research/source_deviations.py`).
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -171,8 +172,8 @@ MISTRAL = Transformer(
 )
 
 
-def under_torch(layout: Layout, framework: str = TORCH, **training: float) -> dict[str, Floats]:
-    of = replace(dimensions(MISTRAL), training=Training(**training))  # type: ignore[arg-type]
+def under_torch(layout: Layout, framework: str = TORCH, **training: Any) -> dict[str, Floats]:
+    of = replace(dimensions(MISTRAL), training=Training(**training))
     software = stack_of(framework, "bf16")[0]
     return memory_of(of, layout, board_of(a100("bf16"), software), software)
 
