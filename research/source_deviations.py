@@ -27,8 +27,8 @@ SOURCES: Final = (
 def residuals(table: Path, folder: Path) -> dict[str, list[float]]:
     """Ln(predicted / measured) of each job's rows, of which the estimator sees facts alone."""
     out = folder / "predictions.csv"
-    command = [Path(sys.executable).with_name("nodewise"), "backtest", table, "--estimator", "partitioning"]
-    subprocess.run([*command, "--evidence", "0", "--predictions", out], check=True, stdout=subprocess.DEVNULL)
+    command = [str(Path(sys.executable).with_name("nodewise")), "backtest", str(table), "--estimator", "partitioning"]
+    subprocess.run([*command, "--evidence", "0", "--predictions", str(out)], check=True, stdout=subprocess.DEVNULL)
     with table.open(encoding="utf-8-sig", newline="") as stream:
         measured = list(csv.DictReader(stream))
     found: dict[str, list[float]] = defaultdict(list)
