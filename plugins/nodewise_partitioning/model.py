@@ -32,7 +32,7 @@ from nodewise_partitioning.hardware import node_link_of
 from nodewise_partitioning.hypotheses import DEVIATIONS, Doubts, doubts_of
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layout import Layout
-from nodewise_partitioning.memory import TERMS, memory_of
+from nodewise_partitioning.memory import OVER_STEP, TERMS, memory_of, needed_of_fullest_stage, over_step, terms_of
 from nodewise_partitioning.memory_evidence import MemoryRuns, memory_level
 from nodewise_partitioning.micro_batches import chosen, least
 from nodewise_partitioning.notices import assumed, said
@@ -50,6 +50,7 @@ MOST_STEP_S: Final = 1e9
 """Beyond the age of any cluster."""
 _TOO_LONG: Final = Refusal.unsupported(f"a step would take more than {MOST_STEP_S:g} s: its batch cannot be meant so")
 MEMORY_COLUMNS: Final = tuple(f"memory_{term}_bytes" for term in TERMS)
+OVER_STEP_COLUMNS: Final = tuple(f"memory_{name}" for name in OVER_STEP)
 COLUMNS: Final = (
     *("step_s", "memory_bytes", "memory_upper_bytes", "memory_capacity_bytes", "excess_memory_bytes"),
     *(*PARTS, *MEMORY_COLUMNS),
@@ -59,10 +60,14 @@ COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Numbers:
-    """Columns of rows that can be answered: (parts, rows) seconds, (terms, rows) bytes, and the rest (rows,)."""
+    """Columns of rows that can be answered: (parts, rows) seconds, (terms, rows) bytes, and the rest (rows,).
+
+    ``over_step`` has a row for each of ``memory.OVER_STEP``.
+    """
 
     parts_s: Floats
     terms_bytes: Floats
+    over_step: Floats
     available_bytes: Floats
     named_bytes: Floats
     peak_flops_per_s: Floats
@@ -119,6 +124,7 @@ class PartitioningModel:
             extra={"sample_tokens": np.full(len(memory), self._knowledge.dimensions.sequence)},
             memory_extra={
                 **dict(zip(MEMORY_COLUMNS, numbers.terms_bytes)),
+                **dict(zip(OVER_STEP_COLUMNS, numbers.over_step)),
                 "memory_lower_bytes": memory / self._factor,
                 "memory_upper_bytes": self._upper_bytes(numbers),
             },
@@ -309,7 +315,7 @@ class PartitioningModel:
     def _numbers(self, layout: Layout, groups: list[Group], *, timed: bool = True, spread: bool = False) -> _Numbers:
         rows = len(layout)
         found = _Numbers(
-            np.zeros((len(PARTS), rows)), np.zeros((len(TERMS), rows)), *(np.zeros(rows) for _ in range(4))
+            *(np.zeros((len(names), rows)) for names in (PARTS, TERMS, OVER_STEP)), *(np.zeros(rows) for _ in range(4))
         )
         for group in groups:
             device, members, software = group.device, group.rows, group.software
@@ -329,9 +335,14 @@ class PartitioningModel:
                     seconds = step_parts_s(self._knowledge.dimensions, part, device, software)
                     level = self._knowledge.levels.factor_of(device, self._knowledge.dimensions, part)
                     found.parts_s[:, where] = level * seconds
-                memory = memory_of(self._knowledge.dimensions, part, device, software)
+                needed = needed_of_fullest_stage(self._knowledge.dimensions, part, device, software)
+                memory = terms_of(needed, device, software)
                 for place, term in enumerate(TERMS):
                     found.terms_bytes[place, where] = memory[term]
+                if spread:
+                    columns = over_step(needed, part, self._knowledge.dimensions.training)
+                    for place, name in enumerate(OVER_STEP):
+                        found.over_step[place, where] = columns[name]
         return found
 
 
