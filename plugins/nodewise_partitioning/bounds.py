@@ -122,8 +122,9 @@ def _least_states(
     for stage in sorted(tried):
         staged = replace(layouts, zero_stage=_constant(layouts, stage), recomputation=_constant(layouts, FULL))
         ways = [staged]
-        if software.eager_memory:
-            narrow = (layouts.devices == 1.0) | (_constant(layouts, stage) >= 3.0)
+        masters = dimensions.training.master_weights
+        if masters is False or (masters is None and software.eager_memory):
+            narrow = (layouts.devices == 1.0) | (_constant(layouts, stage) >= 3.0) | (masters is False)
             ways.append(replace(staged, narrow_states=np.where(narrow, 1.0, 0.0)))
         for way in ways:
             needed = needed_of_first_stage(dimensions, way, device, software)
