@@ -212,6 +212,8 @@ def _attention(dimensions: Dimensions, layout: Layout, device: Device, software:
     rate = device.half_flops_per_s * software.attention_efficiency
     if software.ampere_attention and device.after_ampere:
         rate = AMPERE_SHARE * rate
+    elif software.flash_attention:
+        rate = device.attention_gain(dimensions.head_size) * rate
     core = flops * narrow / rate
     if not software.flash_attention and dimensions.head_size * device.element_bytes % ALIGNED_BYTES:
         core = flops * narrow / (device.plain_flops_per_s * software.gemm_efficiency)

@@ -180,7 +180,7 @@ class Dimensions:
     def query_key_value(self) -> float:
         """Columns of the projection to queries, keys and values, or to a mixer's channels, gates and states."""
         queries = self.heads * self.head_size + self.key_value_heads * (self.head_size + self.value_size)
-        mixed = 3.0 * self.channels + 2.0 * self.state_size
+        mixed = 2.0 * self.channels + 2.0 * self.state_size
         return self.attention_share * (self.kept_by_attention or queries) + self.state_space_share * mixed
 
     @property
@@ -237,7 +237,7 @@ class Dimensions:
         """Matrix elements of attention, or of the mixer in its place, of the average layer."""
         if not self.layer_elements:
             return self.hidden * (self.query_key_value + self.attention_size)
-        mixed = 4.0 * self.channels + 2.0 * self.state_size
+        mixed = 3.0 * self.channels + 2.0 * self.state_size
         return self.attention_share * self.layer_elements + self.state_space_share * self.hidden * mixed
 
     @property
