@@ -40,6 +40,7 @@ from nodewise_partitioning.memory_doubts import (
     SIXTEEN_BITS,
     UNKNOWN,
     Change,
+    Reach,
     larger_batches,
     memory_reach,
 )
@@ -131,7 +132,8 @@ class PartitioningModel:
             return self._without(asked.rows[too_long], stated, options)
         memory = numbers.memory_bytes
         doubts = self._doubts(stated, configurations, asked, numbers)
-        down, up = self._reach(stated, configurations, asked, groups, numbers, doubts)
+        reach = self._reach(stated, configurations, asked, groups, numbers, doubts)
+        down, up = reach.down[asked.rows], reach.up[asked.rows]
         upper = self._upper_bytes(numbers)
         answer = Predictions.assembled(
             dict(zip(PARTS, numbers.parts_s)),
@@ -160,7 +162,8 @@ class PartitioningModel:
         )
         unfit = numbers.memory_bytes > numbers.available_bytes
         taken = assumed(self._knowledge, asked, groups, stated, unfit, searched)
-        notices = (*self._notices, *taken, *told, *doubts.notices(asked.rows, numbers.log_spread))
+        unsaid = (*doubts.notices(asked.rows, numbers.log_spread), *reach.notices(asked.rows))
+        notices = (*self._notices, *taken, *told, *unsaid)
         places = None if len(asked.rows) == rows else asked.rows
         return Predictions.joined(rows, ((places, answer),), refusals=refusals, notices=notices)
 
@@ -214,13 +217,12 @@ class PartitioningModel:
         groups: list[Group],
         numbers: _Numbers,
         doubts: Doubts,
-    ) -> tuple[Floats, Floats]:
-        """Ln from the memory of the rows asked to the bounds of its interval, down and up."""
-        if self._knowledge.memory_measured:
-            own = DEVIATIONS * numbers.memory_log_spread
-            return own, own
+    ) -> Reach:
+        """How far the memory of rows reaches; runs whose bytes are known settle what is unsaid."""
         memory, log_spread = np.zeros((1, len(stated))), np.zeros(len(stated))
         memory[0, asked.rows], log_spread[asked.rows] = numbers.memory_bytes, numbers.memory_log_spread
+        if self._knowledge.memory_measured:
+            return memory_reach({}, log_spread, 0.0)
         changes = {
             fact: [Change(value.weight, value.rows, effect) for value, effect in found]
             for fact, found in doubts.memory.items()
@@ -230,11 +232,11 @@ class PartitioningModel:
             changes["micro_batch"].append(Change(value.weight, value.rows, effect))
         framework = self._knowledge.framework
         beside = UNKNOWN if framework and not is_known(framework) else 0.0
-        scripts = self._by_scripts(asked, groups, numbers)
-        down, up = memory_reach([*changes.values(), *scripts], log_spread, beside)
-        return down[asked.rows], up[asked.rows]
+        return memory_reach(changes | dict(self._by_scripts(asked, groups, numbers)), log_spread, beside)
 
-    def _by_scripts(self, asked: Asked, groups: list[Group], numbers: _Numbers) -> Iterator[Sequence[Change]]:
+    def _by_scripts(
+        self, asked: Asked, groups: list[Group], numbers: _Numbers
+    ) -> Iterator[tuple[str, Sequence[Change]]]:
         """Master weights and losses under PyTorch, which are as the script has them."""
         eager = [group for group in groups if group.software.eager_memory]
         training = self._knowledge.dimensions.training
@@ -252,11 +254,12 @@ class PartitioningModel:
             narrow = asked.layout.narrow_states > 0.0
             other = replace(asked.layout, narrow_states=np.where(narrow, 0.0, 1.0))
             weights = ((SIXTEEN_BITS, ~narrow), (MASTERS, narrow))
-            yield [change(weight, other, self, which) for weight, which in weights if which[rows].any()]
+            found = [change(weight, other, self, which) for weight, which in weights if which[rows].any()]
+            yield "master_weights", found
         if training.fused_loss is None:
             dimensions = replace(self._knowledge.dimensions, training=replace(training, fused_loss=True))
             fused = PartitioningModel(replace(self._knowledge, dimensions=dimensions))
-            yield [change(FUSED, asked.layout, fused, np.ones(len(asked.rows), dtype=bool))]
+            yield "fused_loss", [change(FUSED, asked.layout, fused, np.ones(len(asked.rows), dtype=bool))]
 
     def refusals(self, configurations: Configurations) -> tuple[RowRefusal, ...]:
         """Rows that are no partition of the model, or whose device or number format is not known, and why."""

@@ -96,19 +96,26 @@ def test_a_framework_that_is_not_known_may_hold_otherwise() -> None:
     assert unknown[1] / unknown[0] > known[1] / known[0] * np.exp(UNKNOWN)
 
 
+def test_the_answer_names_the_fact_that_would_narrow_memory_most() -> None:
+    found = {each.reason: each.message for each in answered(job(), asked()).notices}["MEMORY_UNSAID"]
+    assert "master_weights (" in found
+    assert found.endswith("Stating master_weights narrows it most")
+    stated = answered(job(master_weights=True, fused_loss=False), asked())
+    assert "MEMORY_UNSAID" not in {each.reason for each in stated.notices}
+
+
 def test_bounds_reach_to_values_in_their_direction_alone() -> None:
     spread = np.full(2, LOG_SPREAD)
     own = 1.645 * LOG_SPREAD
-    down, up = memory_reach([[Change(0.5, as_ints([1]), np.array([-0.4]))]], spread, 0.0)
-    assert down[0] == up[0] == up[1] == pytest.approx(own)
-    assert down[1] == pytest.approx(0.4 + 1.2816 * LOG_SPREAD, rel=1e-3)
+    found = memory_reach({"fact": [Change(0.5, as_ints([1]), np.array([-0.4]))]}, spread, 0.0)
+    assert found.down[0] == found.up[0] == found.up[1] == pytest.approx(own)
+    assert found.down[1] == pytest.approx(0.4 + 1.2816 * LOG_SPREAD, rel=1e-3)
 
 
 def test_facts_add_up_as_independent_ones_and_rare_values_count_for_nothing() -> None:
     change = Change(0.5, as_ints([0]), np.array([0.3]))
     spread = np.full(1, LOG_SPREAD)
-    (_, one), (_, two) = (memory_reach([[change]] * count, spread, 0.0) for count in (1, 2))
+    one, two = (memory_reach({fact: [change] for fact in facts}, spread, 0.0).up[0] for facts in ("a", "ab"))
     own = 1.645 * LOG_SPREAD
-    assert two[0] ** 2 - own**2 == pytest.approx(2.0 * (one[0] ** 2 - own**2))
-    rare = replace(change, weight=0.05)
-    assert memory_reach([[rare]], spread, 0.0)[1][0] == pytest.approx(own)
+    assert two**2 - own**2 == pytest.approx(2.0 * (one**2 - own**2))
+    assert memory_reach({"a": [replace(change, weight=0.05)]}, spread, 0.0).up[0] == pytest.approx(own)
