@@ -19,7 +19,7 @@ from nodewise_queueing.rows import CurveKey, Setting
 from nodewise_queueing.scaling import Factors, factors_between
 from nodewise_queueing.situation import staleness_of
 from nodewise_queueing.tables import Columns, tabulated
-from nodewise_queueing.unsaid import unsaid_of
+from nodewise_queueing.unsaid import EVEN, LEAST_WEIGHT, unsaid_of
 from nodewise_queueing.variation import likely_variation
 
 __all__ = ["WELL_CONDITIONED_WORKERS", "CurveModel", "shows_saturation"]
@@ -35,9 +35,7 @@ POOR_CONDITION_FACTOR: Final = 2.0
 """What noise is multiplied by below that: contention then has to show at two deviations, else the fit leans to none."""
 
 LARGEST_LOG_ODDS: Final = 500.0
-LEAST_WEIGHT: Final = 0.01
-"""Likely values of less weight are dropped."""
-EVEN: Final = 0.5
+"""As many as an exponential takes."""
 
 _EVERY_POPULATION: Final = 256
 _NODES_PER_DOUBLING: Final = 8
@@ -145,7 +143,6 @@ class CurveModel:
         log_weight = hypotheses.log_prior - 0.5 * misfit
         weight = np.exp(log_weight - log_weight.max())
         kept = np.flatnonzero(weight >= SMALLEST_WEIGHT)
-        # Likelihoods count against all that was possible before; the best one's alone stands for its scale.
         log_evidence = float(log_weight.max() + np.log(weight.sum()))
         return CurveModel(
             hypotheses=hypotheses.take(kept),

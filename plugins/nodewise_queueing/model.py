@@ -137,7 +137,7 @@ class QueueingModel:
         found = self._curves.get(key)
         if found is None:
             device = self._support.device(key)
-            phases = self._phases.get(device)
+            phases = self._phases[device].on(key.device) if device in self._phases else None
             model = phases or self._fits[device, key.mode]
             if key.setting.node_shared and not (phases is not None and phases.by_placement):
                 # Placement changes nothing here: one curve serves both.
@@ -170,7 +170,8 @@ class QueueingModel:
         devices = self._support.devices_of(replace(key, classes=classes), phases_needed=True)
         situations = []
         for device, each in zip(devices, classes, strict=True):
-            situation = self._phases[device].situation(key.mode, key.setting).slowed(each.compute_factor)
+            model = self._phases[device].on(each.device)
+            situation = model.situation(key.mode, key.setting).slowed(each.compute_factor)
             own = self._support.notices(device, each.device)
             situations.append(replace(situation, notices=(*situation.notices, *own)))
         return situations

@@ -21,14 +21,10 @@ from nodewise_queueing.scaling import factors_between, link_floor_s, pulled, sca
 from nodewise_queueing.situation import Situation
 from nodewise_queueing.synchronous import rounds_of, seconds_of, synchronous_table, variation_doubt
 from nodewise_queueing.tables import Columns
-from nodewise_queueing.unsaid import unsaid_of
-from nodewise_queueing.variation import Variation, likely_variation
+from nodewise_queueing.unsaid import EVEN, LEAST_WEIGHT, unsaid_of
+from nodewise_queueing.variation import Variation, likely_variation, measured_variation
 
 __all__ = ["PhaseModel"]
-
-LEAST_WEIGHT: Final = 0.01
-"""Likely values of less weight are dropped."""
-EVEN: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +70,7 @@ class PhaseModel:
             runs,
             device=device,
             catalogue=catalogue or Catalogue(),
-            variation=None if phases.compute_cv is None else Variation(taken=phases.compute_cv),
+            variation=measured_variation(phases.compute_cv, phases.setting.devices),
             pulls_each=facts.pulls_each,
         )
         model = model.with_pulls_weighed().with_variation_weighed()
@@ -85,6 +81,10 @@ class PhaseModel:
                 rates = _rates_by_load(SyncMode(mode), pooled, model.groups(SyncMode(mode), pooled))
                 loads[mode] = fitted_load(pooled, rates, ordered=mode == SyncMode.ASYNC)
         return replace(model, loads=loads)
+
+    def on(self, device: str) -> PhaseModel:
+        """The same for a row's device, where the evidence does not say its own."""
+        return self if self.device or not device else replace(self, device=device)
 
     def pooled_runs(self, mode: SyncMode) -> Runs:
         """Runs of a mode, with noise that holds what predictions of them may err by."""

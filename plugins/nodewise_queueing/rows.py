@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import Configurations, Ints, Refusal, SyncMode, as_ints, freeze
+from nodewise.plugin import Configurations, Ints, Refusal, SyncMode, as_ints, constant_ints, freeze
 from nodewise_laws import MAX_MIXED_WORKERS
 
 __all__ = [
@@ -103,15 +103,11 @@ class CurveKey:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clients:
-    """Who exchanges with the servers, row by row: how many, of how many devices each, and whether several share a node.
-
-    ``several``: whether any has more devices than one.
-    """
+    """Who exchanges with the servers, row by row: how many, of how many devices each, whether several share a node."""
 
     clients: Ints
     devices: Ints
     node_shared: NDArray[np.bool_]
-    several: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,14 +134,21 @@ def clients_of(configurations: Configurations, devices_per_worker: int) -> Clien
     Where a node holds fewer devices than that, these are one client. ``devices`` is that of the largest client.
     """
     nodes, workers = configurations.nodes, configurations.workers
-    clients, devices = workers, as_ints(np.ones(len(workers), dtype=np.int64))
-    if devices_per_worker > 1:
-        pairs = [
-            (sum(-(-count // devices_per_worker) for count in counts), min(max(counts), devices_per_worker))
-            for counts in (configurations.placement_of(row) or (1,) for row in range(len(workers)))
-        ]
-        clients, devices = (as_ints([pair[place] for pair in pairs]) for place in (0, 1))
-    return Clients(clients, devices, (nodes > 0) & (clients > nodes), bool((devices > 1).any()))
+    if devices_per_worker == 1:
+        return Clients(workers, constant_ints(len(workers), 1), (nodes > 0) & (workers > nodes))
+    held = np.maximum(nodes, 1)
+    # Packed nodes: full ones, one with what is left, and a device on each of the others.
+    most = -(-workers // held)
+    full, left = np.divmod(workers - held, np.maximum(most - 1, 1))
+    full = np.minimum(full, held)
+    others = np.where(full < held, -(-(left + 1) // devices_per_worker) + held - full - 1, 0)
+    clients = np.where(most > 1, full * -(-most // devices_per_worker) + others, workers)
+    if configurations.placement is not None:
+        for row in range(len(workers)):
+            counts = np.array(configurations.placement_of(row) or (workers[row],))
+            clients[row], most[row] = (-(-counts // devices_per_worker)).sum(), counts.max()
+    devices = np.clip(most, 1, devices_per_worker)
+    return Clients(as_ints(clients), as_ints(devices), (nodes > 0) & (clients > nodes))
 
 
 def settings_of(

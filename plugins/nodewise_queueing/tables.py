@@ -85,7 +85,7 @@ class Columns:
             bottleneck_index=self.bottleneck,
             once_s=self.once_s,
             extra=dict(zip(self.extra, columns)),
-            notices=(*self.notices, *unsaid_notices(self.unsaid, self.values[1])) if self.unsaid else self.notices,
+            notices=self.notices + unsaid_notices(self.unsaid, self.values[1]) if self.unsaid else self.notices,
         )
 
     def take(self, rows: Ints) -> Columns:

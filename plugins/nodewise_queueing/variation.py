@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from nodewise.plugin import Catalogue, catalogue_key
+from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION, maximum_cv_gamma
 
-__all__ = ["ACCELERATOR_CV", "COMPUTE_CV", "Variation", "likely_variation"]
+__all__ = ["ACCELERATOR_CV", "COMPUTE_CV", "Variation", "likely_variation", "measured_variation"]
 
 COMPUTE_CV: Final = "compute_cv"
 """The fact as tables call it."""
@@ -89,6 +90,13 @@ _UNSTATED: Final = Variation(
 _ACCELERATOR_WORDS: Final = ("gpu", "tpu", "npu")
 _PROCESSOR_WORDS: Final = ("cpu", "xeon", "epyc")
 """What is known of devices by name where the catalogue does not have them."""
+
+
+def measured_variation(cv: float | None, devices: int) -> Variation | None:
+    """That of one device, where a worker of so many was timed, whose slowest varies less; None = not measured."""
+    if not cv or devices == 1:
+        return None if cv is None else Variation(taken=cv)
+    return Variation(taken=cv * cv / maximum_cv_gamma(min(cv, MAX_COEFFICIENT_OF_VARIATION), devices))
 
 
 def likely_variation(device: str, catalogue: Catalogue, *, node_shared: bool) -> Variation:
