@@ -134,7 +134,8 @@ class CurveModel:
                 taken_s = np.exp(measured)
                 measured = np.log(np.maximum(taken_s - exchange.adding_s, 0.5 * taken_s))
             residual[:, rows] = measured - np.log(shape.step)
-            noise[rows] = np.sqrt(noise[rows] ** 2 + factors.demand_log_spread**2 + factors.compute_log_spread**2)
+            demand_log_spread = _demand_log_spread(factors, exchange, facts)
+            noise[rows] = np.sqrt(noise[rows] ** 2 + demand_log_spread**2 + factors.compute_log_spread**2)
         if runs.worker_counts[-1] < WELL_CONDITIONED_WORKERS:
             noise *= POOR_CONDITION_FACTOR
         precision = 1.0 / noise**2
@@ -193,7 +194,7 @@ class CurveModel:
             variance
             + _order_doubt(mode, nodes, step, demand_s) ** 2
             + run_log_spread(mode, nodes) ** 2
-            + (exchange / step * factors.demand_log_spread) ** 2
+            + (exchange / step * _demand_log_spread(factors, worker, self.facts)) ** 2
             + ((compute + barrier) / step * factors.compute_log_spread) ** 2
         )
         parts = {"compute": compute, "exchange": exchange}
@@ -257,6 +258,12 @@ def _exchange(setting: Setting, facts: Facts, device: str, catalogue: Catalogue,
 def _demand_factor(factors: Factors, exchange: Exchange) -> float:
     """What multiplies the demand of one device: half of it are pulls, as nothing tells the two directions apart."""
     return factors.link * factors.servers * 0.5 * (exchange.pulls + 1.0)
+
+
+def _demand_log_spread(factors: Factors, exchange: Exchange, facts: Facts) -> float:
+    """Doubt about the demand: pulls add to pushes where both ask one station, and count alone where they do not."""
+    apart = 0.0 if facts.half_duplex else math.log(2.0 * exchange.pulls / (exchange.pulls + 1.0))
+    return math.hypot(factors.demand_log_spread, apart / math.sqrt(12.0))
 
 
 def _shape(
