@@ -9,9 +9,21 @@ import numpy as np
 import pytest
 from partitioned_transformers import KnownContext, profile, rows
 
-from nodewise.plugin import Configurations, Observations, Options, Predictions, Profile, Transformer, as_floats, as_ints
+from nodewise.plugin import (
+    Configurations,
+    Observations,
+    Options,
+    PlanConstraints,
+    PlanPool,
+    Predictions,
+    Profile,
+    Transformer,
+    as_floats,
+    as_ints,
+)
 from nodewise_partitioning.estimator import PartitioningEstimator
 from nodewise_partitioning.memory_doubts import UNKNOWN, Change, memory_reach
+from nodewise_partitioning.model import PartitioningModel
 from nodewise_partitioning.software import LOG_SPREAD
 
 MODEL = Transformer(
@@ -119,3 +131,15 @@ def test_facts_add_up_as_independent_ones_and_rare_values_count_for_nothing() ->
     own = 1.645 * LOG_SPREAD
     assert two**2 - own**2 == pytest.approx(2.0 * (one**2 - own**2))
     assert memory_reach({"a": [replace(change, weight=0.05)]}, spread, 0.0).up[0] == pytest.approx(own)
+
+
+@pytest.mark.parametrize("framework", ["megatron-core flash-attention", TORCH])
+def test_stated_16_bit_states_bound_a_space_as_they_bound_its_rows(framework: str) -> None:
+    model = PartitioningEstimator().fit(job(framework, master_weights=False), KnownContext())
+    assert isinstance(model, PartitioningModel)
+    pool = PlanPool(device="A100-80GB", nodes=(1,), workers_per_node=8)
+    space = model.space(PlanConstraints(pools=(pool,), global_batches=(64,)))
+    prefixes = as_ints(np.arange(len(space.prefixes)))
+    found = model.evaluate(space.completed(prefixes), ("memory_bytes",))["memory_bytes"]
+    bounds_of_rows = np.repeat(space.lower_bound()["memory_bytes"], space.sizes)
+    assert (bounds_of_rows <= found).all()
