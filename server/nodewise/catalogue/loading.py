@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from nodewise.catalogue.efficiencies import check_efficiency, efficiencies_of
-from nodewise.catalogue.machines import check_machine, machines_of, machines_with
+from nodewise.catalogue.machines import check_machine, devices_called, machine_names, machines_of, machines_with
 from nodewise.catalogue.measured import FIELDS as MEASURED
 from nodewise.catalogue.measured import Fail, Named, all_reduces_of, check_measured, is_positive, matrix_products_of
 from nodewise.plugin import Catalogue, CatalogueDevice, catalogue_key
@@ -101,6 +101,12 @@ def _catalogue(sections: Mapping[str, _Entries], name: str) -> Catalogue:
         for alias in (device, *fields.get("aliases", ()))
     }
     machines = machines_of(sections[MACHINES], devices, fail)
+    devices = devices_called(machines, devices)
+    link_of = {
+        key: link
+        for device, link in link_of.items()
+        for key in (device, *(each for each, facts in devices.items() if facts is devices[device]))
+    }
     content = json.dumps(dict(sections), sort_keys=True).encode()
     return Catalogue(
         digest=hashlib.sha256(content).hexdigest(),
@@ -109,7 +115,7 @@ def _catalogue(sections: Mapping[str, _Entries], name: str) -> Catalogue:
         listed=tuple(
             CatalogueDevice(
                 name=device,
-                aliases=tuple(fields.get("aliases", ())),
+                aliases=tuple(dict.fromkeys((*fields.get("aliases", ()), *machine_names(machines, device)))),
                 facts=devices[catalogue_key(device)],
                 intra_node_link=fields.get(LINK, ""),
                 source=fields["source"],
