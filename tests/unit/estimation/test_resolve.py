@@ -28,10 +28,11 @@ def defaults(**values: Any) -> Defaults:
 
 
 def test_a_machines_name_is_its_device_nodes_and_link() -> None:
-    asked = Configurations.of(
-        4, nodes=[2, 0, 2, 2], workers=[0, 17, 4, 4], device=["p5.48xlarge", "a3-mega", "p5", "H100"]
+    asked = Configurations.of(4, nodes=[2, 0, 2, 2], workers=[0, 17, 4, 4]).replaced(
+        devices=("p5.48xlarge", "a3-mega", "p5", "H100"),
+        device_index=as_ints([0, 1, 2, 3]),
+        link_bytes_per_s=as_floats([0.0, 0.0, 7e9, 0.0]),
     )
-    asked = asked.replaced(link_bytes_per_s=as_floats([0.0, 0.0, 7e9, 0.0]))
     found = on_devices(asked, load_catalogue())
     assert found.device_names() == ["H100"] * 4
     assert found.nodes.tolist() == [2, 3, 2, 2]
