@@ -21,14 +21,12 @@ from nodewise.plugin import Catalogue, CatalogueDevice, catalogue_key
 __all__ = ["CatalogueError", "load_catalogue"]
 
 DEVICE_FACTS: Final = (
-    "fp64_flops_per_s",
     "fp32_flops_per_s",
     "tf32_flops_per_s",
     "fp16_flops_per_s",
     "bf16_flops_per_s",
     "fp8_flops_per_s",
     "fp4_flops_per_s",
-    "int8_ops_per_s",
     "memory_bytes",
     "memory_bytes_per_s",
     "devices_per_node",
@@ -38,7 +36,7 @@ DEVICE_FACTS: Final = (
     "cores",
     "last_level_cache_bytes",
 )
-LINK_FACTS: Final = ("bytes_per_s", "latency_s")
+LINK_FACTS: Final = ("bytes_per_s",)
 NEEDED: Final = {"devices": ("memory_bytes", "memory_bytes_per_s"), "links": ("bytes_per_s",)}
 KNOWN: Final = {"devices": DEVICE_FACTS, "links": LINK_FACTS}
 EFFICIENCIES: Final = "efficiencies"
