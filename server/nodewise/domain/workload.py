@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from nodewise.domain.errors import NodewiseError, Reason, Violation
 
-__all__ = ["WORDS", "Encoder", "Layer", "Network", "Transformer", "Workload", "merged_facts"]
+__all__ = ["STATE_SIZE", "WORDS", "Encoder", "Layer", "Network", "Transformer", "Workload", "merged_facts"]
 
 WORDS: Final = {
     "offload": ("none", "optimizer", "parameters"),
@@ -18,6 +18,8 @@ WORDS: Final = {
     "adapter": ("lora", "dora"),
 }
 """Facts that take one of some words."""
+STATE_SIZE: Final = 128
+"""Values of state for each channel (T. Dao and A. Gu, "Transformers are SSMs", ICML 2024: Mamba-2's models)."""
 _PARTS: Final = (
     ("query_latent_size", "query_latent_size", "key_value_latent_size", "key_value_latent_size"),
     ("rotary_head_size", "rotary_head_size", "key_value_latent_size", "key_value_latent_size"),
@@ -96,6 +98,55 @@ class Transformer:
     state_space_size: int = 0
     state_size: int = 0
     feed_forward_layers: int = 0
+
+    @property
+    def layers_with_attention(self) -> int:
+        """Layers that have attention; the others have a state space, or neither."""
+        return self.attention_layers or self.layers - self.state_space_layers
+
+    @property
+    def layers_with_feed_forward(self) -> int:
+        """Layers that have a feed-forward part, dense or of experts."""
+        return self.feed_forward_layers or self.layers
+
+    @property
+    def head_sizes(self) -> tuple[float, float]:
+        """Widths of a head's queries and keys, and of its values."""
+        queries = self.head_size or self.hidden_size / self.attention_heads
+        return queries, self.value_head_size or queries
+
+    @property
+    def channels(self) -> int:
+        """Channels of a state-space mixer."""
+        return self.state_space_size or 2 * self.hidden_size
+
+    def attention_elements(self) -> float:
+        """Elements of the projections of one layer with attention."""
+        width, heads, latent = self.hidden_size, self.attention_heads, self.key_value_latent_size
+        queries, values = self.head_sizes
+        of_queries, out = width * heads * queries, heads * values * width
+        if self.query_latent_size:
+            of_queries = self.query_latent_size * (width + heads * queries)
+        if not latent:
+            return of_queries + width * (self.key_value_heads or heads) * (queries + values) + out
+        rotary = self.rotary_head_size
+        return of_queries + width * (latent + rotary) + latent * heads * (queries - rotary + values) + out
+
+    def state_space_elements(self) -> float:
+        """Elements of the projections of one state-space mixer: to channels, their gates and states, and back."""
+        states = self.state_size or STATE_SIZE
+        return self.hidden_size * (3.0 * self.channels + 2.0 * states) if self.state_space_layers else 0.0
+
+    def multiplied_elements(self) -> float:
+        """Elements of all matrices that one token is multiplied with, those of the output layer aside."""
+        inner = self.feed_forward_size or 4 * self.hidden_size
+        fed = self.layers_with_feed_forward
+        sparse = min(self.expert_layers or fed, fed) if self.experts else 0
+        visited = self.experts_per_token * (self.expert_feed_forward_size or inner)
+        width = (fed - sparse) * inner + sparse * (visited + self.shared_expert_feed_forward_size)
+        found = self.layers_with_attention * self.attention_elements()
+        found += self.state_space_layers * self.state_space_elements()
+        return found + self.hidden_size * (3.0 if self.gated_feed_forward else 2.0) * width
 
     def violations(self, path: str) -> list[Violation]:
         """Dimensions that no model has together. ``path`` stands before each field."""
