@@ -382,7 +382,8 @@ OF_MACHINE: Final[dict[str, tuple[Base, str, Any]]] = {
     "aliases": (on("p5", **UNLINKED), "p5.48xlarge", ["other"]),
 }  # fmt: skip
 OF_KERNELS: Final[dict[str, Any]] = {
-    "matrix_share": 0.3, "matrix_ramp_s": 1e-3, "head_sizes": [160, 192, 256, 512], "attention_shares": [0.1, 0.1, 0.1, 0.1],
+    "matrix_share": 0.3, "matrix_ramp_s": 1e-3, "head_sizes": [160, 192, 256, 512],
+    "attention_shares": [0.1, 0.1, 0.1, 0.1],
 }  # fmt: skip
 KERNELS_NOT_READ_YET: Final = frozenset({"matrix_ramp_s"})
 """Measured of kernels, and read by no estimator yet; one that some estimator reads must be taken out."""
