@@ -36,7 +36,7 @@ class Unlimited:
 
 def read_job(path: Path) -> list[Trace]:
     """The traces of a file or of all files of a folder; several that say the same rank are numbered."""
-    files = sorted(path.glob("*.json*")) if path.is_dir() else [path]
+    files = sorted(one for one in path.iterdir() if one.name != "measured.json") if path.is_dir() else [path]
     traces = [trace for file in files for trace in _read(file)]
     if len({trace.rank for trace in traces}) < len(traces):
         traces = [replace(trace, rank=rank) for rank, trace in enumerate(traces)]
@@ -72,6 +72,11 @@ def show(path: Path) -> None:
             if name.endswith("_s")
         ]
         print(f"  rank {shares.rank}: {', '.join(parts)}")
+        off = sum(part.seconds for part in shares.parts) / max(shares.step_s, 1e-12) - 1
+        print(f"    parts add up to the step within {off:.2%}")
+        for part in shares.parts[:8]:
+            late = f", for rank {part.waits_for_rank}" if part.waits_for_rank >= 0 else ""
+            print(f"    {part.seconds * 1e3:10.3f} ms {part.kind}: {part.what}{late}")
     for one in found.strategies[:3]:
         print(f"  strategy {one.name}: {one.speedup:.3f}")
     for warning in (*(each for trace in traces for each in trace.report.warnings), *found.warnings):

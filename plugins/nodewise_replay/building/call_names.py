@@ -28,7 +28,7 @@ STREAM_WAIT: Final = re.compile(_PREFIX + r"StreamWaitEvent")
 EVENT_RECORD: Final = re.compile(_PREFIX + r"EventRecord")
 STREAM_SYNC: Final = re.compile(_PREFIX + r"StreamSynchronize")
 EVENT_SYNC: Final = re.compile(_PREFIX + r"EventSynchronize")
-DEVICE_SYNC: Final = re.compile(_PREFIX + r"(?:(?:Device|Ctx)Synchronize|Free(?:_v\d+)?)$")
+DEVICE_SYNC: Final = re.compile(_PREFIX + r"(?:(?:Device|Ctx)Synchronize|Free(?:_v\d+)?)$|^urQueueFinish$")
 """Calls that return when all streams are idle; freeing memory of the device is one."""
 BLOCKING_COPY: Final = re.compile(_PREFIX + r"(?:Memcpy(?!.*Async)|Memset(?!.*Async))")
 PAGEABLE_TO_HOST: Final = re.compile(r"(?:DtoH|DeviceToHost).*Pageable", re.IGNORECASE)
