@@ -260,6 +260,7 @@ class _Maker:
                 seconds=float(waited[chosen].sum()) * NS / len(self._watch.steps) / len(graph.ranks),
                 removed=Edit(lag_ns=self._watch.without_edges(edges[chosen])),
                 why="the host waits for its device, and the device then for the host",
+                holds_s=self._accounting.held_s(LAUNCH_PARTS),
             )
 
     def work(self) -> Iterator[Candidate]:

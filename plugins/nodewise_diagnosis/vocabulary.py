@@ -47,7 +47,7 @@ FULL_PRECISION: Final = re.compile(r"sgemm|scudnn|_fp32|f32f32|<float|float>|, f
 HALF_PRECISION: Final = re.compile(r"fp16|bf16|bfloat16|half|hgemm|_h884|h1688|h16816|bf16f32|s16816", re.IGNORECASE)
 """Kernels that work on 16-bit numbers."""
 
-SYNCHRONISATION: Final = re.compile(r"synchronize|EventsWait|queueFinish|::wait\b", re.IGNORECASE)
+SYNCHRONISATION: Final = re.compile(r"synchronize|urQueueFinish|urEventWait", re.IGNORECASE)
 """Calls in which a host waits for its device."""
 
 ALLOCATION: Final = re.compile(
