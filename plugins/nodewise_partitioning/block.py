@@ -50,6 +50,20 @@ CAST_PASSES: Final = 4.0 / 3.0
 read, 1 and 1 written). With norms and activations fused (Transformer Engine) these are attention's output and the
 gradients of queries, keys, values, and of both blocks' outputs: 4 attention_size / t and 2 h a token."""
 
+UNFUSED_NORM_PASSES: Final = 32.0
+UNFUSED_ROTARY_PASSES: Final = 9.0
+"""Of 16 bits, of gated models (which have RMS norms and rotary positions) without fused operators, beyond two fused
+norms. An RMS norm casts to 32 bits (2 bytes read, 4 written), squares (8), takes the mean (4), scales (8), casts back
+(6) and multiplies by its weight (4): 18 passes where a fused one has 2. Rotary positions, of queries and keys: negated
+and joined halves (4), two products (8), a sum (6). Source: Hugging Face transformers, `modeling_llama.py`
+(`LlamaRMSNorm.forward`, `apply_rotary_pos_emb`)."""
+
+ADAPTED: Final = 0.9
+USUAL_RANK: Final = 16.0
+"""Share of frozen weights from which a job under PyTorch has adapters on all matrices, and their rank where none is
+stated (TRL's `lora_r`; PEFT's default is 8, that of QLoRA's authors 64): what they take is nearly all passes over their
+inputs and outputs, whatever the rank. NeMo's recipes adapt one projection alone."""
+
 PASSES_WITHOUT: Final = 3.0
 PASSES_FULL: Final = 4.0
 """Forward passes that a layer's work amounts to: backward counts as two, full recomputation adds one. Frozen weights
@@ -109,14 +123,21 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
     tokens = layout.micro_batch * dimensions.sequence / layout.context
     core, scores = _attention(dimensions, layout, device, software)
     products = _products(dimensions, layout, tokens, device, software)
-    forward = products + core
-    forward += _operators(dimensions, layout, tokens, device, software) + scores
+    operators = _operators(dimensions, layout, tokens, device, software)
+    forward = products + core + operators + scores
     passes = PASSES_WITHOUT + recomputed
-    compute = passes * forward + selective * (core + scores)
+    again = core + scores
+    if software.eager_memory and software.flash_attention:
+        # PyTorch's recomputation by operation keeps what attention and every second product put out.
+        again = 0.5 * products + operators
+    compute = passes * forward + selective * again
     dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
     compute += summed_s(training.trained * (dense + experts), training.trained * products, device, software)
     if software.flash_attention:
         compute += (FLASH_BACKWARD - 2.0) * core
+    rank = training.adapter_rank or USUAL_RANK * (software.eager_memory and training.frozen >= ADAPTED)
+    if rank:
+        compute += passes * _adapters(dimensions, layout, rank, tokens, device, software)
     if training.frozen:
         compute += _unpacked(dimensions, layout, passes, device, software) - training.frozen * products
     tensor_group = group_of(layout, device, layout.tensor, np.ones(len(layout)))
@@ -129,11 +150,36 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
     )
     context = _context(dimensions, layout, tokens, core, device, software) * passes
     expert = _expert(dimensions, layout, activation, device, software) * (2.0 + recomputed)
+    if software.dual_pipe:
+        expert = np.maximum(expert - compute, 0.0)
     host = _host(dimensions, layout, software) * passes / PASSES_FULL
     host += collectives * software.host_collective_s * (layout.tensor > 1.0)
     busy = compute + tensor + context + expert
     layer = soft_maximum(busy, host, software.host_order)
     return Block(compute, tensor, context, expert, layer, layer * (1.0 - 1.0 / passes), training.trained * products)
+
+
+def _adapters(
+    dimensions: Dimensions, layout: Layout, rank: float, tokens: Floats, device: Device, software: Software
+) -> Floats:
+    """Forward seconds of the adapters of a layer, beside the matrices that they stand on.
+
+    Each reads what its matrix reads, and reads and adds to what that puts out; between are values of its rank. DoRA
+    scales every output by norms of whole matrices, for which it makes the adapter's product as large as its matrix and
+    adds that to it in every pass (S.-Y. Liu et al., "DoRA", ICML 2024, section 4.3: norms are constants of backward).
+    """
+    training = dimensions.training
+    going_in, coming_out = dimensions.adapter_ends()
+    moved = tokens * (going_in + 2.0 * coming_out + training.scaled_adapters * 2.0 * coming_out) / layout.tensor
+    flops = 2.0 * tokens * rank * (going_in + coming_out) / layout.tensor
+    launches = 2.0 * dimensions.products(dimensions.experts / (layout.expert * layout.expert_fold))
+    seconds = launches * device.gains.gemm_ramp_s * software.gemm_ramp_s
+    if training.scaled_adapters:
+        dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
+        moved = moved + 4.0 * (dense + experts)
+        flops = flops + 2.0 * rank * (dense + experts)
+    found: Floats = seconds + flops / product_flops_per_s(device, software)
+    return found + moved * device.element_bytes / _memory(device, software)
 
 
 def _unpacked(dimensions: Dimensions, layout: Layout, passes: Floats, device: Device, software: Software) -> Floats:
@@ -159,20 +205,24 @@ def _products(dimensions: Dimensions, layout: Layout, tokens: Floats, device: De
 def _attention(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> tuple[Floats, Floats]:
     """Forward seconds of attention's two batched products, and of the passes over its scores."""
     split = layout.tensor * layout.context
-    flops = 4.0 * layout.micro_batch * dimensions.sequence**2 * dimensions.attention_size / split
+    flops = 4.0 * layout.micro_batch * dimensions.sequence**2 * dimensions.scores_size / split
     narrow = 1.0 + software.half_head_size / dimensions.head_size
     if software.flash_attention:
-        flops = 0.5 * flops
+        flops = 0.5 * dimensions.attended_share * flops
     rate = device.half_flops_per_s * software.attention_efficiency
     if software.ampere_attention and device.after_ampere:
         rate = AMPERE_SHARE * rate
+    elif software.flash_attention:
+        rate = device.attention_gain(dimensions.head_size) * rate
     core = flops * narrow / rate
     if not software.flash_attention and dimensions.head_size * device.element_bytes % ALIGNED_BYTES:
         core = flops * narrow / (device.plain_flops_per_s * software.gemm_efficiency)
-    core = core + 2.0 * device.gains.gemm_ramp_s * software.gemm_ramp_s
+    core = core + 2.0 * dimensions.attention_share * device.gains.gemm_ramp_s * software.gemm_ramp_s
+    if dimensions.state_space_share:
+        core = core + layout.micro_batch * dimensions.sequence * dimensions.mixed_flops() / (split * rate)
     if software.flash_attention:
         return core, np.zeros(len(layout))
-    stored = layout.micro_batch * dimensions.heads * dimensions.sequence**2 / split
+    stored = layout.micro_batch * dimensions.attention_share * dimensions.heads * dimensions.sequence**2 / split
     passes = software.score_passes * min(dimensions.sequence / FULL_SEQUENCE, 1.0)
     return core, passes * stored * device.element_bytes / _memory(device, software)
 
@@ -184,7 +234,15 @@ def _operators(dimensions: Dimensions, layout: Layout, tokens: Floats, device: D
     """
     split = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
     inner = _active(dimensions, layout) * dimensions.matrices / 2.0
+    # A mixer's convolution and gate: five passes over its channels, where an activation has two over its inner size.
+    inner = inner + 2.5 * dimensions.state_space_share * dimensions.channels
     values = software.replicated_passes * dimensions.hidden / split
+    if software.unfused_norms and dimensions.gated:
+        rotated = dimensions.attention_share * dimensions.heads * dimensions.head_size
+        rotated += 0.5 * dimensions.key_value_size
+        values = (
+            values + UNFUSED_NORM_PASSES * dimensions.hidden / split + UNFUSED_ROTARY_PASSES * rotated / layout.tensor
+        )
     values = values + software.feed_forward_passes * inner / layout.tensor
     if device.number_format == "fp8":
         values = values + CAST_PASSES * (dimensions.hidden / split + 2.0 * dimensions.attention_size / layout.tensor)
@@ -223,8 +281,7 @@ def _context(
     if not np.any(layout.context > 1.0):
         return np.zeros(len(layout))
     group = group_of(layout, device, layout.context, layout.tensor)
-    share = dimensions.key_value_heads / dimensions.heads
-    size = 2.0 * device.element_bytes * tokens * dimensions.attention_size * share / layout.tensor
+    size = device.element_bytes * tokens * dimensions.key_value_size / layout.tensor
     adapter = layout.node_link_bytes_per_s * group.share * software.network_efficiency
     rate = np.where(group.domains > 1.0, adapter, _inside(device, software))
     return (layout.context - 1.0) * np.maximum(size / rate - core / layout.context, 0.0)

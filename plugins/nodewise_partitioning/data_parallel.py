@@ -59,6 +59,8 @@ def held_parameters(dimensions: Dimensions, layout: Layout) -> tuple[Floats, Flo
     dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
     rows = dimensions.embedding_rows(layout.tensor, layout.pipeline)
     shared = layers * (dense + dimensions.replicated_parameters) + dimensions.hidden * rows
+    if dimensions.encoder is not None and not dimensions.encoder.training.frozen:
+        shared = shared + dimensions.encoder.parameters() / layout.tensor
     return shared, layers * experts
 
 
@@ -86,7 +88,8 @@ def data_parallel_of(
     if training.offloads_optimizer:
         return DataParallel(exposed, host_update_s(parameters, layout, device, software), delay)
     memory = device.memory_bytes_per_s * software.memory_efficiency
-    return DataParallel(exposed, software.optimizer_bytes * parameters / memory, delay)
+    moved = training.update_bytes(software.optimizer_bytes)
+    return DataParallel(exposed, moved * parameters / memory, delay)
 
 
 def _exchanged(

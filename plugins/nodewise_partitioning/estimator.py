@@ -26,6 +26,7 @@ from nodewise.plugin import (
     Refusal,
     RowRefusal,
     Transformer,
+    Workload,
     as_ints,
     catalogue_key,
     freeze,
@@ -114,11 +115,16 @@ class PartitioningEstimator:
         prior = context.prior
         lessons = prior.content if prior is not None and isinstance(prior.content, tuple) else ()
         held = _Held(context.catalogue.digest, context.catalogue)
-        learned = {name: _learned(lessons, name, number_format, held, known=known) for name in stack_names(framework)}
+        switches = _switches(workload)
+        learned = {
+            name: _learned(lessons, f"{name}{switches}", number_format, held, known=known)
+            for name in stack_names(framework)
+        }
         if not any(lesson.digest == profile.digest for lesson in lessons):
             for name, runs in _runs_of(profile, context.catalogue).items():
                 before, others = learned[name]
-                stack, taught = stack_of(name, number_format)[0].corrected(before.software.vector()), (*others, *runs)
+                stack, _ = stack_of(f"{name}{switches}", number_format)
+                stack, taught = stack.corrected(before.software.vector()), (*others, *runs)
                 learned[name] = _corrected(stack, runs, taught, known=known), taught
         taught = tuple(run for _, runs in learned.values() for run in runs)
         residuals = [log_residuals(each.software, runs) for each, runs in learned.values() if runs]
@@ -136,13 +142,14 @@ def _uncorrected(profile: Profile, transformer: Transformer, catalogue: Catalogu
     """What is known of a job before any run corrects it."""
     framework, _ = _declared(profile)
     return Knowledge(
-        dimensions=Dimensions.of(transformer, Training.of(profile.workload)),
+        dimensions=Dimensions.of(transformer, Training.of(profile.workload), profile.workload),
         network=profile.network,
         catalogue=catalogue,
         framework=framework,
         number_format=profile.workload.precision or "",
         numbers={},
         levels=levels_of((), np.zeros(0), known=True),
+        switches=_switches(profile.workload),
     )
 
 
@@ -154,6 +161,20 @@ def _ran(profile: Profile) -> Configurations | None:
     """Configurations of the job's own runs; None = none is known."""
     every = Observations.concatenated((profile.observations, profile.memory_runs)).configurations
     return every.take(as_ints(np.arange(min(len(every), MOST_RUNS)))) if len(every) else None
+
+
+SWITCHES: Final = {
+    "zero-bubble": " zero-bubble",
+    "gpipe": " gpipe",
+    "dualpipe": " dualpipe",
+    "compiled": " compile",
+    "graphs": " cuda-graphs",
+}
+"""Schedules and ways to launch kernels, in the words that a framework's name may hold."""
+
+
+def _switches(workload: Workload) -> str:
+    return "".join(SWITCHES.get(word or "", "") for word in (workload.pipeline_schedule, workload.execution))
 
 
 def _declared(profile: Profile) -> tuple[str, str]:
@@ -208,7 +229,7 @@ def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Ru
     transformer, observations = profile.workload.transformer, profile.observations
     if transformer is None or not len(observations):
         return {}
-    dimensions = Dimensions.of(transformer, Training.of(profile.workload))
+    dimensions = Dimensions.of(transformer, Training.of(profile.workload), profile.workload)
     configurations = PartitioningModel(_uncorrected(profile, transformer, catalogue)).cut(observations.configurations)
     framework, own_format = _declared(profile)
     declared, _ = stack_of(framework, own_format)

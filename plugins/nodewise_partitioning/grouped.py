@@ -55,7 +55,9 @@ def rows_asked(
 
 def settled_in(knowledge: Knowledge, layout: Layout, groups: list[Group]) -> Layout:
     """The layouts with what they leave open settled on their devices."""
-    if (layout.recomputation > 0.0).all() and not any(group.software.eager_memory for group in groups):
+    stated = knowledge.dimensions.training.master_weights
+    open_states = stated is False or any(group.software.eager_memory for group in groups)
+    if (layout.recomputation > 0.0).all() and not open_states:
         return layout
     columns = {name: getattr(layout, name).copy() for name in OPEN}
     for group in groups:

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Catalogue, Refusal, catalogue_key
+from nodewise.plugin import Catalogue, KernelEfficiency, Refusal, catalogue_key
 from nodewise_partitioning.measured import NOTHING_MEASURED, AllReduces, Gains, all_reduces_of, gains_of
 
 __all__ = ["ASSUMED_NODE_LINK_BYTES_PER_S", "DEFAULT_FORMAT", "Device", "device_of", "node_link_of"]
@@ -29,6 +29,9 @@ ASSUMED_NODE_LINK_BYTES_PER_S: Final = 100e9
 """Adapters of a node whose link nobody states, of a device that comes in no machine of the catalogue: four InfiniBand
 HDR ports."""
 
+
+REFERENCE_ATTENTION_SHARE: Final = 0.54
+"""Of A100-80GB's kernels of attention, heads of 128, in the catalogue's table of kernels."""
 
 LIKELY_SHARE: Final = 0.25
 """Of the boards of a name from which one of another size may be what it means."""
@@ -72,8 +75,17 @@ class Device:
     gains: Gains = NOTHING_MEASURED
     announced_year: float = 0.0
     host_link_bytes_per_s: float = 31.5e9
+    attention: KernelEfficiency | None = None
     domain_devices: float = 1.0
     domain_nodes: float = 1.0
+
+    def attention_gain(self, head_size: float) -> float:
+        """Share of the peak that attention's kernels reach at a head size, by A100's; 1 where no table tells."""
+        kernels = self.attention
+        if kernels is None or not kernels.head_sizes:
+            return 1.0
+        share = float(np.interp(head_size, kernels.head_sizes, kernels.attention_shares))
+        return share / REFERENCE_ATTENTION_SHARE
 
     @property
     def narrow_bytes(self) -> float:
@@ -122,6 +134,7 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
             kernels.get("bf16") if FORMATS[number_format] == 2.0 else None,
         ),
         announced_year=facts.get("announced_year", 0.0),
+        attention=kernels.get("bf16"),
         host_link_bytes_per_s=_host_link(catalogue, name, facts.get("announced_year", 0.0)),
         domain_devices=catalogue.link_domain_devices(name, node),
         domain_nodes=catalogue.link_domain_devices(name, node) / node,

@@ -37,17 +37,30 @@ LEARNED: Final = 0.147
 
 
 def busiest(dimensions: Dimensions, layout: Layout) -> Floats:
-    """Load of the busiest device's experts by the average one's: what is expected."""
+    """Load of the busiest device's experts by the average one's: as stated, else what is expected.
+
+    The other experts of the device that has the busiest one share alike what that one leaves.
+    """
     chance, learned = _over(dimensions, layout)
-    return 1.0 + 0.5 * (chance + learned)
+    found = 1.0 + 0.5 * (chance + learned)
+    training, experts = dimensions.training, dimensions.experts
+    if training.busiest_expert_share and experts > 1.0:
+        ranks = layout.expert * layout.expert_fold
+        others = (1.0 - training.busiest_expert_share) / (experts - 1.0)
+        found = ranks * (training.busiest_expert_share + (experts / ranks - 1.0) * others)
+    if training.expert_capacity:
+        found = np.minimum(found, training.expert_capacity)
+    return np.asarray(found)
 
 
 def log_spread_of(dimensions: Dimensions, layout: Layout) -> Floats:
     """Deviation of ln(step) that this brings: that of the experts' part, by its share of a layer's operations."""
     chance, learned = _over(dimensions, layout)
+    if dimensions.training.busiest_expert_share:
+        return np.zeros(len(layout))
     experts = dimensions.feed_forward_parameters(dimensions.routed * dimensions.expert_size)
     others = dimensions.attention_parameters + dimensions.feed_forward_parameters(dimensions.visited)
-    scores = 2.0 * dimensions.sequence * dimensions.attention_size
+    scores = 2.0 * dimensions.sequence * dimensions.scores_size * dimensions.attended_share
     share = experts / (experts + others + scores)
     return share * 0.5 * (learned - chance) / (1.0 + 0.5 * (chance + learned))
 

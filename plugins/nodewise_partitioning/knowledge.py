@@ -26,6 +26,8 @@ class Knowledge:
         stack's own hold.
     levels : Levels
         Factor on every step that runs ask for beyond what the stack's numbers explain, and deviation of ln(step time).
+    switches : str
+        What the job says of its software beside the framework's name, in the words that names may hold.
     memory_level, memory_log_spread : float
         Factor on what a device cannot do without, and deviation of ln(bytes held).
     """
@@ -37,12 +39,13 @@ class Knowledge:
     number_format: str
     numbers: Mapping[str, tuple[float, ...]]
     levels: Levels
+    switches: str = ""
     memory_level: float = 1.0
     memory_log_spread: float = LOG_SPREAD
 
     def software(self, name: str, device: Device) -> Software:
         """The corrected stack of a name on a device in its number format."""
-        stack, _ = stack_of(name, device.number_format)
+        stack, _ = stack_of(f"{name}{self.switches}", device.number_format)
         numbers = self.numbers.get(name)
         corrected = stack if numbers is None else stack.corrected(numbers)
         return replace(corrected, memory_level=self.memory_level)
@@ -50,4 +53,4 @@ class Knowledge:
     @property
     def zero_bubble(self) -> bool:
         """Whether the declared framework's schedule fills the bubbles of pipelines."""
-        return stack_of(self.framework, DEFAULT_FORMAT)[0].zero_bubble
+        return stack_of(f"{self.framework}{self.switches}", DEFAULT_FORMAT)[0].zero_bubble

@@ -64,8 +64,10 @@ NORMS_KEPT: Final = 2.0 / 3.0
 """Of :attr:`Software.norm_bytes`: inputs and results of both norms; the rest are gradients of one."""
 
 MASTER_BYTES: Final = 4.0
-NARROW_MOMENTS_BYTES: Final = 4.0
-"""Of a 32-bit master weight or gradient; of Adam's two moments in 16 bits."""
+"""Of a 32-bit master weight or gradient."""
+MOMENT_BYTES: Final = 4.0
+ADAM_BYTES: Final = 2.0 * MOMENT_BYTES
+"""Of a value of the optimizer's state in 32 bits; of Adam's two, which stacks count among theirs."""
 
 LOSS_COMPILED_YEAR: Final = 2023.0
 """Devices announced since came into use when torchtitan compiled its loss (2025)."""
@@ -124,13 +126,21 @@ def activation_bytes_per_layer(
     stored = (4.0 + 2.0 * narrow_bytes + 2.0 * masks) / everywhere + (attention + inner) / layout.tensor
     # Copies of its token that an expert takes, for the gradient of its weights, and gives back, for that of its share.
     stored = stored + dimensions.routed * bool(dimensions.experts) * (narrow_bytes + 2.0) / everywhere
-    scores = (5.0 if masks else 2.0) * dimensions.heads * dimensions.sequence / (dimensions.hidden * layout.tensor)
+    heads = dimensions.attention_share * dimensions.heads
+    scores = (5.0 if masks else 2.0) * heads * dimensions.sequence / (dimensions.hidden * layout.tensor)
     without = (layout.recomputation == Recomputation.SELECTIVE) | software.flash_attention
     return tokens * dimensions.hidden * (stored + np.where(without, 0.0, scores))
 
 
-def in_flight(layout: Layout) -> Floats:
-    """Micro-batches, each of all layers of a stage, whose activations the first stage keeps at once."""
+def in_flight(layout: Layout, software: Software) -> Floats:
+    """Micro-batches, each of all layers of a stage, whose activations the first stage keeps at once.
+
+    GPipe keeps all; DualPipe, whose devices have two stages each, one more than 1F1B (DeepSeek-V3, 2024, table 2).
+    """
+    if software.keeps_every_batch:
+        return layout.micro_batches
+    if software.dual_pipe:
+        return np.minimum(layout.pipeline + (layout.pipeline > 1.0), layout.micro_batches)
     interleaved = layout.pipeline + (layout.pipeline - 1.0) / layout.interleave
     most = np.where(layout.interleave > 1.0, interleaved, layout.pipeline)
     return np.minimum(most, layout.micro_batches)
@@ -143,11 +153,22 @@ def memory_of(dimensions: Dimensions, layout: Layout, device: Device, software: 
     found, cached = first.terms, first.cached
     if counted.any():
         layers = (dimensions.layers + 2.0) / layout.pipeline
-        kept = np.maximum(in_flight(layout) - 1.0, 1.0)
+        kept = np.maximum(in_flight(layout, software) - 1.0, 1.0)
         second = _needed(dimensions, layout, device, software, layers, 0.0, kept)
         fuller = counted & (added(second.terms.values()) > added(found.values()))
         found = {term: np.where(fuller, second.terms[term], found[term]) for term in found}
         cached = np.where(fuller, second.cached, cached)
+    for stage, of_stage in enumerate(dimensions.stage_layers):
+        listed = layout.pipeline == len(dimensions.stage_layers)
+        if not listed.any():
+            break
+        at_end = stage in (0, len(dimensions.stage_layers) - 1)
+        rows = dimensions.embedding_rows(layout.tensor, layout.pipeline) * at_end
+        kept = np.maximum(in_flight(layout, software) - stage, 1.0)
+        own = _needed(dimensions, layout, device, software, np.full(len(layout), of_stage), rows, kept)
+        fuller = listed & (added(own.terms.values()) > added(found.values()))
+        found = {term: np.where(fuller, own.terms[term], found[term]) for term in found}
+        cached = np.where(fuller, own.cached, cached)
     return found | {"cache": cache_of(added(found.values()), cached, device, software)}
 
 
@@ -164,16 +185,20 @@ def needed_of_first_stage(dimensions: Dimensions, layout: Layout, device: Device
     """
     counted = _ends_count(dimensions, layout)
     layers = most_layers(dimensions, layout)
+    if dimensions.stage_layers:
+        listed = layout.pipeline == len(dimensions.stage_layers)
+        layers = np.where(listed, dimensions.stage_layers[0], layers)
     if counted.any():
         layers = np.where(counted, np.maximum((dimensions.layers + 2.0) / layout.pipeline - 1.0, 1.0), layers)
     rows = dimensions.embedding_rows(layout.tensor, layout.pipeline)
-    return _needed(dimensions, layout, device, software, layers, rows, in_flight(layout))
+    return _needed(dimensions, layout, device, software, layers, rows, in_flight(layout, software))
 
 
 def _ends_count(dimensions: Dimensions, layout: Layout) -> NDArray[np.bool_]:
     """Where the stages are even only if embedding and output layer count as layers. Quicker than remainders."""
     layers, both = dimensions.layers / layout.pipeline, (dimensions.layers + 2.0) / layout.pipeline
-    return np.asarray((np.floor(layers) != layers) & (np.floor(both) == both))
+    listed = layout.pipeline == len(dimensions.stage_layers)
+    return np.asarray((np.floor(layers) != layers) & (np.floor(both) == both) & ~listed)
 
 
 def _needed(
@@ -187,7 +212,10 @@ def _needed(
 ) -> Needed:
     """Needs of a stage of so many layers and rows of an embedding, which keeps so many micro-batches."""
     dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
+    encoder = dimensions.encoder if np.any(np.asarray(rows) > 0.0) else None
     ends = np.asarray(dimensions.hidden * rows)
+    if encoder is not None and not encoder.training.frozen:
+        ends = ends + encoder.parameters() / layout.tensor
     of_layer = dense + dimensions.replicated_parameters
     shared = layers * of_layer + ends
     replicas = layout.data * layout.context
@@ -205,6 +233,8 @@ def _needed(
     kept_bytes, layer = _activations(dimensions, layout, device, software, layers, kept)
     logits, cached = _head(dimensions, layout, device, software)
     logits, cached = (np.where(layout.pipeline == 1.0, tokens * each, 0.0) for each in (logits, cached))
+    if encoder is not None:
+        kept_bytes = kept_bytes + kept * _encoder_activations(encoder, dimensions.encoded, layout, software)
     activations = kept_bytes + layer
     if torch:
         # Layers and the head are there one after the other. Blocks of a layer's forward pass are too small for logits.
@@ -226,6 +256,7 @@ def _needed(
         "logits": logits,
         "buffers": _buffers(dimensions, layout, software, (of_layer, experts, ends), shared / layers, replicas),
     }
+    found["weights"] = _all_weights(found["weights"], encoder, layout, shards, software)
     later = on_device * held(rooted, 1.0)
     if software.memory_level != 1.0:
         level = software.memory_level
@@ -244,6 +275,26 @@ def _needed(
     return Needed(found | {"update": np.maximum(later - now, 0.0)}, later, np.minimum(now, later))
 
 
+def _all_weights(
+    weights: Floats, encoder: Dimensions | None, layout: Layout, shards: Floats, software: Software
+) -> Floats:
+    """With those of a frozen encoder; under DualPipe of two stages, one for each direction."""
+    if encoder is not None and encoder.training.frozen:
+        whole = encoder.parameters() / layout.tensor
+        weights = weights + software.weight_bytes * whole / np.where(layout.zero_stage >= 3.0, shards, 1.0)
+    return weights * np.where(layout.pipeline > 1.0, 2.0, 1.0) if software.dual_pipe else weights
+
+
+def _encoder_activations(encoder: Dimensions, encoded: float, layout: Layout, software: Software) -> Floats:
+    """Bytes that an encoder keeps of one micro-batch; frozen, it keeps nothing."""
+    if encoder.training.frozen:
+        return np.zeros(len(layout))
+    own = replace(layout, micro_batch=encoded * layout.micro_batch, context=np.ones(len(layout)))
+    inputs = software.weight_bytes * own.micro_batch * encoder.sequence * encoder.hidden
+    whole = activation_bytes_per_layer(encoder, own, software)
+    return encoder.layers * np.where(layout.recomputation == Recomputation.FULL, inputs, whole)
+
+
 def _states(dimensions: Dimensions, layout: Layout, software: Software) -> tuple[Floats, Floats, Floats, Floats]:
     """Bytes per parameter of weights, gradients and the optimizer's states, and of what its step makes."""
     training, usual = dimensions.training, software.weight_bytes
@@ -252,7 +303,8 @@ def _states(dimensions: Dimensions, layout: Layout, software: Software) -> tuple
     weights = nothing + training.weight_bytes(usual)
     exchanged = training.exchanged_bytes(software.gradient_bytes)
     gradients = nothing + trained * (exchanged if software.reduces_in_place else software.gradient_bytes)
-    states, made = nothing + trained * software.optimizer_state_bytes, nothing + trained * software.update_bytes
+    held = software.optimizer_state_bytes + training.moments * (training.moment_bytes or MOMENT_BYTES) - ADAM_BYTES
+    states, made = nothing + trained * held, nothing + trained * software.update_bytes
     if software.eager_memory and software.has_masters:
         # FSDP splits the one 32-bit copy, and casts what it gathers; autocast keeps the cast copies beside it.
         masters = np.where(layout.zero_stage >= 3.0, trained * MASTER_BYTES, 0.0)
@@ -262,7 +314,7 @@ def _states(dimensions: Dimensions, layout: Layout, software: Software) -> tuple
     if narrow.any():
         weights = np.where(narrow, training.weight_bytes(usual), weights)
         gradients = np.where(narrow, trained * usual, gradients)
-        states = np.where(narrow, trained * NARROW_MOMENTS_BYTES, states)
+        states = np.where(narrow, trained * training.moments * (training.moment_bytes or usual), states)
         made = np.where(narrow, trained * min(software.update_bytes, usual), made)
     return weights, gradients, states, made
 
@@ -335,6 +387,8 @@ def _head(dimensions: Dimensions, layout: Layout, device: Device, software: Soft
     words = dimensions.padded_vocabulary(layout.tensor) / layout.tensor
     wide = device.element_bytes / 2.0
     states = wide * 4.0 * dimensions.hidden
+    if dimensions.training.fused_loss:
+        return np.asarray(states + np.zeros(len(layout))), np.zeros(len(layout))
     if not software.eager_memory:
         return np.asarray(states + wide * software.logit_bytes * words), np.zeros(len(layout))
     each: Floats | float = software.logit_bytes
@@ -343,7 +397,7 @@ def _head(dimensions: Dimensions, layout: Layout, device: Device, software: Soft
         each, cached = NARROW_LOSS
     shifted = (layout.narrow_states > 0.0) | (dimensions.training.frozen > 0.0)
     more = np.where(shifted & (software.logit_bytes == PLAIN_LOGIT_BYTES), SHIFTED_BYTES, 0.0)
-    narrow = layout.narrow_loss > 0.0
+    narrow = (layout.narrow_loss > 0.0) & (dimensions.training.fused_loss is not False)
     each, more = (
         np.where(narrow, np.minimum(NARROW_LOSS[0], each), each),
         np.where(narrow, NARROW_LOSS[1], cached + more),
@@ -404,9 +458,12 @@ def settled_states(layout: Layout, dimensions: Dimensions, device: Device, softw
     adapters tell Hugging Face's.
     """
     alone = layout.devices == 1.0
+    stated = dimensions.training.master_weights
+    if stated is False and software.has_masters:
+        layout = replace(layout, narrow_states=np.ones(len(layout)))
     if not (software.eager_memory and software.has_masters):
         return layout
-    may = (alone | (layout.zero_stage >= 3.0)) & (layout.narrow_states == 0.0)
+    may = (alone | (layout.zero_stage >= 3.0)) & (layout.narrow_states == 0.0) & (stated is None)
 
     def room(tried: Layout) -> NDArray[np.bool_]:
         needed = added(needed_of_first_stage(dimensions, tried, device, software).terms.values())
@@ -415,7 +472,9 @@ def settled_states(layout: Layout, dimensions: Dimensions, device: Device, softw
     full = np.full(len(layout), float(Recomputation.FULL))
     least = replace(layout, micro_batch=np.minimum(layout.micro_batch, 1.0), recomputation=full)
     ones = np.ones(len(layout))
-    open_loss = software.logit_bytes == PLAIN_LOGIT_BYTES and not software.compiled and not dimensions.training.frozen
+    training = dimensions.training
+    open_loss = software.logit_bytes == PLAIN_LOGIT_BYTES and not software.compiled and not training.frozen
+    open_loss &= training.fused_loss is None
     loss = ones if open_loss else layout.narrow_loss
     tuning = may & alone & (layout.recomputation == Recomputation.FULL)
     lacking = may & ~tuning

@@ -61,7 +61,8 @@ def assumed(
         if len(rows):
             yield Notice("RECOMPUTATION_ASSUMED", f"what is recomputed is not stated: {text}", tuple(rows.tolist()))
     narrow = asked.rows[asked.layout.narrow_states > 0.0]
-    if len(narrow) and knowledge.dimensions.training.trained > LEAST_TRAINED:
+    training = knowledge.dimensions.training
+    if len(narrow) and training.trained > LEAST_TRAINED and training.master_weights is None:
         text = "without 32-bit master weights, as a job on one device has them or as there is no room for others"
         yield Notice(
             "STATES_ASSUMED",

@@ -22,20 +22,26 @@ for gradients of inputs and t_w for those of weights, the bubble is (p - 1)(t_f 
 micro-batches on (p - 1)(t_f + t_b - t_w), where 1F1B has (p - 1)(t_f + t_b + t_w). With fewer there is less to put off.
 Only layers are taken to do so, the output layer is not.
 
+DualPipe sends micro-batches from both ends, so that a forward pass of one direction and a backward pass of the other
+share a device: bubble (p/2 - 1)(t_fb + t_B - 3 t_w), with t_fb the time of both passes together and t_B that of a whole
+backward pass; of the exchange of tokens between experts only what is longer than the computation beside it is waited
+for. GPipe runs all forward passes first: the bubble of 1F1B, with all micro-batches in flight.
+
 Sources: D. Narayanan et al., SC 2021, section 2.2 (schedules, bubble) and 4.1 (scatter and gather between stages);
 Megatron-Core, `pipeline_parallel/schedules.py` and `microbatch_group_size_per_vp_stage` (groups between p and m),
 `account_for_embedding_in_pipeline_split` and `account_for_loss_in_pipeline_split` (ends as layers);
-P. Qi et al., "Zero bubble pipeline parallelism", ICLR 2024, table 2.
+P. Qi et al., "Zero bubble pipeline parallelism", ICLR 2024, table 2; DeepSeek-AI, "DeepSeek-V3 technical report", 2024,
+table 2 (DualPipe); Y. Huang et al., "GPipe", NeurIPS 2019.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nodewise.plugin import Floats
-from nodewise_partitioning.block import Block, product_flops_per_s, summed_s
+from nodewise_partitioning.block import Block, block_of, product_flops_per_s, summed_s
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import Columns, Layout
 from nodewise_partitioning.links import domain_of
@@ -78,14 +84,24 @@ class Pipeline(Columns):
 
 def most_layers(dimensions: Dimensions, layout: Layout) -> Floats:
     """Layers of the stages that have most."""
-    return np.ceil(dimensions.layers / layout.pipeline)
+    even = np.ceil(dimensions.layers / layout.pipeline)
+    if not dimensions.stage_layers:
+        return even
+    listed = layout.pipeline == len(dimensions.stage_layers)
+    return np.where(listed, max(dimensions.stage_layers), even)
 
 
 def _stages(dimensions: Dimensions, layout: Layout) -> tuple[Floats, Floats, Floats]:
     """Layers of the first stage, of the last, and of those that have most."""
     most = most_layers(dimensions, layout)
     lacking = most * layout.pipeline - dimensions.layers
-    return most - (lacking >= 2.0), most - (lacking >= 1.0), most
+    first, last = most - (lacking >= 2.0), most - (lacking >= 1.0)
+    if dimensions.stage_layers:
+        listed = layout.pipeline == len(dimensions.stage_layers)
+        first = np.where(listed, dimensions.stage_layers[0], first)
+        last = np.where(listed, dimensions.stage_layers[-1], last)
+        most = np.where(listed, max(dimensions.stage_layers[1:-1], default=0.0), most)
+    return first, last, most
 
 
 def ends_of(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Ends:
@@ -98,7 +114,21 @@ def ends_of(dimensions: Dimensions, layout: Layout, device: Device, software: So
     head = 3.0 * (product + device.gains.gemm_ramp_s * software.gemm_ramp_s) + loss + software.head_host_s
     head += summed_s(dimensions.hidden * words, product, device, software)
     rows = software.embedding_passes * tokens * dimensions.hidden * device.element_bytes / memory
-    return Ends(rows + software.embedding_host_s, head)
+    encoder = _encoder_s(dimensions, layout, device, software)
+    return Ends(rows + software.embedding_host_s + encoder, head)
+
+
+def _encoder_s(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Floats | float:
+    """Seconds of the encoder for one micro-batch: on the first stage, whole on each rank of context parallelism."""
+    encoder = dimensions.encoder
+    if encoder is None:
+        return 0.0
+    ones = np.ones(len(layout))
+    samples = dimensions.encoded * layout.micro_batch
+    own = replace(layout, micro_batch=samples, context=ones, expert=ones, expert_fold=ones)
+    block = block_of(encoder, own, device, software)
+    seconds = block.layer_s - block.backward_s if encoder.training.frozen else block.layer_s
+    return encoder.layers * seconds
 
 
 def pipeline_of(
@@ -123,6 +153,13 @@ def pipeline_of(
     if few.any():
         passed = (layout.micro_batches - 1.0) * (1.0 - 1.0 / layout.interleave) * slowest
         bubble = np.where(few, np.maximum(bubble, others - passed), bubble)
+    if software.dual_pipe and several.any():
+        # Each device has a stage of either direction, so that both ends are halved; Seconds of a stage by DeepSeek-V3.
+        stage = dimensions.layers / layout.pipeline
+        slowest = np.where(several, stage * block.layer_s + 0.5 * both, slowest)
+        layers = np.where(several, stage, layers)
+        waits = stage * (block.layer_s + block.backward_s - 3.0 * block.weights_s)
+        bubble = np.where(several, np.maximum(0.5 * layout.pipeline - 1.0, 0.0) * np.maximum(waits, 0.0), bubble)
     if software.zero_bubble:
         put_off = np.minimum(layout.micro_batches, layout.pipeline) - 1.0
         filled = 1.0 + put_off / np.maximum(layout.pipeline - 1.0, 1.0)

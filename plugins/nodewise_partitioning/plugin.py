@@ -9,7 +9,7 @@ from nodewise_partitioning.estimator import PartitioningEstimator
 
 __all__ = ["nodewise_estimators"]
 
-VERSION: Final = "1.4"
+VERSION: Final = "1.5"
 """Of the equations and constants: another version may predict otherwise from the same profile."""
 
 

@@ -98,6 +98,8 @@ class Software:
         A token goes once to a node or device with several of its experts, not once to each of these (DeepEP).
     zero_bubble : bool
         Stages that would wait compute the gradients of weights that they put off (ZB-H1), instead of plain 1F1B.
+    keeps_every_batch, dual_pipe : bool
+        All forward passes of a step before the backward ones (GPipe); micro-batches from both ends (DualPipe).
     without_dropout : bool
         No masks are kept, nor attention's scores once more after theirs, where the job does not say; so since flash
         attention (LLaMA, MPT and NVIDIA's recipes of today train without).
@@ -123,6 +125,8 @@ class Software:
         layers are gathered with the matrices of the ends beside them, and the allocator gives back what it split.
     compiled : bool
         By `torch.compile`: with its loss on devices that came into use after 2024 (torchtitan compiles it since then).
+    unfused_norms : bool
+        Norms and rotary positions are chains of plain operators, in 32 bits.
     chunks_loss : bool
         Output layer and loss go over few tokens at a time (Liger), and keep no logits.
     logit_bytes, cached_logit_bytes : float
@@ -178,6 +182,8 @@ class Software:
     overlaps_gradients: bool = False
     sends_tokens_once: bool = False
     zero_bubble: bool = False
+    keeps_every_batch: bool = False
+    dual_pipe: bool = False
     without_dropout: bool = False
     sums_in_half: bool = False
     keeps_stage_outputs: bool = True
@@ -190,6 +196,7 @@ class Software:
     fused_accumulation: bool = False
     eager_memory: bool = False
     compiled: bool = False
+    unfused_norms: bool = False
     chunks_loss: bool = False
     logit_bytes: float = 4.0
     cached_logit_bytes: float = 0.0
@@ -301,6 +308,7 @@ _STACKS: Final = {
         framework="pytorch",
         **EAGER,
         **OF_TORCH,
+        unfused_norms=True,
         keeps_both_gradients=False,
         bucket_bytes=0.0,
     ),
@@ -319,6 +327,8 @@ _SWITCHES: Final = {
     "flash": "flash_attention",
     "deepep": "sends_tokens_once",
     "zerobubble": "zero_bubble",
+    "gpipe": "keeps_every_batch",
+    "dualpipe": "dual_pipe",
     "nodropout": "without_dropout",
 }
 """What else its name may say was switched on, or off."""
@@ -354,9 +364,9 @@ def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
     if stack.flash_attention:
         stack = replace(stack, attention_efficiency=FLASH_EFFICIENCY, without_dropout=True)
     if stack.eager_memory and ("fusedkernel" in letters or "liger" in letters):
-        stack = replace(stack, **FUSED_LOSS, chunks_loss="liger" in letters)
+        stack = replace(stack, **FUSED_LOSS, chunks_loss="liger" in letters, unfused_norms=False)
     if stack.eager_memory and "compile" in letters:
-        stack = replace(stack, compiled=True, norm_bytes=0.0, update_bytes=0.0)
+        stack = replace(stack, compiled=True, norm_bytes=0.0, update_bytes=0.0, unfused_norms=False)
     if "cudagraph" in letters:
         stack = replace(stack, host_layer_s=HOST_OF_GRAPHS * stack.host_layer_s)
     if number_format != "fp16":

@@ -190,17 +190,9 @@ def flops_per_sample(workload: Workload) -> float:
 
 
 def _transformer_flops(model: Transformer) -> float:
-    heads = model.attention_heads
-    attention = heads * (model.head_size or model.hidden_size / heads)
-    projections = attention * (2.0 + 2.0 * (model.key_value_heads or heads) / heads)
-    inner = model.feed_forward_size or 4 * model.hidden_size
-    with_experts = (model.expert_layers or model.layers) / model.layers if model.experts else 0.0
-    visited = model.experts_per_token * (model.expert_feed_forward_size or inner)
-    visited += model.shared_expert_feed_forward_size
-    width = (1.0 - with_experts) * inner + with_experts * visited
-    layer = model.hidden_size * (projections + (3.0 if model.gated_feed_forward else 2.0) * width)
-    parameters = model.layers * layer + model.hidden_size * model.vocabulary_size
-    per_token = 6.0 * parameters + 12.0 * model.layers * attention * model.sequence_length
+    parameters = model.multiplied_elements() + model.hidden_size * model.vocabulary_size
+    scores = model.layers_with_attention * model.attention_heads * sum(model.head_sizes) / 2.0
+    per_token = 6.0 * parameters + 12.0 * scores * model.sequence_length
     return float(per_token * model.sequence_length)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from nodewise.domain.configurations import Configurations, Placement, SyncMode, WorkerGroup, WorkerGroups
 from nodewise.domain.profile import Observations, PhaseTimings, Profile
-from nodewise.domain.workload import Layer, Network, Transformer, Workload
+from nodewise.domain.workload import Encoder, Layer, Network, Transformer, Workload
 from nodewise.profiles.batches import Batch, TraceChunk
 
 WORKLOAD = Workload(
@@ -30,6 +30,17 @@ WORKLOAD = Workload(
         gated_feed_forward=True,
         untied_embeddings=True,
         expert_layers=1,
+        key_value_latent_size=4,
+        query_latent_size=6,
+        rotary_head_size=2,
+        value_head_size=4,
+        attention_window=8,
+        windowed_layers=1,
+        attention_layers=1,
+        state_space_layers=1,
+        state_space_size=16,
+        state_size=64,
+        feed_forward_layers=2,
     ),
     layers=tuple(
         Layer(
@@ -56,6 +67,27 @@ WORKLOAD = Workload(
     recomputed_share=0.25,
     family="ResNet",
     activation_bytes_per_sample=1e6,
+    master_weights=False,
+    optimizer_state_bits=8.0,
+    fused_loss=True,
+    execution="compiled",
+    pipeline_schedule="zero-bubble",
+    stage_layers=(1, 1),
+    busiest_expert_share=0.75,
+    expert_capacity=1.25,
+    adapter_rank=16,
+    adapter="dora",
+    document_tokens=512.0,
+    devices_per_worker=2,
+    encoder=Encoder(
+        layers=2,
+        hidden_size=64,
+        attention_heads=4,
+        tokens_per_sample=32,
+        attended_tokens=16,
+        feed_forward_size=128,
+        frozen=True,
+    ),
 )
 NETWORK = Network(
     link_bytes_per_s=1.25e9, half_duplex=False, worker_link_bytes_per_s=1e9, per_message_s=1e-4, round_trip_s=2e-4

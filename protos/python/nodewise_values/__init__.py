@@ -143,6 +143,7 @@ if TYPE_CHECKING:
     )
     from nodewise_values.v1.workload import (
         Architectures,
+        Encoder,
         Layer,
         Network,
         Transformer,
@@ -373,6 +374,7 @@ __all__ = [
     "DiagnosisResult",
     "EdgeCounts",
     "EmpiricalLifetimes",
+    "Encoder",
     "EstimateCompletionRequest",
     "EstimateCompletionResponse",
     "Estimator",
@@ -644,6 +646,7 @@ _HOMES: Final = {
     "DiagnosisResult": "nodewise_values.v1beta1.diagnosis_service",
     "EdgeCounts": "nodewise_values.v1beta1.diagnosis_service",
     "EmpiricalLifetimes": "nodewise_values.v1beta1.completion_offer",
+    "Encoder": "nodewise_values.v1.workload",
     "EstimateCompletionRequest": "nodewise_values.v1beta1.completion_service",
     "EstimateCompletionResponse": "nodewise_values.v1beta1.completion_service",
     "Estimator": "nodewise_values.v1.prediction_service",

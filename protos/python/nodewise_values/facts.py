@@ -30,6 +30,7 @@ __all__ = [
     "DIAGNOSE_REQUEST",
     "DIAGNOSIS_BASIS",
     "EMPIRICAL_LIFETIMES",
+    "ENCODER",
     "ESTIMATE_COMPLETION_REQUEST",
     "EXPONENTIAL_LIFETIMES",
     "FEWEST_DEVICES",
@@ -1117,11 +1118,11 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
     Fact(
         field="optimizer",
         row="optimizer",
-        csv=None,
+        csv="optimizer",
         kind="str",
         unit="",
         maximum_length=64,
-        meaning='Optimizer, e.g. "adam". Empty = not known.',
+        meaning='Optimizer, e.g. "adam", "adamw", "sgd", "lion", "adafactor", "muon". Empty = not known.',
     ),
     Fact(
         field="precision",
@@ -1264,8 +1265,232 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         exclusive_minimum=True,
         meaning="Bytes that the forward pass keeps for the backward pass, per sample, parameters aside.",
     ),
+    Fact(
+        field="master_weights",
+        row="master_weights",
+        csv="master_weights",
+        kind="bool",
+        unit="",
+        default=0,
+        minimum=0,
+        maximum=1,
+        meaning="Whether the optimizer keeps a 32-bit copy of weights that are trained in 16 bits. Absent = not known.",
+    ),
+    Fact(
+        field="optimizer_state_bits",
+        row="optimizer_state_bits",
+        csv="optimizer_state_bits",
+        kind="float",
+        unit="bits",
+        minimum=1.0,
+        maximum=64.0,
+        meaning=(
+            "Bits of each value of the optimizer's state, e.g. 8 (8-bit Adam). Absent = 32 with master weights, else "
+            "those of the number format."
+        ),
+    ),
+    Fact(
+        field="fused_loss",
+        row="fused_loss",
+        csv="fused_loss",
+        kind="bool",
+        unit="",
+        default=0,
+        minimum=0,
+        maximum=1,
+        meaning="Whether output layer and loss run as one kernel that never holds all logits. Absent = not known.",
+    ),
+    Fact(
+        field="execution",
+        row="execution",
+        csv="execution",
+        kind="str",
+        unit="",
+        maximum_length=16,
+        meaning=(
+            'How kernels are launched: "eager", "compiled" or "graphs" (CUDA graphs). Empty = that of the software.'
+        ),
+    ),
+    Fact(
+        field="pipeline_schedule",
+        row="pipeline_schedule",
+        csv="pipeline_schedule",
+        kind="str",
+        unit="",
+        maximum_length=16,
+        meaning=(
+            'Schedule of the pipeline: "1f1b" (interleaved where stages have several chunks), "gpipe", "zero-bubble" '
+            'or "dualpipe". Empty = that of the software.'
+        ),
+    ),
+    Fact(
+        field="stage_layers",
+        row="stage_layers",
+        csv="stage_layers",
+        kind="int",
+        unit="layers",
+        minimum=0,
+        maximum=1073741824,
+        meaning=(
+            "Layers of each pipeline stage, in order; they add up to the model's layers. Holds for rows of so many "
+            "stages. Empty = as even as possible, with the first and the last stage the shorter ones."
+        ),
+    ),
+    Fact(
+        field="busiest_expert_share",
+        row="busiest_expert_share",
+        csv="busiest_expert_share",
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=1.0,
+        exclusive_minimum=True,
+        meaning=(
+            "Share of all routed tokens that the busiest expert gets, e.g. 0.125 of 8 balanced experts. Absent = not "
+            "known."
+        ),
+    ),
+    Fact(
+        field="expert_capacity",
+        row="expert_capacity",
+        csv="expert_capacity",
+        kind="float",
+        unit="",
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning=(
+            "Tokens that an expert takes at most, in parts of its balanced share; more are dropped. Absent = none are "
+            "dropped."
+        ),
+    ),
+    Fact(
+        field="adapter_rank",
+        row="adapter_rank",
+        csv="adapter_rank",
+        kind="int",
+        unit="",
+        minimum=1,
+        maximum=1048576,
+        meaning="Rank of the adapters on all matrices of frozen layers (LoRA). Absent = their cost is not counted.",
+    ),
+    Fact(
+        field="adapter",
+        row="adapter",
+        csv="adapter",
+        kind="str",
+        unit="",
+        maximum_length=16,
+        meaning='Kind of the adapters: "lora" or "dora" (magnitude and direction apart). Empty = "lora".',
+    ),
+    Fact(
+        field="document_tokens",
+        row="document_tokens",
+        csv="document_tokens",
+        kind="float",
+        unit="tokens",
+        minimum=1.0,
+        maximum=1073741824.0,
+        meaning=(
+            "Mean tokens of the documents that are packed into one sequence; a token attends to its own document "
+            "alone. Absent = to the whole sequence."
+        ),
+    ),
+    Fact(
+        field="devices_per_worker_count",
+        row="devices_per_worker",
+        csv="devices_per_worker",
+        kind="int",
+        unit="devices",
+        minimum=1,
+        maximum=1024,
+        meaning=(
+            "Devices of one worker of a parameter server, which add up their gradients before the worker pushes them. "
+            "Absent = 1."
+        ),
+    ),
 )
 """Of Workload, by field."""
+
+ENCODER: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="layers_count",
+        row="layers",
+        csv="encoder_layers",
+        kind="int",
+        unit="layers",
+        minimum=1,
+        maximum=1073741824,
+        required=True,
+        meaning="Its layers.",
+    ),
+    Fact(
+        field="hidden_size",
+        row="hidden_size",
+        csv="encoder_hidden_size",
+        kind="int",
+        unit="",
+        minimum=1,
+        maximum=1073741824,
+        required=True,
+        meaning="Width of its residual stream.",
+    ),
+    Fact(
+        field="attention_heads_count",
+        row="attention_heads",
+        csv="encoder_attention_heads",
+        kind="int",
+        unit="heads",
+        minimum=1,
+        maximum=1073741824,
+        required=True,
+        meaning="Its attention heads.",
+    ),
+    Fact(
+        field="tokens_per_sample",
+        row="tokens_per_sample",
+        csv="encoder_tokens",
+        kind="int",
+        unit="tokens",
+        minimum=1,
+        maximum=1073741824,
+        required=True,
+        meaning="Tokens that it processes per sample, e.g. the patches of all images of a sample.",
+    ),
+    Fact(
+        field="attended_tokens_count",
+        row="attended_tokens",
+        csv="encoder_attended_tokens",
+        kind="int",
+        unit="tokens",
+        default=0,
+        minimum=1,
+        maximum=1073741824,
+        meaning="Tokens that attend to each other, e.g. the patches of one image. Absent = tokens_per_sample.",
+    ),
+    Fact(
+        field="feed_forward_size",
+        row="feed_forward_size",
+        csv="encoder_feed_forward_size",
+        kind="int",
+        unit="",
+        default=0,
+        minimum=1,
+        maximum=1073741824,
+        meaning="Width of its feed-forward layer. Absent = four times hidden_size.",
+    ),
+    Fact(
+        field="frozen",
+        row="frozen",
+        csv="encoder_frozen",
+        kind="bool",
+        unit="",
+        default=0,
+        minimum=0,
+        maximum=1,
+        meaning="It is not trained.",
+    ),
+)
+"""Of Encoder, by field."""
 
 ARCHITECTURES: Final[Mapping[str, Fact]] = by_field(
     Fact(
@@ -1488,6 +1713,139 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         minimum=1,
         maximum=1073741824,
         meaning="Layers with experts; the others are dense. Absent = all, where there are experts.",
+    ),
+    Fact(
+        field="key_value_latent_size",
+        row="key_value_latent_size",
+        csv="key_value_latent_size",
+        kind="int",
+        unit="",
+        default=0,
+        minimum=1,
+        maximum=1073741824,
+        meaning=(
+            "Width of the latent that keys and values are projected from (multi-head latent attention, kv_lora_rank). "
+            "Absent = attention is not latent."
+        ),
+    ),
+    Fact(
+        field="query_latent_size",
+        row="query_latent_size",
+        csv="query_latent_size",
+        kind="int",
+        unit="",
+        default=0,
+        minimum=1,
+        maximum=1073741824,
+        meaning=(
+            "Width of the latent that queries are projected from (q_lora_rank). Absent = queries are projected "
+            "directly."
+        ),
+    ),
+    Fact(
+        field="rotary_head_size",
+        row="rotary_head_size",
+        csv="rotary_head_size",
+        kind="int",
+        unit="",
+        default=0,
+        minimum=1,
+        maximum=1073741824,
+        meaning=(
+            "Part of head_size whose rotary positions all heads share in latent attention (qk_rope_head_dim). Absent = "
+            "none."
+        ),
+    ),
+    Fact(
+        field="value_head_size",
+        row="value_head_size",
+        csv="value_head_size",
+        kind="int",
+        unit="",
+        default=0,
+        minimum=1,
+        maximum=1073741824,
+        meaning="Width of a head's values. Absent = head_size.",
+    ),
+    Fact(
+        field="attention_window_tokens",
+        row="attention_window",
+        csv="attention_window",
+        kind="int",
+        unit="tokens",
+        default=0,
+        minimum=1,
+        maximum=1073741824,
+        meaning="Tokens that a token attends to at most (sliding window). Absent = all before it.",
+    ),
+    Fact(
+        field="windowed_layers_count",
+        row="windowed_layers",
+        csv="windowed_layers",
+        kind="int",
+        unit="layers",
+        default=0,
+        minimum=1,
+        maximum=1073741824,
+        meaning=(
+            "Layers whose attention has the window; in the others a token attends to all before it. Absent = all, "
+            "where there is a window."
+        ),
+    ),
+    Fact(
+        field="attention_layers_count",
+        row="attention_layers",
+        csv="attention_layers",
+        kind="int",
+        unit="layers",
+        default=0,
+        minimum=1,
+        maximum=1073741824,
+        meaning="Layers with attention, of hybrid models. Absent = all that have no state space.",
+    ),
+    Fact(
+        field="state_space_layers_count",
+        row="state_space_layers",
+        csv="state_space_layers",
+        kind="int",
+        unit="layers",
+        default=0,
+        minimum=1,
+        maximum=1073741824,
+        meaning="Layers with a state-space mixer (Mamba) in the place of attention. Absent = none.",
+    ),
+    Fact(
+        field="state_space_size",
+        row="state_space_size",
+        csv="state_space_size",
+        kind="int",
+        unit="",
+        default=0,
+        minimum=1,
+        maximum=1073741824,
+        meaning="Channels of the mixer. Absent = twice hidden_size.",
+    ),
+    Fact(
+        field="state_size",
+        row="state_size",
+        csv="state_size",
+        kind="int",
+        unit="",
+        default=0,
+        minimum=1,
+        maximum=1073741824,
+        meaning="Values of state for each channel. Absent = 128.",
+    ),
+    Fact(
+        field="feed_forward_layers_count",
+        row="feed_forward_layers",
+        csv="feed_forward_layers",
+        kind="int",
+        unit="layers",
+        default=0,
+        minimum=1,
+        maximum=1073741824,
+        meaning="Layers with a feed-forward part. Absent = all.",
     ),
 )
 """Of Transformer, by field."""
@@ -4019,6 +4377,7 @@ BY_MESSAGE: Final[Mapping[str, Mapping[str, Fact]]] = MappingProxyType(
         "nodewise.v1.PredictOptions": PREDICT_OPTIONS,
         "nodewise.v1.SharedDeviceRun": SHARED_DEVICE_RUN,
         "nodewise.v1.Workload": WORKLOAD,
+        "nodewise.v1.Encoder": ENCODER,
         "nodewise.v1.Architectures": ARCHITECTURES,
         "nodewise.v1.Transformer": TRANSFORMER,
         "nodewise.v1.Layer": LAYER,

@@ -90,13 +90,7 @@ def _flops_per_sample(workload: Workload) -> float:
         return passes * sum(layer.forward_flops_per_sample for layer in workload.layers)
     model = workload.transformer
     if model is not None:
-        heads = model.attention_heads * model.head_size or model.hidden_size
-        width = (
-            (model.expert_feed_forward_size if model.experts else 0) or model.feed_forward_size or 4 * model.hidden_size
-        )
-        matrices = (3 if model.gated_feed_forward else 2) * width * (model.experts_per_token or 1)
-        # Of each layer the products with the weights of queries, outputs and the feed-forward part.
-        return passes * 2.0 * model.sequence_length * model.layers * model.hidden_size * (2 * heads + matrices)
+        return passes * 2.0 * model.sequence_length * model.multiplied_elements()
     # Every parameter multiplies something of every sample; the widest are of four bytes.
     return passes * 2.0 * (workload.parameter_bytes or 0) / 4.0
 

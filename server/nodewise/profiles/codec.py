@@ -23,7 +23,7 @@ from nodewise.domain.errors import invalid_field
 from nodewise.domain.facts import CONFIGURATION_DEFAULTS, OBSERVATION_DEFAULTS, PHASE_DEFAULTS
 from nodewise.domain.profile import Observations, PhaseTimings
 from nodewise.domain.sharing import SharedDeviceRun, SharingMode
-from nodewise.domain.workload import Layer, Network, Transformer, Workload
+from nodewise.domain.workload import Encoder, Layer, Network, Transformer, Workload
 from nodewise.profiles.naming import Naming
 from nodewise.profiles.stated import NOTHING, Stated
 
@@ -90,9 +90,11 @@ def facts_from_json(kind: type[FactsT], known: Mapping[str, Any]) -> FactsT:
     values = dict(known)
     if "transformer" in values:
         values["transformer"] = Transformer(**values["transformer"])
+    if "encoder" in values:
+        values["encoder"] = Encoder(**values["encoder"])
     if "layers" in values:
         values["layers"] = tuple(Layer(**layer) for layer in values["layers"])
-    for name in ("shard_bytes", "shard_tensors"):
+    for name in ("shard_bytes", "shard_tensors", "stage_layers"):
         if name in values:
             values[name] = tuple(values[name])
     try:

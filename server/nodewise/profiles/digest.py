@@ -12,7 +12,7 @@ import numpy as np
 from nodewise.domain.columns import Ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.profile import Observations, PhaseTimings, Profile
-from nodewise.domain.workload import Network, Workload
+from nodewise.domain.workload import Network, Transformer, Workload
 
 __all__ = ["CONFIGURATION_COLUMNS", "DIGEST_VERSION", "PHASE_COLUMNS", "content_digest"]
 
@@ -29,6 +29,12 @@ PHASE_COLUMNS: Final = tuple(f.name for f in fields(PhaseTimings) if f.name != "
 _LATER: Final = "measured_memory_bytes"
 """A column that counts only where something is known, so that digests from before it hold."""
 _OBSERVATIONS: Final = tuple(f.name for f in fields(Observations) if f.name not in {"configurations", _LATER})
+_DIMENSIONS_OF_0_1: Final = (
+    *("layers", "hidden_size", "attention_heads", "sequence_length", "vocabulary_size", "key_value_heads"),
+    *("feed_forward_size", "experts", "experts_per_token", "head_size", "gated_feed_forward", "untied_embeddings"),
+    *("expert_feed_forward_size", "shared_expert_feed_forward_size", "expert_layers"),
+)
+"""Dimensions that always count; later ones only where they are stated, so that digests from before them hold."""
 _FACTS: Final = {kind: tuple(f.name for f in fields(kind)) for kind in (Workload, Network)}
 
 
@@ -59,8 +65,25 @@ def content_digest(profile: Profile) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+class _Shown(str):
+    """A text that shows as itself in the text of what holds it."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
 def _known(facts: Workload | Network) -> list[tuple[str, Any]]:
-    return [(name, value) for name in _FACTS[type(facts)] if (value := getattr(facts, name)) is not None]
+    values = ((name, getattr(facts, name)) for name in _FACTS[type(facts)])
+    return [
+        (name, _dimensions(value) if name == "transformer" else value) for name, value in values if value is not None
+    ]
+
+
+def _dimensions(transformer: Transformer) -> _Shown:
+    """As the dimensions' own text, without later ones that are not stated."""
+    held = ((f.name, getattr(transformer, f.name), f.default) for f in fields(transformer))
+    shown = (f"{name}={value!r}" for name, value, usual in held if name in _DIMENSIONS_OF_0_1 or value != usual)
+    return _Shown(f"Transformer({', '.join(shown)})")
 
 
 def _add(parts: list[Any], runs: PhaseTimings | Observations, names: Sequence[str]) -> None:

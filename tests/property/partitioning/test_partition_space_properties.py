@@ -22,7 +22,7 @@ from nodewise.planning.order import canonical
 from nodewise.planning.search import Found, How, searched
 
 DEVICES = ["A100-40GB", "A100-80GB", "H100-SXM5-80GB", "GB200"]
-FRAMEWORKS = [None, "megatron-lm", "megatron-core", "pytorch", "megatron-core zero-bubble"]
+FRAMEWORKS = [None, "megatron-lm", "megatron-core", "pytorch", "megatron-core zero-bubble", "megatron-core dualpipe"]
 
 transformers = st.builds(
     transformer,
@@ -39,6 +39,8 @@ transformers = st.builds(
     expert_feed_forward_size=st.sampled_from([0, 512]),
     shared_expert_feed_forward_size=st.sampled_from([0, 1024]),
     expert_layers=st.sampled_from([0, 3]),
+    attention_window=st.sampled_from([0, 256]),
+    state_space_layers=st.sampled_from([0, 2]),
 )
 
 

@@ -40,6 +40,10 @@ transformers = st.builds(
     expert_feed_forward_size=st.sampled_from([0, 512]),
     shared_expert_feed_forward_size=st.sampled_from([0, 1024]),
     expert_layers=st.sampled_from([0, 15]),
+    key_value_latent_size=st.sampled_from([0, 512]),
+    value_head_size=st.sampled_from([0, 64]),
+    attention_window=st.sampled_from([0, 128]),
+    state_space_layers=st.sampled_from([0, 8]),
 )
 
 
@@ -122,8 +126,8 @@ def test_one_more_layer_never_makes_a_step_shorter(model: Transformer, layout: L
     """So an uneven split takes a time between those of the even ones with fewer and with more layers."""
     if layout.pipeline[0] > 1.0:
         layout = replace(layout, interleave=np.full(1, float(interleave)))
-    # Layers with experts among dense ones are counted, not placed: all of them are alike here.
-    model = replace(model, expert_layers=0)
+    # Layers with experts among dense ones, and with state spaces, are counted, not placed: all of them are alike here.
+    model = replace(model, expert_layers=0, state_space_layers=0)
     times = [step_s(replace(model, layers=model.layers + more), layout) for more in range(9)]
     assert all(later >= earlier * (1.0 - 1e-12) for earlier, later in pairwise(times))
 

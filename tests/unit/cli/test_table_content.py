@@ -90,8 +90,27 @@ def test_how_a_transformer_is_trained(tmp_path: Path) -> None:
     assert (flags.dropout, flags.frozen_weights_share, flags.frozen_weight_bits, flags.offload) == (False, 1.0, 4.0, "")
 
 
-@pytest.mark.parametrize(("column", "cell"), [("dropout", "1.5"), ("dropout", "some"), ("frozen_weights", "2")])
-def test_rates_and_shares_are_of_0_to_1(column: str, cell: str, tmp_path: Path) -> None:
+def test_a_vision_language_model_with_latent_attention(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    head = "job,device,nodes,workers,global_batch,layers,hidden_size,attention_heads,sequence_length,vocabulary_size,"
+    more = "key_value_latent_size,stage_layers,optimizer,master_weights,encoder_layers,encoder_hidden_size,"
+    path.write_text(
+        f"{head}{more}encoder_attention_heads,encoder_tokens,steps_per_s\n"
+        "t,H100,1,8,64,12,1024,16,1024,51200,512,5+7,adafactor,false,24,1024,16,576,2\n"
+    )
+    (workload,) = measurement_table(read_table(path)).workloads
+    assert workload.transformer is not None
+    assert workload.encoder is not None
+    assert (workload.transformer.key_value_latent_size, workload.stage_layers) == (512, (5, 7))
+    assert (workload.optimizer, workload.master_weights) == ("adafactor", False)
+    assert (workload.encoder.layers_count, workload.encoder.tokens_per_sample) == (24, 576)
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [("dropout", "1.5"), ("dropout", "some"), ("frozen_weights", "2"), ("stage_layers", "4x"), ("fused_loss", "2")],
+)
+def test_what_facts_of_training_may_be(column: str, cell: str, tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text(f"job,device,nodes,workers,steps_per_s,{column}\nt,A100,1,8,2,{cell}\n")
     with pytest.raises(InputError, match=column):

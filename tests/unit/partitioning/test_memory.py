@@ -58,7 +58,7 @@ def test_twelve_golden_values(name: str) -> None:
     )
     shared, _ = model.layer_parameters(layout.tensor, layout.expert)
     assert 18.0 * shared[0] * layers / p / GIB == pytest.approx(states, rel=1e-4)
-    kept = activation_bytes_per_layer(model, layout, Software()) * layers / p * in_flight(layout) / GIB
+    kept = activation_bytes_per_layer(model, layout, Software()) * layers / p * in_flight(layout, Software()) / GIB
     np.testing.assert_allclose(kept, [nothing, selective], rtol=1e-4)
 
 

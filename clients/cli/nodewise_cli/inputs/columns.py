@@ -153,6 +153,14 @@ def placement(cell: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
+def stage_layers(cell: str) -> tuple[int, ...]:
+    """Layers of each pipeline stage, e.g. ``11+12+12+11``; stages without layers hold the embedding or the loss."""
+    parts = cell.split("+")
+    if not all(part.strip().isascii() and part.strip().isdigit() for part in parts):
+        raise CellError("must be the layers of each pipeline stage joined by +, such as 11+12+12+11")
+    return tuple(int(part) for part in parts)
+
+
 def groups(cell: str) -> tuple[tuple[int, str, float], ...]:
     """Workers that are not alike: how many, on which device (empty = the row's), the factor of their compute time."""
     found = []
@@ -213,10 +221,11 @@ def _parsers() -> dict[str, CellParser]:
     """The contract's own columns by its facts, and those that are more than one number or text, or a table's alone."""
     of_contract = by_csv(
         *(facts.MEASUREMENT_TABLE, facts.CONFIGURATIONS, facts.OBSERVATIONS, facts.PHASE_TIMINGS),
-        *(facts.WORKLOAD, facts.NETWORK, facts.TRANSFORMER),
+        *(facts.WORKLOAD, facts.NETWORK, facts.TRANSFORMER, facts.ENCODER),
     )
     parsers = {name: by_fact(fact) for name, fact in of_contract.items()}
-    optional = {name: fact for name, fact in by_csv(facts.TRANSFORMER).items() if name not in TRANSFORMER}
+    dimensions = by_csv(facts.TRANSFORMER, facts.ENCODER)
+    optional = {name: fact for name, fact in dimensions.items() if not fact.required}
     parsers |= {name: partial(some, fact) for name, fact in optional.items() if fact.kind == "int"}
     parsers |= {
         "job": partial(text, LONGEST),
@@ -224,6 +233,7 @@ def _parsers() -> dict[str, CellParser]:
         "sync": partial(choice, tuple(SyncMode)),
         "recompute": partial(choice, tuple(Recomputation)),
         "placement": placement,
+        "stage_layers": stage_layers,
         "groups": groups,
         "dropout": rate_or_flag,
         "frozen_weights": partial(share_or_flag, of_contract["frozen_weights"]),

@@ -11,6 +11,7 @@ from nodewise_cli.inputs.configurations import configurations_by_csv
 from nodewise_cli.inputs.tables import Table
 from nodewise_client import (
     Configurations,
+    Encoder,
     MeasurementTable,
     Network,
     Observations,
@@ -133,6 +134,9 @@ def _workload(table: Table, job: str) -> Workload:
     transformer = Transformer(**dimensions) if told else None
     usual = {"optimizer": _OPTIMIZER} if transformer else {}
     stated = _facts(table, job, {**facts.WORKLOAD, "precision": facts.CONFIGURATION_SETTINGS["precision"]})
+    encoder = _facts(table, job, facts.ENCODER)
+    if encoder:
+        stated["encoder"] = Encoder(**encoder)
     return Workload(transformer=transformer, **usual | stated)
 
 

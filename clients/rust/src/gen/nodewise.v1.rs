@@ -1464,7 +1464,7 @@ pub struct Workload {
     /// Training framework, e.g. "pytorch". Empty = not known.
     #[prost(string, tag = "9")]
     pub framework: ::prost::alloc::string::String,
-    /// Optimizer, e.g. "adam". Empty = not known.
+    /// Optimizer, e.g. "adam", "adamw", "sgd", "lion", "adafactor", "muon". Empty = not known.
     #[prost(string, tag = "10")]
     pub optimizer: ::prost::alloc::string::String,
     /// Number format of weights and activations, e.g. "fp16". Empty = not known.
@@ -1508,6 +1508,74 @@ pub struct Workload {
     /// Bytes that the forward pass keeps for the backward pass, per sample, parameters aside.
     #[prost(double, optional, tag = "22")]
     pub activation_bytes_per_sample: ::core::option::Option<f64>,
+    /// Whether the optimizer keeps a 32-bit copy of weights that are trained in 16 bits. Absent = not known.
+    #[prost(bool, optional, tag = "23")]
+    pub master_weights: ::core::option::Option<bool>,
+    /// Bits of each value of the optimizer's state, e.g. 8 (8-bit Adam). Absent = 32 with master weights, else those of the
+    /// number format.
+    #[prost(double, optional, tag = "24")]
+    pub optimizer_state_bits: ::core::option::Option<f64>,
+    /// Whether output layer and loss run as one kernel that never holds all logits. Absent = not known.
+    #[prost(bool, optional, tag = "25")]
+    pub fused_loss: ::core::option::Option<bool>,
+    /// How kernels are launched: "eager", "compiled" or "graphs" (CUDA graphs). Empty = that of the software.
+    #[prost(string, tag = "26")]
+    pub execution: ::prost::alloc::string::String,
+    /// Schedule of the pipeline: "1f1b" (interleaved where stages have several chunks), "gpipe", "zero-bubble" or "dualpipe".
+    /// Empty = that of the software.
+    #[prost(string, tag = "27")]
+    pub pipeline_schedule: ::prost::alloc::string::String,
+    /// Layers of each pipeline stage, in order; they add up to the model's layers. Holds for rows of so many stages. Empty =
+    /// as even as possible, with the first and the last stage the shorter ones.
+    #[prost(int32, repeated, tag = "28")]
+    pub stage_layers: ::prost::alloc::vec::Vec<i32>,
+    /// Share of all routed tokens that the busiest expert gets, e.g. 0.125 of 8 balanced experts. Absent = not known.
+    #[prost(double, optional, tag = "29")]
+    pub busiest_expert_share: ::core::option::Option<f64>,
+    /// Tokens that an expert takes at most, in parts of its balanced share; more are dropped. Absent = none are dropped.
+    #[prost(double, optional, tag = "30")]
+    pub expert_capacity: ::core::option::Option<f64>,
+    /// Rank of the adapters on all matrices of frozen layers (LoRA). Absent = their cost is not counted.
+    #[prost(int32, optional, tag = "31")]
+    pub adapter_rank: ::core::option::Option<i32>,
+    /// Kind of the adapters: "lora" or "dora" (magnitude and direction apart). Empty = "lora".
+    #[prost(string, tag = "32")]
+    pub adapter: ::prost::alloc::string::String,
+    /// Mean tokens of the documents that are packed into one sequence; a token attends to its own document alone. Absent =
+    /// to the whole sequence.
+    #[prost(double, optional, tag = "33")]
+    pub document_tokens: ::core::option::Option<f64>,
+    /// Devices of one worker of a parameter server, which add up their gradients before the worker pushes them. Absent = 1.
+    #[prost(int32, optional, tag = "34")]
+    pub devices_per_worker_count: ::core::option::Option<i32>,
+    /// The encoder before the transformer, e.g. of images. Absent = there is none.
+    #[prost(message, optional, tag = "35")]
+    pub encoder: ::core::option::Option<Encoder>,
+}
+/// A transformer that turns images or sound into tokens of the model, e.g. the vision tower of a vision-language model.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Encoder {
+    /// Its layers.
+    #[prost(int32, tag = "1")]
+    pub layers_count: i32,
+    /// Width of its residual stream.
+    #[prost(int32, tag = "2")]
+    pub hidden_size: i32,
+    /// Its attention heads.
+    #[prost(int32, tag = "3")]
+    pub attention_heads_count: i32,
+    /// Tokens that it processes per sample, e.g. the patches of all images of a sample.
+    #[prost(int32, tag = "4")]
+    pub tokens_per_sample: i32,
+    /// Tokens that attend to each other, e.g. the patches of one image. Absent = tokens_per_sample.
+    #[prost(int32, optional, tag = "5")]
+    pub attended_tokens_count: ::core::option::Option<i32>,
+    /// Width of its feed-forward layer. Absent = four times hidden_size.
+    #[prost(int32, optional, tag = "6")]
+    pub feed_forward_size: ::core::option::Option<i32>,
+    /// It is not trained.
+    #[prost(bool, tag = "7")]
+    pub frozen: bool,
 }
 /// Models that differ in these facts alone, as columns, e.g. the candidates of an architecture search. The longest column
 /// sets how many there are. Every other column is empty (the shared profile says), has one entry (which holds for all) or
@@ -1581,6 +1649,41 @@ pub struct Transformer {
     /// Layers with experts; the others are dense. Absent = all, where there are experts.
     #[prost(int32, optional, tag = "15")]
     pub expert_layers_count: ::core::option::Option<i32>,
+    /// Width of the latent that keys and values are projected from (multi-head latent attention, kv_lora_rank). Absent =
+    /// attention is not latent.
+    #[prost(int32, optional, tag = "16")]
+    pub key_value_latent_size: ::core::option::Option<i32>,
+    /// Width of the latent that queries are projected from (q_lora_rank). Absent = queries are projected directly.
+    #[prost(int32, optional, tag = "17")]
+    pub query_latent_size: ::core::option::Option<i32>,
+    /// Part of head_size whose rotary positions all heads share in latent attention (qk_rope_head_dim). Absent = none.
+    #[prost(int32, optional, tag = "18")]
+    pub rotary_head_size: ::core::option::Option<i32>,
+    /// Width of a head's values. Absent = head_size.
+    #[prost(int32, optional, tag = "19")]
+    pub value_head_size: ::core::option::Option<i32>,
+    /// Tokens that a token attends to at most (sliding window). Absent = all before it.
+    #[prost(int32, optional, tag = "20")]
+    pub attention_window_tokens: ::core::option::Option<i32>,
+    /// Layers whose attention has the window; in the others a token attends to all before it. Absent = all, where there is a
+    /// window.
+    #[prost(int32, optional, tag = "21")]
+    pub windowed_layers_count: ::core::option::Option<i32>,
+    /// Layers with attention, of hybrid models. Absent = all that have no state space.
+    #[prost(int32, optional, tag = "22")]
+    pub attention_layers_count: ::core::option::Option<i32>,
+    /// Layers with a state-space mixer (Mamba) in the place of attention. Absent = none.
+    #[prost(int32, optional, tag = "23")]
+    pub state_space_layers_count: ::core::option::Option<i32>,
+    /// Channels of the mixer. Absent = twice hidden_size.
+    #[prost(int32, optional, tag = "24")]
+    pub state_space_size: ::core::option::Option<i32>,
+    /// Values of state for each channel. Absent = 128.
+    #[prost(int32, optional, tag = "25")]
+    pub state_size: ::core::option::Option<i32>,
+    /// Layers with a feed-forward part. Absent = all.
+    #[prost(int32, optional, tag = "26")]
+    pub feed_forward_layers_count: ::core::option::Option<i32>,
 }
 /// One layer of a general network.
 #[derive(Clone, PartialEq, ::prost::Message)]

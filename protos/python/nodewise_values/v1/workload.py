@@ -8,6 +8,7 @@ from nodewise_values.value import Value
 
 __all__ = [
     "Architectures",
+    "Encoder",
     "Layer",
     "Network",
     "Transformer",
@@ -38,7 +39,7 @@ class Workload(Value):
     framework: str = ""
     """Training framework, e.g. "pytorch". Empty = not known."""
     optimizer: str = ""
-    """Optimizer, e.g. "adam". Empty = not known."""
+    """Optimizer, e.g. "adam", "adamw", "sgd", "lion", "adafactor", "muon". Empty = not known."""
     precision: str = ""
     """Number format of weights and activations, e.g. "fp16". Empty = not known."""
     shard_bytes: tuple[float, ...] = ()
@@ -84,6 +85,74 @@ class Workload(Value):
     """
     activation_bytes_per_sample: float | None = None
     """Bytes that the forward pass keeps for the backward pass, per sample, parameters aside."""
+    master_weights: bool | None = None
+    """Whether the optimizer keeps a 32-bit copy of weights that are trained in 16 bits. Absent = not known."""
+    optimizer_state_bits: float | None = None
+    """Bits of each value of the optimizer's state, e.g. 8 (8-bit Adam).
+
+    Absent = 32 with master weights, else those of the number format.
+    """
+    fused_loss: bool | None = None
+    """Whether output layer and loss run as one kernel that never holds all logits. Absent = not known."""
+    execution: str = ""
+    """How kernels are launched: "eager", "compiled" or "graphs" (CUDA graphs). Empty = that of the software."""
+    pipeline_schedule: str = ""
+    """Schedule of the pipeline.
+
+    Schedule of the pipeline: "1f1b" (interleaved where stages have several chunks), "gpipe", "zero-bubble" or
+    "dualpipe". Empty = that of the software.
+    """
+    stage_layers: tuple[int, ...] = ()
+    """Layers of each pipeline stage, in order; they add up to the model's layers.
+
+    Holds for rows of so many stages. Empty = as even as possible, with the first and the last stage the shorter ones.
+    """
+    busiest_expert_share: float | None = None
+    """Share of all routed tokens that the busiest expert gets, e.g. 0.125 of 8 balanced experts. Absent = not known."""
+    expert_capacity: float | None = None
+    """Tokens that an expert takes at most, in parts of its balanced share; more are dropped.
+
+    Absent = none are dropped.
+    """
+    adapter_rank: int | None = None
+    """Rank of the adapters on all matrices of frozen layers (LoRA). Absent = their cost is not counted."""
+    adapter: str = ""
+    """Kind of the adapters: "lora" or "dora" (magnitude and direction apart). Empty = "lora"."""
+    document_tokens: float | None = None
+    """Mean tokens of the documents that are packed into one sequence; a token attends to its own document alone.
+
+    Absent = to the whole sequence.
+    """
+    devices_per_worker_count: int | None = None
+    """Devices of one worker of a parameter server, which add up their gradients before the worker pushes them.
+
+    Absent = 1.
+    """
+    encoder: Encoder | None = None
+    """The encoder before the transformer, e.g. of images. Absent = there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Encoder(Value):
+    """A transformer that turns images or sound into tokens of the model.
+
+    A transformer that turns images or sound into tokens of the model, e.g. the vision tower of a vision-language model.
+    """
+
+    layers_count: int = 0
+    """Its layers."""
+    hidden_size: int = 0
+    """Width of its residual stream."""
+    attention_heads_count: int = 0
+    """Its attention heads."""
+    tokens_per_sample: int = 0
+    """Tokens that it processes per sample, e.g. the patches of all images of a sample."""
+    attended_tokens_count: int | None = None
+    """Tokens that attend to each other, e.g. the patches of one image. Absent = tokens_per_sample."""
+    feed_forward_size: int | None = None
+    """Width of its feed-forward layer. Absent = four times hidden_size."""
+    frozen: bool = False
+    """It is not trained."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -142,6 +211,37 @@ class Transformer(Value):
     """Width of the experts that every token visits, together. Absent = there are none."""
     expert_layers_count: int | None = None
     """Layers with experts; the others are dense. Absent = all, where there are experts."""
+    key_value_latent_size: int | None = None
+    """Width of the latent that keys and values are projected from (multi-head latent attention, kv_lora_rank).
+
+    Absent = attention is not latent.
+    """
+    query_latent_size: int | None = None
+    """Width of the latent that queries are projected from (q_lora_rank). Absent = queries are projected directly."""
+    rotary_head_size: int | None = None
+    """Part of head_size whose rotary positions all heads share in latent attention (qk_rope_head_dim).
+
+    Absent = none.
+    """
+    value_head_size: int | None = None
+    """Width of a head's values. Absent = head_size."""
+    attention_window_tokens: int | None = None
+    """Tokens that a token attends to at most (sliding window). Absent = all before it."""
+    windowed_layers_count: int | None = None
+    """Layers whose attention has the window; in the others a token attends to all before it.
+
+    Absent = all, where there is a window.
+    """
+    attention_layers_count: int | None = None
+    """Layers with attention, of hybrid models. Absent = all that have no state space."""
+    state_space_layers_count: int | None = None
+    """Layers with a state-space mixer (Mamba) in the place of attention. Absent = none."""
+    state_space_size: int | None = None
+    """Channels of the mixer. Absent = twice hidden_size."""
+    state_size: int | None = None
+    """Values of state for each channel. Absent = 128."""
+    feed_forward_layers_count: int | None = None
+    """Layers with a feed-forward part. Absent = all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -136,19 +136,8 @@ def _wrong_runs(workload: Workload, runs: Observations, catalogue: Catalogue) ->
 
 
 def _least_flops(transformer: Transformer | None) -> float:
-    """Least operations of a sample in training: both passes through each token's matrices, weights left as they are.
-
-    4 W operations a token, of W weights in queries, outputs and two matrices of the feed-forward part of each layer.
-    """
-    if transformer is None:
-        return 0.0
-    width = transformer.hidden_size
-    inner = transformer.feed_forward_size or 4 * width
-    if transformer.experts:
-        inner = (transformer.expert_feed_forward_size or inner) * max(transformer.experts_per_token, 1)
-    heads = transformer.attention_heads * transformer.head_size if transformer.head_size else width
-    weights = transformer.layers * (2.0 * width * heads + 2.0 * width * inner)
-    return 4.0 * weights * transformer.sequence_length
+    """Least operations of a sample in training: both passes through each token's matrices, weights left as they are."""
+    return 0.0 if transformer is None else 4.0 * transformer.multiplied_elements() * transformer.sequence_length
 
 
 def _peaks(asked: Configurations, catalogue: Catalogue) -> Floats:

@@ -45,7 +45,7 @@ type Workload struct {
 	Layers []*Layer `protobuf:"bytes,8,rep,name=layers,proto3" json:"layers,omitempty"`
 	// Training framework, e.g. "pytorch". Empty = not known.
 	Framework string `protobuf:"bytes,9,opt,name=framework,proto3" json:"framework,omitempty"`
-	// Optimizer, e.g. "adam". Empty = not known.
+	// Optimizer, e.g. "adam", "adamw", "sgd", "lion", "adafactor", "muon". Empty = not known.
 	Optimizer string `protobuf:"bytes,10,opt,name=optimizer,proto3" json:"optimizer,omitempty"`
 	// Number format of weights and activations, e.g. "fp16". Empty = not known.
 	Precision string `protobuf:"bytes,11,opt,name=precision,proto3" json:"precision,omitempty"`
@@ -76,8 +76,38 @@ type Workload struct {
 	Family string `protobuf:"bytes,21,opt,name=family,proto3" json:"family,omitempty"`
 	// Bytes that the forward pass keeps for the backward pass, per sample, parameters aside.
 	ActivationBytesPerSample *float64 `protobuf:"fixed64,22,opt,name=activation_bytes_per_sample,json=activationBytesPerSample,proto3,oneof" json:"activation_bytes_per_sample,omitempty"`
-	unknownFields            protoimpl.UnknownFields
-	sizeCache                protoimpl.SizeCache
+	// Whether the optimizer keeps a 32-bit copy of weights that are trained in 16 bits. Absent = not known.
+	MasterWeights *bool `protobuf:"varint,23,opt,name=master_weights,json=masterWeights,proto3,oneof" json:"master_weights,omitempty"`
+	// Bits of each value of the optimizer's state, e.g. 8 (8-bit Adam). Absent = 32 with master weights, else those of the
+	// number format.
+	OptimizerStateBits *float64 `protobuf:"fixed64,24,opt,name=optimizer_state_bits,json=optimizerStateBits,proto3,oneof" json:"optimizer_state_bits,omitempty"`
+	// Whether output layer and loss run as one kernel that never holds all logits. Absent = not known.
+	FusedLoss *bool `protobuf:"varint,25,opt,name=fused_loss,json=fusedLoss,proto3,oneof" json:"fused_loss,omitempty"`
+	// How kernels are launched: "eager", "compiled" or "graphs" (CUDA graphs). Empty = that of the software.
+	Execution string `protobuf:"bytes,26,opt,name=execution,proto3" json:"execution,omitempty"`
+	// Schedule of the pipeline: "1f1b" (interleaved where stages have several chunks), "gpipe", "zero-bubble" or "dualpipe".
+	// Empty = that of the software.
+	PipelineSchedule string `protobuf:"bytes,27,opt,name=pipeline_schedule,json=pipelineSchedule,proto3" json:"pipeline_schedule,omitempty"`
+	// Layers of each pipeline stage, in order; they add up to the model's layers. Holds for rows of so many stages. Empty =
+	// as even as possible, with the first and the last stage the shorter ones.
+	StageLayers []int32 `protobuf:"varint,28,rep,packed,name=stage_layers,json=stageLayers,proto3" json:"stage_layers,omitempty"`
+	// Share of all routed tokens that the busiest expert gets, e.g. 0.125 of 8 balanced experts. Absent = not known.
+	BusiestExpertShare *float64 `protobuf:"fixed64,29,opt,name=busiest_expert_share,json=busiestExpertShare,proto3,oneof" json:"busiest_expert_share,omitempty"`
+	// Tokens that an expert takes at most, in parts of its balanced share; more are dropped. Absent = none are dropped.
+	ExpertCapacity *float64 `protobuf:"fixed64,30,opt,name=expert_capacity,json=expertCapacity,proto3,oneof" json:"expert_capacity,omitempty"`
+	// Rank of the adapters on all matrices of frozen layers (LoRA). Absent = their cost is not counted.
+	AdapterRank *int32 `protobuf:"varint,31,opt,name=adapter_rank,json=adapterRank,proto3,oneof" json:"adapter_rank,omitempty"`
+	// Kind of the adapters: "lora" or "dora" (magnitude and direction apart). Empty = "lora".
+	Adapter string `protobuf:"bytes,32,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	// Mean tokens of the documents that are packed into one sequence; a token attends to its own document alone. Absent =
+	// to the whole sequence.
+	DocumentTokens *float64 `protobuf:"fixed64,33,opt,name=document_tokens,json=documentTokens,proto3,oneof" json:"document_tokens,omitempty"`
+	// Devices of one worker of a parameter server, which add up their gradients before the worker pushes them. Absent = 1.
+	DevicesPerWorkerCount *int32 `protobuf:"varint,34,opt,name=devices_per_worker_count,json=devicesPerWorkerCount,proto3,oneof" json:"devices_per_worker_count,omitempty"`
+	// The encoder before the transformer, e.g. of images. Absent = there is none.
+	Encoder       *Encoder `protobuf:"bytes,35,opt,name=encoder,proto3" json:"encoder,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Workload) Reset() {
@@ -264,6 +294,197 @@ func (x *Workload) GetActivationBytesPerSample() float64 {
 	return 0
 }
 
+func (x *Workload) GetMasterWeights() bool {
+	if x != nil && x.MasterWeights != nil {
+		return *x.MasterWeights
+	}
+	return false
+}
+
+func (x *Workload) GetOptimizerStateBits() float64 {
+	if x != nil && x.OptimizerStateBits != nil {
+		return *x.OptimizerStateBits
+	}
+	return 0
+}
+
+func (x *Workload) GetFusedLoss() bool {
+	if x != nil && x.FusedLoss != nil {
+		return *x.FusedLoss
+	}
+	return false
+}
+
+func (x *Workload) GetExecution() string {
+	if x != nil {
+		return x.Execution
+	}
+	return ""
+}
+
+func (x *Workload) GetPipelineSchedule() string {
+	if x != nil {
+		return x.PipelineSchedule
+	}
+	return ""
+}
+
+func (x *Workload) GetStageLayers() []int32 {
+	if x != nil {
+		return x.StageLayers
+	}
+	return nil
+}
+
+func (x *Workload) GetBusiestExpertShare() float64 {
+	if x != nil && x.BusiestExpertShare != nil {
+		return *x.BusiestExpertShare
+	}
+	return 0
+}
+
+func (x *Workload) GetExpertCapacity() float64 {
+	if x != nil && x.ExpertCapacity != nil {
+		return *x.ExpertCapacity
+	}
+	return 0
+}
+
+func (x *Workload) GetAdapterRank() int32 {
+	if x != nil && x.AdapterRank != nil {
+		return *x.AdapterRank
+	}
+	return 0
+}
+
+func (x *Workload) GetAdapter() string {
+	if x != nil {
+		return x.Adapter
+	}
+	return ""
+}
+
+func (x *Workload) GetDocumentTokens() float64 {
+	if x != nil && x.DocumentTokens != nil {
+		return *x.DocumentTokens
+	}
+	return 0
+}
+
+func (x *Workload) GetDevicesPerWorkerCount() int32 {
+	if x != nil && x.DevicesPerWorkerCount != nil {
+		return *x.DevicesPerWorkerCount
+	}
+	return 0
+}
+
+func (x *Workload) GetEncoder() *Encoder {
+	if x != nil {
+		return x.Encoder
+	}
+	return nil
+}
+
+// A transformer that turns images or sound into tokens of the model, e.g. the vision tower of a vision-language model.
+type Encoder struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its layers.
+	LayersCount int32 `protobuf:"varint,1,opt,name=layers_count,json=layersCount,proto3" json:"layers_count,omitempty"`
+	// Width of its residual stream.
+	HiddenSize int32 `protobuf:"varint,2,opt,name=hidden_size,json=hiddenSize,proto3" json:"hidden_size,omitempty"`
+	// Its attention heads.
+	AttentionHeadsCount int32 `protobuf:"varint,3,opt,name=attention_heads_count,json=attentionHeadsCount,proto3" json:"attention_heads_count,omitempty"`
+	// Tokens that it processes per sample, e.g. the patches of all images of a sample.
+	TokensPerSample int32 `protobuf:"varint,4,opt,name=tokens_per_sample,json=tokensPerSample,proto3" json:"tokens_per_sample,omitempty"`
+	// Tokens that attend to each other, e.g. the patches of one image. Absent = tokens_per_sample.
+	AttendedTokensCount *int32 `protobuf:"varint,5,opt,name=attended_tokens_count,json=attendedTokensCount,proto3,oneof" json:"attended_tokens_count,omitempty"`
+	// Width of its feed-forward layer. Absent = four times hidden_size.
+	FeedForwardSize *int32 `protobuf:"varint,6,opt,name=feed_forward_size,json=feedForwardSize,proto3,oneof" json:"feed_forward_size,omitempty"`
+	// It is not trained.
+	Frozen        bool `protobuf:"varint,7,opt,name=frozen,proto3" json:"frozen,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Encoder) Reset() {
+	*x = Encoder{}
+	mi := &file_nodewise_v1_workload_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Encoder) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Encoder) ProtoMessage() {}
+
+func (x *Encoder) ProtoReflect() protoreflect.Message {
+	mi := &file_nodewise_v1_workload_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Encoder.ProtoReflect.Descriptor instead.
+func (*Encoder) Descriptor() ([]byte, []int) {
+	return file_nodewise_v1_workload_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Encoder) GetLayersCount() int32 {
+	if x != nil {
+		return x.LayersCount
+	}
+	return 0
+}
+
+func (x *Encoder) GetHiddenSize() int32 {
+	if x != nil {
+		return x.HiddenSize
+	}
+	return 0
+}
+
+func (x *Encoder) GetAttentionHeadsCount() int32 {
+	if x != nil {
+		return x.AttentionHeadsCount
+	}
+	return 0
+}
+
+func (x *Encoder) GetTokensPerSample() int32 {
+	if x != nil {
+		return x.TokensPerSample
+	}
+	return 0
+}
+
+func (x *Encoder) GetAttendedTokensCount() int32 {
+	if x != nil && x.AttendedTokensCount != nil {
+		return *x.AttendedTokensCount
+	}
+	return 0
+}
+
+func (x *Encoder) GetFeedForwardSize() int32 {
+	if x != nil && x.FeedForwardSize != nil {
+		return *x.FeedForwardSize
+	}
+	return 0
+}
+
+func (x *Encoder) GetFrozen() bool {
+	if x != nil {
+		return x.Frozen
+	}
+	return false
+}
+
 // Models that differ in these facts alone, as columns, e.g. the candidates of an architecture search. The longest column
 // sets how many there are. Every other column is empty (the shared profile says), has one entry (which holds for all) or
 // has one entry per architecture. 0 in a row: the shared profile says.
@@ -287,7 +508,7 @@ type Architectures struct {
 
 func (x *Architectures) Reset() {
 	*x = Architectures{}
-	mi := &file_nodewise_v1_workload_proto_msgTypes[1]
+	mi := &file_nodewise_v1_workload_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -299,7 +520,7 @@ func (x *Architectures) String() string {
 func (*Architectures) ProtoMessage() {}
 
 func (x *Architectures) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1_workload_proto_msgTypes[1]
+	mi := &file_nodewise_v1_workload_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -312,7 +533,7 @@ func (x *Architectures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Architectures.ProtoReflect.Descriptor instead.
 func (*Architectures) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1_workload_proto_rawDescGZIP(), []int{1}
+	return file_nodewise_v1_workload_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Architectures) GetFlopsPerSample() []float64 {
@@ -390,13 +611,37 @@ type Transformer struct {
 	SharedExpertFeedForwardSize *int32 `protobuf:"varint,14,opt,name=shared_expert_feed_forward_size,json=sharedExpertFeedForwardSize,proto3,oneof" json:"shared_expert_feed_forward_size,omitempty"`
 	// Layers with experts; the others are dense. Absent = all, where there are experts.
 	ExpertLayersCount *int32 `protobuf:"varint,15,opt,name=expert_layers_count,json=expertLayersCount,proto3,oneof" json:"expert_layers_count,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Width of the latent that keys and values are projected from (multi-head latent attention, kv_lora_rank). Absent =
+	// attention is not latent.
+	KeyValueLatentSize *int32 `protobuf:"varint,16,opt,name=key_value_latent_size,json=keyValueLatentSize,proto3,oneof" json:"key_value_latent_size,omitempty"`
+	// Width of the latent that queries are projected from (q_lora_rank). Absent = queries are projected directly.
+	QueryLatentSize *int32 `protobuf:"varint,17,opt,name=query_latent_size,json=queryLatentSize,proto3,oneof" json:"query_latent_size,omitempty"`
+	// Part of head_size whose rotary positions all heads share in latent attention (qk_rope_head_dim). Absent = none.
+	RotaryHeadSize *int32 `protobuf:"varint,18,opt,name=rotary_head_size,json=rotaryHeadSize,proto3,oneof" json:"rotary_head_size,omitempty"`
+	// Width of a head's values. Absent = head_size.
+	ValueHeadSize *int32 `protobuf:"varint,19,opt,name=value_head_size,json=valueHeadSize,proto3,oneof" json:"value_head_size,omitempty"`
+	// Tokens that a token attends to at most (sliding window). Absent = all before it.
+	AttentionWindowTokens *int32 `protobuf:"varint,20,opt,name=attention_window_tokens,json=attentionWindowTokens,proto3,oneof" json:"attention_window_tokens,omitempty"`
+	// Layers whose attention has the window; in the others a token attends to all before it. Absent = all, where there is a
+	// window.
+	WindowedLayersCount *int32 `protobuf:"varint,21,opt,name=windowed_layers_count,json=windowedLayersCount,proto3,oneof" json:"windowed_layers_count,omitempty"`
+	// Layers with attention, of hybrid models. Absent = all that have no state space.
+	AttentionLayersCount *int32 `protobuf:"varint,22,opt,name=attention_layers_count,json=attentionLayersCount,proto3,oneof" json:"attention_layers_count,omitempty"`
+	// Layers with a state-space mixer (Mamba) in the place of attention. Absent = none.
+	StateSpaceLayersCount *int32 `protobuf:"varint,23,opt,name=state_space_layers_count,json=stateSpaceLayersCount,proto3,oneof" json:"state_space_layers_count,omitempty"`
+	// Channels of the mixer. Absent = twice hidden_size.
+	StateSpaceSize *int32 `protobuf:"varint,24,opt,name=state_space_size,json=stateSpaceSize,proto3,oneof" json:"state_space_size,omitempty"`
+	// Values of state for each channel. Absent = 128.
+	StateSize *int32 `protobuf:"varint,25,opt,name=state_size,json=stateSize,proto3,oneof" json:"state_size,omitempty"`
+	// Layers with a feed-forward part. Absent = all.
+	FeedForwardLayersCount *int32 `protobuf:"varint,26,opt,name=feed_forward_layers_count,json=feedForwardLayersCount,proto3,oneof" json:"feed_forward_layers_count,omitempty"`
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
 }
 
 func (x *Transformer) Reset() {
 	*x = Transformer{}
-	mi := &file_nodewise_v1_workload_proto_msgTypes[2]
+	mi := &file_nodewise_v1_workload_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -408,7 +653,7 @@ func (x *Transformer) String() string {
 func (*Transformer) ProtoMessage() {}
 
 func (x *Transformer) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1_workload_proto_msgTypes[2]
+	mi := &file_nodewise_v1_workload_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -421,7 +666,7 @@ func (x *Transformer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Transformer.ProtoReflect.Descriptor instead.
 func (*Transformer) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1_workload_proto_rawDescGZIP(), []int{2}
+	return file_nodewise_v1_workload_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Transformer) GetLayersCount() int32 {
@@ -529,6 +774,83 @@ func (x *Transformer) GetExpertLayersCount() int32 {
 	return 0
 }
 
+func (x *Transformer) GetKeyValueLatentSize() int32 {
+	if x != nil && x.KeyValueLatentSize != nil {
+		return *x.KeyValueLatentSize
+	}
+	return 0
+}
+
+func (x *Transformer) GetQueryLatentSize() int32 {
+	if x != nil && x.QueryLatentSize != nil {
+		return *x.QueryLatentSize
+	}
+	return 0
+}
+
+func (x *Transformer) GetRotaryHeadSize() int32 {
+	if x != nil && x.RotaryHeadSize != nil {
+		return *x.RotaryHeadSize
+	}
+	return 0
+}
+
+func (x *Transformer) GetValueHeadSize() int32 {
+	if x != nil && x.ValueHeadSize != nil {
+		return *x.ValueHeadSize
+	}
+	return 0
+}
+
+func (x *Transformer) GetAttentionWindowTokens() int32 {
+	if x != nil && x.AttentionWindowTokens != nil {
+		return *x.AttentionWindowTokens
+	}
+	return 0
+}
+
+func (x *Transformer) GetWindowedLayersCount() int32 {
+	if x != nil && x.WindowedLayersCount != nil {
+		return *x.WindowedLayersCount
+	}
+	return 0
+}
+
+func (x *Transformer) GetAttentionLayersCount() int32 {
+	if x != nil && x.AttentionLayersCount != nil {
+		return *x.AttentionLayersCount
+	}
+	return 0
+}
+
+func (x *Transformer) GetStateSpaceLayersCount() int32 {
+	if x != nil && x.StateSpaceLayersCount != nil {
+		return *x.StateSpaceLayersCount
+	}
+	return 0
+}
+
+func (x *Transformer) GetStateSpaceSize() int32 {
+	if x != nil && x.StateSpaceSize != nil {
+		return *x.StateSpaceSize
+	}
+	return 0
+}
+
+func (x *Transformer) GetStateSize() int32 {
+	if x != nil && x.StateSize != nil {
+		return *x.StateSize
+	}
+	return 0
+}
+
+func (x *Transformer) GetFeedForwardLayersCount() int32 {
+	if x != nil && x.FeedForwardLayersCount != nil {
+		return *x.FeedForwardLayersCount
+	}
+	return 0
+}
+
 // One layer of a general network.
 type Layer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -551,7 +873,7 @@ type Layer struct {
 
 func (x *Layer) Reset() {
 	*x = Layer{}
-	mi := &file_nodewise_v1_workload_proto_msgTypes[3]
+	mi := &file_nodewise_v1_workload_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -563,7 +885,7 @@ func (x *Layer) String() string {
 func (*Layer) ProtoMessage() {}
 
 func (x *Layer) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1_workload_proto_msgTypes[3]
+	mi := &file_nodewise_v1_workload_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -576,7 +898,7 @@ func (x *Layer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Layer.ProtoReflect.Descriptor instead.
 func (*Layer) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1_workload_proto_rawDescGZIP(), []int{3}
+	return file_nodewise_v1_workload_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Layer) GetName() string {
@@ -640,7 +962,7 @@ type Network struct {
 
 func (x *Network) Reset() {
 	*x = Network{}
-	mi := &file_nodewise_v1_workload_proto_msgTypes[4]
+	mi := &file_nodewise_v1_workload_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -652,7 +974,7 @@ func (x *Network) String() string {
 func (*Network) ProtoMessage() {}
 
 func (x *Network) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1_workload_proto_msgTypes[4]
+	mi := &file_nodewise_v1_workload_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -665,7 +987,7 @@ func (x *Network) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Network.ProtoReflect.Descriptor instead.
 func (*Network) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1_workload_proto_rawDescGZIP(), []int{4}
+	return file_nodewise_v1_workload_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Network) GetLinkBytesPerSecond() float64 {
@@ -707,7 +1029,7 @@ var File_nodewise_v1_workload_proto protoreflect.FileDescriptor
 
 const file_nodewise_v1_workload_proto_rawDesc = "" +
 	"\n" +
-	"\x1anodewise/v1/workload.proto\x12\vnodewise.v1\x1a\x17nodewise/v1/facts.proto\"\xd2\x0e\n" +
+	"\x1anodewise/v1/workload.proto\x12\vnodewise.v1\x1a\x17nodewise/v1/facts.proto\"\xfb\x17\n" +
 	"\bWorkload\x12&\n" +
 	"\n" +
 	"model_name\x18\x01 \x01(\tB\a\xaa\x9a#\x03@\x80\x02R\tmodelName\x12^\n" +
@@ -720,9 +1042,9 @@ const file_nodewise_v1_workload_proto_rawDesc = "" +
 	"\x06epochs\x1a\x06epochs)\x00\x00\x00\x00\x00\x00\x00\x008\x01H\x04R\vepochsCount\x88\x01\x01\x12:\n" +
 	"\vtransformer\x18\a \x01(\v2\x18.nodewise.v1.TransformerR\vtransformer\x12*\n" +
 	"\x06layers\x18\b \x03(\v2\x12.nodewise.v1.LayerR\x06layers\x12/\n" +
-	"\tframework\x18\t \x01(\tB\x11\xaa\x9a#\r\x12\tframework@@R\tframework\x12$\n" +
+	"\tframework\x18\t \x01(\tB\x11\xaa\x9a#\r\x12\tframework@@R\tframework\x12/\n" +
 	"\toptimizer\x18\n" +
-	" \x01(\tB\x06\xaa\x9a#\x02@@R\toptimizer\x12$\n" +
+	" \x01(\tB\x11\xaa\x9a#\r\x12\toptimizer@@R\toptimizer\x12$\n" +
 	"\tprecision\x18\v \x01(\tB\x06\xaa\x9a#\x02@\x10R\tprecision\x12@\n" +
 	"\vshard_bytes\x18\f \x03(\x01B\x1f\xaa\x9a#\x1b\x1a\x05bytes)\x00\x00\x00\x00\x00\x00\x00\x001\x00\x00\x00\x00\x00\x00@CH\x01R\n" +
 	"shardBytes\x12`\n" +
@@ -739,7 +1061,23 @@ const file_nodewise_v1_workload_proto_rawDesc = "" +
 	"\x06family\x18\x15 \x01(\tB\x0e\xaa\x9a#\n" +
 	"\x12\x06family@@R\x06family\x12~\n" +
 	"\x1bactivation_bytes_per_sample\x18\x16 \x01(\x01B:\xaa\x9a#6\x12\x1bactivation_bytes_per_sample\x1a\fbytes/sample)\x00\x00\x00\x00\x00\x00\x00\x008\x01H\n" +
-	"R\x18activationBytesPerSample\x88\x01\x01B\x12\n" +
+	"R\x18activationBytesPerSample\x88\x01\x01\x12@\n" +
+	"\x0emaster_weights\x18\x17 \x01(\bB\x14\xaa\x9a#\x10\x12\x0emaster_weightsH\vR\rmasterWeights\x88\x01\x01\x12i\n" +
+	"\x14optimizer_state_bits\x18\x18 \x01(\x01B2\xaa\x9a#.\x12\x14optimizer_state_bits\x1a\x04bits)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00P@H\fR\x12optimizerStateBits\x88\x01\x01\x124\n" +
+	"\n" +
+	"fused_loss\x18\x19 \x01(\bB\x10\xaa\x9a#\f\x12\n" +
+	"fused_lossH\rR\tfusedLoss\x88\x01\x01\x12/\n" +
+	"\texecution\x18\x1a \x01(\tB\x11\xaa\x9a#\r\x12\texecution@\x10R\texecution\x12F\n" +
+	"\x11pipeline_schedule\x18\x1b \x01(\tB\x19\xaa\x9a#\x15\x12\x11pipeline_schedule@\x10R\x10pipelineSchedule\x12O\n" +
+	"\fstage_layers\x18\x1c \x03(\x05B,\xaa\x9a#(\x12\fstage_layers\x1a\x06layers)\x00\x00\x00\x00\x00\x00\x00\x001\x00\x00\x00\x00\x00\x00\xd0AR\vstageLayers\x12e\n" +
+	"\x14busiest_expert_share\x18\x1d \x01(\x01B.\xaa\x9a#*\x12\x14busiest_expert_share)\x00\x00\x00\x00\x00\x00\x00\x001\x00\x00\x00\x00\x00\x00\xf0?8\x01H\x0eR\x12busiestExpertShare\x88\x01\x01\x12N\n" +
+	"\x0fexpert_capacity\x18\x1e \x01(\x01B \xaa\x9a#\x1c\x12\x0fexpert_capacity)\x00\x00\x00\x00\x00\x00\x00\x008\x01H\x0fR\x0eexpertCapacity\x88\x01\x01\x12L\n" +
+	"\fadapter_rank\x18\x1f \x01(\x05B$\xaa\x9a# \x12\fadapter_rank)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x000AH\x10R\vadapterRank\x88\x01\x01\x12)\n" +
+	"\aadapter\x18  \x01(\tB\x0f\xaa\x9a#\v\x12\aadapter@\x10R\aadapter\x12]\n" +
+	"\x0fdocument_tokens\x18! \x01(\x01B/\xaa\x9a#+\x12\x0fdocument_tokens\x1a\x06tokens)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AH\x11R\x0edocumentTokens\x88\x01\x01\x12\x85\x01\n" +
+	"\x18devices_per_worker_count\x18\" \x01(\x05BG\xaa\x9a#C\n" +
+	"\x12devices_per_worker\x12\x12devices_per_worker\x1a\adevices)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\x90@H\x12R\x15devicesPerWorkerCount\x88\x01\x01\x12.\n" +
+	"\aencoder\x18# \x01(\v2\x14.nodewise.v1.EncoderR\aencoderB\x12\n" +
 	"\x10_parameter_bytesB\x10\n" +
 	"\x0e_tensors_countB\x13\n" +
 	"\x11_flops_per_sampleB\x14\n" +
@@ -751,7 +1089,29 @@ const file_nodewise_v1_workload_proto_rawDesc = "" +
 	"\x13_frozen_weight_bitsB\x19\n" +
 	"\x17_sharding_devices_countB\x13\n" +
 	"\x11_recomputed_shareB\x1e\n" +
-	"\x1c_activation_bytes_per_sample\"\x9d\x04\n" +
+	"\x1c_activation_bytes_per_sampleB\x11\n" +
+	"\x0f_master_weightsB\x17\n" +
+	"\x15_optimizer_state_bitsB\r\n" +
+	"\v_fused_lossB\x17\n" +
+	"\x15_busiest_expert_shareB\x12\n" +
+	"\x10_expert_capacityB\x0f\n" +
+	"\r_adapter_rankB\x12\n" +
+	"\x10_document_tokensB\x1b\n" +
+	"\x19_devices_per_worker_count\"\xeb\x05\n" +
+	"\aEncoder\x12[\n" +
+	"\flayers_count\x18\x01 \x01(\x05B8\xaa\x9a#4\n" +
+	"\x06layers\x12\x0eencoder_layers\x1a\x06layers)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AP\x01R\vlayersCount\x12N\n" +
+	"\vhidden_size\x18\x02 \x01(\x05B-\xaa\x9a#)\x12\x13encoder_hidden_size)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AP\x01R\n" +
+	"hiddenSize\x12}\n" +
+	"\x15attention_heads_count\x18\x03 \x01(\x05BI\xaa\x9a#E\n" +
+	"\x0fattention_heads\x12\x17encoder_attention_heads\x1a\x05heads)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AP\x01R\x13attentionHeadsCount\x12\\\n" +
+	"\x11tokens_per_sample\x18\x04 \x01(\x05B0\xaa\x9a#,\x12\x0eencoder_tokens\x1a\x06tokens)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AP\x01R\x0ftokensPerSample\x12\x8a\x01\n" +
+	"\x15attended_tokens_count\x18\x05 \x01(\x05BQ\xaa\x9a#M\n" +
+	"\x0fattended_tokens\x12\x17encoder_attended_tokens\x1a\x06tokens!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AH\x00R\x13attendedTokensCount\x88\x01\x01\x12k\n" +
+	"\x11feed_forward_size\x18\x06 \x01(\x05B:\xaa\x9a#6\x12\x19encoder_feed_forward_size!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AH\x01R\x0ffeedForwardSize\x88\x01\x01\x12,\n" +
+	"\x06frozen\x18\a \x01(\bB\x14\xaa\x9a#\x10\x12\x0eencoder_frozenR\x06frozenB\x18\n" +
+	"\x16_attended_tokens_countB\x14\n" +
+	"\x12_feed_forward_size\"\x9d\x04\n" +
 	"\rArchitectures\x12`\n" +
 	"\x10flops_per_sample\x18\x01 \x03(\x01B6\xaa\x9a#2\x12\x10flops_per_sample\x1a\fFLOPs/sample!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\x00\x00R\x0eflopsPerSample\x129\n" +
 	"\ffamily_names\x18\x02 \x03(\tB\x16\xaa\x9a#\x12\n" +
@@ -760,7 +1120,7 @@ const file_nodewise_v1_workload_proto_rawDesc = "" +
 	"\x0fparameter_bytes\x18\x04 \x03(\x01B9\xaa\x9a#5\x12\x0fparameter_bytes\x1a\x05bytes!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00@CH\x01R\x0eparameterBytes\x12a\n" +
 	"\x0etensors_counts\x18\x05 \x03(\x05B:\xaa\x9a#6\n" +
 	"\atensors\x12\atensors\x1a\atensors!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\xd0\x12cAR\rtensorsCounts\x12\x80\x01\n" +
-	"\x1bactivation_bytes_per_sample\x18\x06 \x03(\x01BA\xaa\x9a#=\x12\x1bactivation_bytes_per_sample\x1a\fbytes/sample!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\x00\x00R\x18activationBytesPerSample\"\xdd\r\n" +
+	"\x1bactivation_bytes_per_sample\x18\x06 \x03(\x01BA\xaa\x9a#=\x12\x1bactivation_bytes_per_sample\x1a\fbytes/sample!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\x00\x00R\x18activationBytesPerSample\"\xec\x19\n" +
 	"\vTransformer\x12S\n" +
 	"\flayers_count\x18\x01 \x01(\x05B0\xaa\x9a#,\n" +
 	"\x06layers\x12\x06layers\x1a\x06layers)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AP\x01R\vlayersCount\x12F\n" +
@@ -785,7 +1145,26 @@ const file_nodewise_v1_workload_proto_rawDesc = "" +
 	"\x18expert_feed_forward_size\x18\r \x01(\x05B9\xaa\x9a#5\x12\x18expert_feed_forward_size!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AH\x05R\x15expertFeedForwardSize\x88\x01\x01\x12\x8b\x01\n" +
 	"\x1fshared_expert_feed_forward_size\x18\x0e \x01(\x05B@\xaa\x9a#<\x12\x1fshared_expert_feed_forward_size!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AH\x06R\x1bsharedExpertFeedForwardSize\x88\x01\x01\x12z\n" +
 	"\x13expert_layers_count\x18\x0f \x01(\x05BE\xaa\x9a#A\n" +
-	"\rexpert_layers\x12\rexpert_layers\x1a\x06layers!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AH\aR\x11expertLayersCount\x88\x01\x01B\x18\n" +
+	"\rexpert_layers\x12\rexpert_layers\x1a\x06layers!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AH\aR\x11expertLayersCount\x88\x01\x01\x12n\n" +
+	"\x15key_value_latent_size\x18\x10 \x01(\x05B6\xaa\x9a#2\x12\x15key_value_latent_size!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AH\bR\x12keyValueLatentSize\x88\x01\x01\x12c\n" +
+	"\x11query_latent_size\x18\x11 \x01(\x05B2\xaa\x9a#.\x12\x11query_latent_size!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AH\tR\x0fqueryLatentSize\x88\x01\x01\x12`\n" +
+	"\x10rotary_head_size\x18\x12 \x01(\x05B1\xaa\x9a#-\x12\x10rotary_head_size!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AH\n" +
+	"R\x0erotaryHeadSize\x88\x01\x01\x12]\n" +
+	"\x0fvalue_head_size\x18\x13 \x01(\x05B0\xaa\x9a#,\x12\x0fvalue_head_size!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AH\vR\rvalueHeadSize\x88\x01\x01\x12\x88\x01\n" +
+	"\x17attention_window_tokens\x18\x14 \x01(\x05BK\xaa\x9a#G\n" +
+	"\x10attention_window\x12\x10attention_window\x1a\x06tokens!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AH\fR\x15attentionWindowTokens\x88\x01\x01\x12\x82\x01\n" +
+	"\x15windowed_layers_count\x18\x15 \x01(\x05BI\xaa\x9a#E\n" +
+	"\x0fwindowed_layers\x12\x0fwindowed_layers\x1a\x06layers!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AH\rR\x13windowedLayersCount\x88\x01\x01\x12\x86\x01\n" +
+	"\x16attention_layers_count\x18\x16 \x01(\x05BK\xaa\x9a#G\n" +
+	"\x10attention_layers\x12\x10attention_layers\x1a\x06layers!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AH\x0eR\x14attentionLayersCount\x88\x01\x01\x12\x8d\x01\n" +
+	"\x18state_space_layers_count\x18\x17 \x01(\x05BO\xaa\x9a#K\n" +
+	"\x12state_space_layers\x12\x12state_space_layers\x1a\x06layers!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AH\x0fR\x15stateSpaceLayersCount\x88\x01\x01\x12`\n" +
+	"\x10state_space_size\x18\x18 \x01(\x05B1\xaa\x9a#-\x12\x10state_space_size!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AH\x10R\x0estateSpaceSize\x88\x01\x01\x12O\n" +
+	"\n" +
+	"state_size\x18\x19 \x01(\x05B+\xaa\x9a#'\x12\n" +
+	"state_size!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AH\x11R\tstateSize\x88\x01\x01\x12\x91\x01\n" +
+	"\x19feed_forward_layers_count\x18\x1a \x01(\x05BQ\xaa\x9a#M\n" +
+	"\x13feed_forward_layers\x12\x13feed_forward_layers\x1a\x06layers!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x00\x00\xd0AH\x12R\x16feedForwardLayersCount\x88\x01\x01B\x18\n" +
 	"\x16_key_value_heads_countB\x14\n" +
 	"\x12_feed_forward_sizeB\x10\n" +
 	"\x0e_experts_countB\x1a\n" +
@@ -794,7 +1173,18 @@ const file_nodewise_v1_workload_proto_rawDesc = "" +
 	"_head_sizeB\x1b\n" +
 	"\x19_expert_feed_forward_sizeB\"\n" +
 	" _shared_expert_feed_forward_sizeB\x16\n" +
-	"\x14_expert_layers_count\"\xab\x03\n" +
+	"\x14_expert_layers_countB\x18\n" +
+	"\x16_key_value_latent_sizeB\x14\n" +
+	"\x12_query_latent_sizeB\x13\n" +
+	"\x11_rotary_head_sizeB\x12\n" +
+	"\x10_value_head_sizeB\x1a\n" +
+	"\x18_attention_window_tokensB\x18\n" +
+	"\x16_windowed_layers_countB\x19\n" +
+	"\x17_attention_layers_countB\x1b\n" +
+	"\x19_state_space_layers_countB\x13\n" +
+	"\x11_state_space_sizeB\r\n" +
+	"\v_state_sizeB\x1c\n" +
+	"\x1a_feed_forward_layers_count\"\xab\x03\n" +
 	"\x05Layer\x12\x1b\n" +
 	"\x04name\x18\x01 \x01(\tB\a\xaa\x9a#\x03@\x80\x02R\x04name\x12\x1a\n" +
 	"\x04kind\x18\x02 \x01(\tB\x06\xaa\x9a#\x02@@R\x04kind\x12T\n" +
@@ -833,22 +1223,24 @@ func file_nodewise_v1_workload_proto_rawDescGZIP() []byte {
 	return file_nodewise_v1_workload_proto_rawDescData
 }
 
-var file_nodewise_v1_workload_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_nodewise_v1_workload_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_nodewise_v1_workload_proto_goTypes = []any{
 	(*Workload)(nil),      // 0: nodewise.v1.Workload
-	(*Architectures)(nil), // 1: nodewise.v1.Architectures
-	(*Transformer)(nil),   // 2: nodewise.v1.Transformer
-	(*Layer)(nil),         // 3: nodewise.v1.Layer
-	(*Network)(nil),       // 4: nodewise.v1.Network
+	(*Encoder)(nil),       // 1: nodewise.v1.Encoder
+	(*Architectures)(nil), // 2: nodewise.v1.Architectures
+	(*Transformer)(nil),   // 3: nodewise.v1.Transformer
+	(*Layer)(nil),         // 4: nodewise.v1.Layer
+	(*Network)(nil),       // 5: nodewise.v1.Network
 }
 var file_nodewise_v1_workload_proto_depIdxs = []int32{
-	2, // 0: nodewise.v1.Workload.transformer:type_name -> nodewise.v1.Transformer
-	3, // 1: nodewise.v1.Workload.layers:type_name -> nodewise.v1.Layer
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	3, // 0: nodewise.v1.Workload.transformer:type_name -> nodewise.v1.Transformer
+	4, // 1: nodewise.v1.Workload.layers:type_name -> nodewise.v1.Layer
+	1, // 2: nodewise.v1.Workload.encoder:type_name -> nodewise.v1.Encoder
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_nodewise_v1_workload_proto_init() }
@@ -858,16 +1250,17 @@ func file_nodewise_v1_workload_proto_init() {
 	}
 	file_nodewise_v1_facts_proto_init()
 	file_nodewise_v1_workload_proto_msgTypes[0].OneofWrappers = []any{}
-	file_nodewise_v1_workload_proto_msgTypes[2].OneofWrappers = []any{}
+	file_nodewise_v1_workload_proto_msgTypes[1].OneofWrappers = []any{}
 	file_nodewise_v1_workload_proto_msgTypes[3].OneofWrappers = []any{}
 	file_nodewise_v1_workload_proto_msgTypes[4].OneofWrappers = []any{}
+	file_nodewise_v1_workload_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nodewise_v1_workload_proto_rawDesc), len(file_nodewise_v1_workload_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

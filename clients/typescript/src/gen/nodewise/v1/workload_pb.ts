@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file nodewise/v1/workload.proto.
  */
 export const file_nodewise_v1_workload: GenFile = /*@__PURE__*/
-  fileDesc("Chpub2Rld2lzZS92MS93b3JrbG9hZC5wcm90bxILbm9kZXdpc2UudjEikAwKCFdvcmtsb2FkEhsKCm1vZGVsX25hbWUYASABKAlCB6qaIwNAgAISTgoPcGFyYW1ldGVyX2J5dGVzGAIgASgBQjCqmiMsEg9wYXJhbWV0ZXJfYnl0ZXMaBWJ5dGVzKQAAAAAAAPA/MQAAAAAAAEBDSAFIAIgBARJNCg10ZW5zb3JzX2NvdW50GAMgASgFQjGqmiMtCgd0ZW5zb3JzEgd0ZW5zb3JzGgd0ZW5zb3JzKQAAAAAAAPA/MQAAAADQEmNBSAGIAQESTgoQZmxvcHNfcGVyX3NhbXBsZRgEIAEoAUIvqpojKxIQZmxvcHNfcGVyX3NhbXBsZRoMRkxPUHMvc2FtcGxlKQAAAAAAAAAAOAFIAogBARJBChFzYW1wbGVzX3Blcl9lcG9jaBgFIAEoAUIhqpojHRoHc2FtcGxlcykAAAAAAADwPzEAAAAAAABAQ0gBSAOIAQESOgoMZXBvY2hzX2NvdW50GAYgASgBQh+qmiMbCgZlcG9jaHMaBmVwb2NocykAAAAAAAAAADgBSASIAQESLQoLdHJhbnNmb3JtZXIYByABKAsyGC5ub2Rld2lzZS52MS5UcmFuc2Zvcm1lchIiCgZsYXllcnMYCCADKAsyEi5ub2Rld2lzZS52MS5MYXllchIkCglmcmFtZXdvcmsYCSABKAlCEaqaIw0SCWZyYW1ld29ya0BAEhkKCW9wdGltaXplchgKIAEoCUIGqpojAkBAEhkKCXByZWNpc2lvbhgLIAEoCUIGqpojAkAQEjQKC3NoYXJkX2J5dGVzGAwgAygBQh+qmiMbGgVieXRlcykAAAAAAAAAADEAAAAAAABAQ0gBEkwKFHNoYXJkX3RlbnNvcnNfY291bnRzGA0gAygFQi6qmiMqCg1zaGFyZF90ZW5zb3JzGgd0ZW5zb3JzKQAAAAAAAAAAMQAAAADQEmNBEiMKB2Ryb3BvdXQYDiABKAhCDaqaIwkSB2Ryb3BvdXRIBYgBARJJChRmcm96ZW5fd2VpZ2h0c19zaGFyZRgPIAEoAUImqpojIhIOZnJvemVuX3dlaWdodHMpAAAAAAAAAAAxAAAAAAAA8D9IBogBARJRChJmcm96ZW5fd2VpZ2h0X2JpdHMYECABKAFCMKqaIywSEmZyb3plbl93ZWlnaHRfYml0cxoEYml0cykAAAAAAADwPzEAAAAAAABQQEgHiAEBEiAKB29mZmxvYWQYESABKAlCD6qaIwsSB29mZmxvYWRAEBI4ChNyZWR1Y3Rpb25fcHJlY2lzaW9uGBIgASgJQhuqmiMXEhNyZWR1Y3Rpb25fcHJlY2lzaW9uQBASaAoWc2hhcmRpbmdfZGV2aWNlc19jb3VudBgTIAEoBUJDqpojPwoQc2hhcmRpbmdfZGV2aWNlcxIQc2hhcmRpbmdfZGV2aWNlcxoHZGV2aWNlcykAAAAAAADwPzEAAAAAAAAwQUgIiAEBEkkKEHJlY29tcHV0ZWRfc2hhcmUYFCABKAFCKqqaIyYSEHJlY29tcHV0ZWRfc2hhcmUpAAAAAAAAAAAxAAAAAAAA8D84AUgJiAEBEh4KBmZhbWlseRgVIAEoCUIOqpojChIGZmFtaWx5QEASZAobYWN0aXZhdGlvbl9ieXRlc19wZXJfc2FtcGxlGBYgASgBQjqqmiM2EhthY3RpdmF0aW9uX2J5dGVzX3Blcl9zYW1wbGUaDGJ5dGVzL3NhbXBsZSkAAAAAAAAAADgBSAqIAQFCEgoQX3BhcmFtZXRlcl9ieXRlc0IQCg5fdGVuc29yc19jb3VudEITChFfZmxvcHNfcGVyX3NhbXBsZUIUChJfc2FtcGxlc19wZXJfZXBvY2hCDwoNX2Vwb2Noc19jb3VudEIKCghfZHJvcG91dEIXChVfZnJvemVuX3dlaWdodHNfc2hhcmVCFQoTX2Zyb3plbl93ZWlnaHRfYml0c0IZChdfc2hhcmRpbmdfZGV2aWNlc19jb3VudEITChFfcmVjb21wdXRlZF9zaGFyZUIeChxfYWN0aXZhdGlvbl9ieXRlc19wZXJfc2FtcGxlIrcDCg1BcmNoaXRlY3R1cmVzElAKEGZsb3BzX3Blcl9zYW1wbGUYASADKAFCNqqaIzISEGZsb3BzX3Blcl9zYW1wbGUaDEZMT1BzL3NhbXBsZSEAAAAAAAAAACkAAAAAAAAAABIsCgxmYW1pbHlfbmFtZXMYAiADKAlCFqqaIxIKBmZhbWlseRIGZmFtaWx5QEASFgoOZmFtaWx5X2luZGV4ZXMYAyADKAUSUgoPcGFyYW1ldGVyX2J5dGVzGAQgAygBQjmqmiM1Eg9wYXJhbWV0ZXJfYnl0ZXMaBWJ5dGVzIQAAAAAAAAAAKQAAAAAAAPA/MQAAAAAAAEBDSAESUgoOdGVuc29yc19jb3VudHMYBSADKAVCOqqaIzYKB3RlbnNvcnMSB3RlbnNvcnMaB3RlbnNvcnMhAAAAAAAAAAApAAAAAAAA8D8xAAAAANASY0ESZgobYWN0aXZhdGlvbl9ieXRlc19wZXJfc2FtcGxlGAYgAygBQkGqmiM9EhthY3RpdmF0aW9uX2J5dGVzX3Blcl9zYW1wbGUaDGJ5dGVzL3NhbXBsZSEAAAAAAAAAACkAAAAAAAAAACLJCwoLVHJhbnNmb3JtZXISRgoMbGF5ZXJzX2NvdW50GAEgASgFQjCqmiMsCgZsYXllcnMSBmxheWVycxoGbGF5ZXJzKQAAAAAAAPA/MQAAAAAAANBBUAESOgoLaGlkZGVuX3NpemUYAiABKAVCJaqaIyESC2hpZGRlbl9zaXplKQAAAAAAAPA/MQAAAAAAANBBUAESYAoVYXR0ZW50aW9uX2hlYWRzX2NvdW50GAMgASgFQkGqmiM9Cg9hdHRlbnRpb25faGVhZHMSD2F0dGVudGlvbl9oZWFkcxoFaGVhZHMpAAAAAAAA8D8xAAAAAAAA0EFQARJiChZzZXF1ZW5jZV9sZW5ndGhfdG9rZW5zGAQgASgFQkKqmiM+Cg9zZXF1ZW5jZV9sZW5ndGgSD3NlcXVlbmNlX2xlbmd0aBoGdG9rZW5zKQAAAAAAAPA/MQAAAAAAANBBUAESSgoPdm9jYWJ1bGFyeV9zaXplGAUgASgFQjGqmiMtEg92b2NhYnVsYXJ5X3NpemUaBnRva2VucykAAAAAAADwPzEAAAAAAADQQVABEmUKFWtleV92YWx1ZV9oZWFkc19jb3VudBgGIAEoBUJBqpojPQoPa2V5X3ZhbHVlX2hlYWRzEghrdl9oZWFkcxoFaGVhZHMhAAAAAAAAAAApAAAAAAAA8D8xAAAAAAAA0EFIAIgBARJSChFmZWVkX2ZvcndhcmRfc2l6ZRgHIAEoBUIyqpojLhIRZmVlZF9mb3J3YXJkX3NpemUhAAAAAAAAAAApAAAAAAAA8D8xAAAAAAAA0EFIAYgBARJWCg1leHBlcnRzX2NvdW50GAggASgFQjqqmiM2CgdleHBlcnRzEgdleHBlcnRzGgdleHBlcnRzIQAAAAAAAAAAKQAAAAAAAPA/MQAAAAAAANBBSAKIAQESdAoXZXhwZXJ0c19wZXJfdG9rZW5fY291bnQYCSABKAVCTqqaI0oKEWV4cGVydHNfcGVyX3Rva2VuEhFleHBlcnRzX3Blcl90b2tlbhoHZXhwZXJ0cyEAAAAAAAAAACkAAAAAAADwPzEAAAAAAADQQUgDiAEBEkIKCWhlYWRfc2l6ZRgKIAEoBUIqqpojJhIJaGVhZF9zaXplIQAAAAAAAAAAKQAAAAAAAPA/MQAAAAAAANBBSASIAQESJwoSZ2F0ZWRfZmVlZF9mb3J3YXJkGAsgASgIQguqmiMHEgVnYXRlZBIuChF1bnRpZWRfZW1iZWRkaW5ncxgMIAEoCEITqpojDxINdW50aWVkX291dHB1dBJgChhleHBlcnRfZmVlZF9mb3J3YXJkX3NpemUYDSABKAVCOaqaIzUSGGV4cGVydF9mZWVkX2ZvcndhcmRfc2l6ZSEAAAAAAAAAACkAAAAAAADwPzEAAAAAAADQQUgFiAEBEm4KH3NoYXJlZF9leHBlcnRfZmVlZF9mb3J3YXJkX3NpemUYDiABKAVCQKqaIzwSH3NoYXJlZF9leHBlcnRfZmVlZF9mb3J3YXJkX3NpemUhAAAAAAAAAAApAAAAAAAA8D8xAAAAAAAA0EFIBogBARJnChNleHBlcnRfbGF5ZXJzX2NvdW50GA8gASgFQkWqmiNBCg1leHBlcnRfbGF5ZXJzEg1leHBlcnRfbGF5ZXJzGgZsYXllcnMhAAAAAAAAAAApAAAAAAAA8D8xAAAAAAAA0EFIB4gBAUIYChZfa2V5X3ZhbHVlX2hlYWRzX2NvdW50QhQKEl9mZWVkX2ZvcndhcmRfc2l6ZUIQCg5fZXhwZXJ0c19jb3VudEIaChhfZXhwZXJ0c19wZXJfdG9rZW5fY291bnRCDAoKX2hlYWRfc2l6ZUIbChlfZXhwZXJ0X2ZlZWRfZm9yd2FyZF9zaXplQiIKIF9zaGFyZWRfZXhwZXJ0X2ZlZWRfZm9yd2FyZF9zaXplQhYKFF9leHBlcnRfbGF5ZXJzX2NvdW50IsoCCgVMYXllchIVCgRuYW1lGAEgASgJQgeqmiMDQIACEhQKBGtpbmQYAiABKAlCBqqaIwJAQBI9Chhmb3J3YXJkX2Zsb3BzX3Blcl9zYW1wbGUYAyABKAFCG6qaIxcaDEZMT1BzL3NhbXBsZSkAAAAAAAAAABI4Cg9wYXJhbWV0ZXJfYnl0ZXMYBCABKAFCH6qaIxsaBWJ5dGVzKQAAAAAAAAAAMQAAAAAAAEBDSAESQAobYWN0aXZhdGlvbl9ieXRlc19wZXJfc2FtcGxlGAUgASgBQhuqmiMXGgxieXRlcy9zYW1wbGUpAAAAAAAAAAASPwoVaGFsb19ieXRlc19wZXJfc2FtcGxlGAYgASgBQhuqmiMXGgxieXRlcy9zYW1wbGUpAAAAAAAAAABIAIgBAUIYChZfaGFsb19ieXRlc19wZXJfc2FtcGxlIsoECgdOZXR3b3JrEmcKFWxpbmtfYnl0ZXNfcGVyX3NlY29uZBgBIAEoAUJDqpojPwoQbGlua19ieXRlc19wZXJfcxIQbGlua19ieXRlc19wZXJfcxoHYnl0ZXMvcykAAAAAAADwPzEAADQm9WsMQ0gAiAEBEisKC2hhbGZfZHVwbGV4GAIgASgIQhGqmiMNEgtoYWxmX2R1cGxleEgBiAEBEnwKHHdvcmtlcl9saW5rX2J5dGVzX3Blcl9zZWNvbmQYAyABKAFCUaqaI00KF3dvcmtlcl9saW5rX2J5dGVzX3Blcl9zEhd3b3JrZXJfbGlua19ieXRlc19wZXJfcxoHYnl0ZXMvcykAAAAAAADwPzEAADQm9WsMQ0gCiAEBElkKE3Blcl9tZXNzYWdlX3NlY29uZHMYBCABKAFCN6qaIzMKDXBlcl9tZXNzYWdlX3MSDXBlcl9tZXNzYWdlX3MaAXMpAAAAAAAAAAAxAAAAANASY0FIA4gBARJWChJyb3VuZF90cmlwX3NlY29uZHMYBSABKAFCNaqaIzEKDHJvdW5kX3RyaXBfcxIMcm91bmRfdHJpcF9zGgFzKQAAAAAAAAAAMQAAAADQEmNBSASIAQFCGAoWX2xpbmtfYnl0ZXNfcGVyX3NlY29uZEIOCgxfaGFsZl9kdXBsZXhCHwodX3dvcmtlcl9saW5rX2J5dGVzX3Blcl9zZWNvbmRCFgoUX3Blcl9tZXNzYWdlX3NlY29uZHNCFQoTX3JvdW5kX3RyaXBfc2Vjb25kc0JsChVpby5naXRodWIubm9kZXdpc2UudjFCDVdvcmtsb2FkUHJvdG9QAVpCZ2l0aHViLmNvbS9ub2Rld2lzZS9ub2Rld2lzZS9jbGllbnRzL2dvL2dlbi9ub2Rld2lzZS92MTtub2Rld2lzZXYxYgZwcm90bzM", [file_nodewise_v1_facts]);
+  fileDesc("Chpub2Rld2lzZS92MS93b3JrbG9hZC5wcm90bxILbm9kZXdpc2UudjEi9hMKCFdvcmtsb2FkEhsKCm1vZGVsX25hbWUYASABKAlCB6qaIwNAgAISTgoPcGFyYW1ldGVyX2J5dGVzGAIgASgBQjCqmiMsEg9wYXJhbWV0ZXJfYnl0ZXMaBWJ5dGVzKQAAAAAAAPA/MQAAAAAAAEBDSAFIAIgBARJNCg10ZW5zb3JzX2NvdW50GAMgASgFQjGqmiMtCgd0ZW5zb3JzEgd0ZW5zb3JzGgd0ZW5zb3JzKQAAAAAAAPA/MQAAAADQEmNBSAGIAQESTgoQZmxvcHNfcGVyX3NhbXBsZRgEIAEoAUIvqpojKxIQZmxvcHNfcGVyX3NhbXBsZRoMRkxPUHMvc2FtcGxlKQAAAAAAAAAAOAFIAogBARJBChFzYW1wbGVzX3Blcl9lcG9jaBgFIAEoAUIhqpojHRoHc2FtcGxlcykAAAAAAADwPzEAAAAAAABAQ0gBSAOIAQESOgoMZXBvY2hzX2NvdW50GAYgASgBQh+qmiMbCgZlcG9jaHMaBmVwb2NocykAAAAAAAAAADgBSASIAQESLQoLdHJhbnNmb3JtZXIYByABKAsyGC5ub2Rld2lzZS52MS5UcmFuc2Zvcm1lchIiCgZsYXllcnMYCCADKAsyEi5ub2Rld2lzZS52MS5MYXllchIkCglmcmFtZXdvcmsYCSABKAlCEaqaIw0SCWZyYW1ld29ya0BAEiQKCW9wdGltaXplchgKIAEoCUIRqpojDRIJb3B0aW1pemVyQEASGQoJcHJlY2lzaW9uGAsgASgJQgaqmiMCQBASNAoLc2hhcmRfYnl0ZXMYDCADKAFCH6qaIxsaBWJ5dGVzKQAAAAAAAAAAMQAAAAAAAEBDSAESTAoUc2hhcmRfdGVuc29yc19jb3VudHMYDSADKAVCLqqaIyoKDXNoYXJkX3RlbnNvcnMaB3RlbnNvcnMpAAAAAAAAAAAxAAAAANASY0ESIwoHZHJvcG91dBgOIAEoCEINqpojCRIHZHJvcG91dEgFiAEBEkkKFGZyb3plbl93ZWlnaHRzX3NoYXJlGA8gASgBQiaqmiMiEg5mcm96ZW5fd2VpZ2h0cykAAAAAAAAAADEAAAAAAADwP0gGiAEBElEKEmZyb3plbl93ZWlnaHRfYml0cxgQIAEoAUIwqpojLBISZnJvemVuX3dlaWdodF9iaXRzGgRiaXRzKQAAAAAAAPA/MQAAAAAAAFBASAeIAQESIAoHb2ZmbG9hZBgRIAEoCUIPqpojCxIHb2ZmbG9hZEAQEjgKE3JlZHVjdGlvbl9wcmVjaXNpb24YEiABKAlCG6qaIxcSE3JlZHVjdGlvbl9wcmVjaXNpb25AEBJoChZzaGFyZGluZ19kZXZpY2VzX2NvdW50GBMgASgFQkOqmiM/ChBzaGFyZGluZ19kZXZpY2VzEhBzaGFyZGluZ19kZXZpY2VzGgdkZXZpY2VzKQAAAAAAAPA/MQAAAAAAADBBSAiIAQESSQoQcmVjb21wdXRlZF9zaGFyZRgUIAEoAUIqqpojJhIQcmVjb21wdXRlZF9zaGFyZSkAAAAAAAAAADEAAAAAAADwPzgBSAmIAQESHgoGZmFtaWx5GBUgASgJQg6qmiMKEgZmYW1pbHlAQBJkChthY3RpdmF0aW9uX2J5dGVzX3Blcl9zYW1wbGUYFiABKAFCOqqaIzYSG2FjdGl2YXRpb25fYnl0ZXNfcGVyX3NhbXBsZRoMYnl0ZXMvc2FtcGxlKQAAAAAAAAAAOAFICogBARIxCg5tYXN0ZXJfd2VpZ2h0cxgXIAEoCEIUqpojEBIObWFzdGVyX3dlaWdodHNIC4gBARJVChRvcHRpbWl6ZXJfc3RhdGVfYml0cxgYIAEoAUIyqpojLhIUb3B0aW1pemVyX3N0YXRlX2JpdHMaBGJpdHMpAAAAAAAA8D8xAAAAAAAAUEBIDIgBARIpCgpmdXNlZF9sb3NzGBkgASgIQhCqmiMMEgpmdXNlZF9sb3NzSA2IAQESJAoJZXhlY3V0aW9uGBogASgJQhGqmiMNEglleGVjdXRpb25AEBI0ChFwaXBlbGluZV9zY2hlZHVsZRgbIAEoCUIZqpojFRIRcGlwZWxpbmVfc2NoZWR1bGVAEBJCCgxzdGFnZV9sYXllcnMYHCADKAVCLKqaIygSDHN0YWdlX2xheWVycxoGbGF5ZXJzKQAAAAAAAAAAMQAAAAAAANBBElEKFGJ1c2llc3RfZXhwZXJ0X3NoYXJlGB0gASgBQi6qmiMqEhRidXNpZXN0X2V4cGVydF9zaGFyZSkAAAAAAAAAADEAAAAAAADwPzgBSA6IAQESPgoPZXhwZXJ0X2NhcGFjaXR5GB4gASgBQiCqmiMcEg9leHBlcnRfY2FwYWNpdHkpAAAAAAAAAAA4AUgPiAEBEj8KDGFkYXB0ZXJfcmFuaxgfIAEoBUIkqpojIBIMYWRhcHRlcl9yYW5rKQAAAAAAAPA/MQAAAAAAADBBSBCIAQESIAoHYWRhcHRlchggIAEoCUIPqpojCxIHYWRhcHRlckAQEk0KD2RvY3VtZW50X3Rva2VucxghIAEoAUIvqpojKxIPZG9jdW1lbnRfdG9rZW5zGgZ0b2tlbnMpAAAAAAAA8D8xAAAAAAAA0EFIEYgBARJuChhkZXZpY2VzX3Blcl93b3JrZXJfY291bnQYIiABKAVCR6qaI0MKEmRldmljZXNfcGVyX3dvcmtlchISZGV2aWNlc19wZXJfd29ya2VyGgdkZXZpY2VzKQAAAAAAAPA/MQAAAAAAAJBASBKIAQESJQoHZW5jb2RlchgjIAEoCzIULm5vZGV3aXNlLnYxLkVuY29kZXJCEgoQX3BhcmFtZXRlcl9ieXRlc0IQCg5fdGVuc29yc19jb3VudEITChFfZmxvcHNfcGVyX3NhbXBsZUIUChJfc2FtcGxlc19wZXJfZXBvY2hCDwoNX2Vwb2Noc19jb3VudEIKCghfZHJvcG91dEIXChVfZnJvemVuX3dlaWdodHNfc2hhcmVCFQoTX2Zyb3plbl93ZWlnaHRfYml0c0IZChdfc2hhcmRpbmdfZGV2aWNlc19jb3VudEITChFfcmVjb21wdXRlZF9zaGFyZUIeChxfYWN0aXZhdGlvbl9ieXRlc19wZXJfc2FtcGxlQhEKD19tYXN0ZXJfd2VpZ2h0c0IXChVfb3B0aW1pemVyX3N0YXRlX2JpdHNCDQoLX2Z1c2VkX2xvc3NCFwoVX2J1c2llc3RfZXhwZXJ0X3NoYXJlQhIKEF9leHBlcnRfY2FwYWNpdHlCDwoNX2FkYXB0ZXJfcmFua0ISChBfZG9jdW1lbnRfdG9rZW5zQhsKGV9kZXZpY2VzX3Blcl93b3JrZXJfY291bnQi/QQKB0VuY29kZXISTgoMbGF5ZXJzX2NvdW50GAEgASgFQjiqmiM0CgZsYXllcnMSDmVuY29kZXJfbGF5ZXJzGgZsYXllcnMpAAAAAAAA8D8xAAAAAAAA0EFQARJCCgtoaWRkZW5fc2l6ZRgCIAEoBUItqpojKRITZW5jb2Rlcl9oaWRkZW5fc2l6ZSkAAAAAAADwPzEAAAAAAADQQVABEmgKFWF0dGVudGlvbl9oZWFkc19jb3VudBgDIAEoBUJJqpojRQoPYXR0ZW50aW9uX2hlYWRzEhdlbmNvZGVyX2F0dGVudGlvbl9oZWFkcxoFaGVhZHMpAAAAAAAA8D8xAAAAAAAA0EFQARJLChF0b2tlbnNfcGVyX3NhbXBsZRgEIAEoBUIwqpojLBIOZW5jb2Rlcl90b2tlbnMaBnRva2VucykAAAAAAADwPzEAAAAAAADQQVABEnUKFWF0dGVuZGVkX3Rva2Vuc19jb3VudBgFIAEoBUJRqpojTQoPYXR0ZW5kZWRfdG9rZW5zEhdlbmNvZGVyX2F0dGVuZGVkX3Rva2VucxoGdG9rZW5zIQAAAAAAAAAAKQAAAAAAAPA/MQAAAAAAANBBSACIAQESWgoRZmVlZF9mb3J3YXJkX3NpemUYBiABKAVCOqqaIzYSGWVuY29kZXJfZmVlZF9mb3J3YXJkX3NpemUhAAAAAAAAAAApAAAAAAAA8D8xAAAAAAAA0EFIAYgBARIkCgZmcm96ZW4YByABKAhCFKqaIxASDmVuY29kZXJfZnJvemVuQhgKFl9hdHRlbmRlZF90b2tlbnNfY291bnRCFAoSX2ZlZWRfZm9yd2FyZF9zaXplIrcDCg1BcmNoaXRlY3R1cmVzElAKEGZsb3BzX3Blcl9zYW1wbGUYASADKAFCNqqaIzISEGZsb3BzX3Blcl9zYW1wbGUaDEZMT1BzL3NhbXBsZSEAAAAAAAAAACkAAAAAAAAAABIsCgxmYW1pbHlfbmFtZXMYAiADKAlCFqqaIxIKBmZhbWlseRIGZmFtaWx5QEASFgoOZmFtaWx5X2luZGV4ZXMYAyADKAUSUgoPcGFyYW1ldGVyX2J5dGVzGAQgAygBQjmqmiM1Eg9wYXJhbWV0ZXJfYnl0ZXMaBWJ5dGVzIQAAAAAAAAAAKQAAAAAAAPA/MQAAAAAAAEBDSAESUgoOdGVuc29yc19jb3VudHMYBSADKAVCOqqaIzYKB3RlbnNvcnMSB3RlbnNvcnMaB3RlbnNvcnMhAAAAAAAAAAApAAAAAAAA8D8xAAAAANASY0ESZgobYWN0aXZhdGlvbl9ieXRlc19wZXJfc2FtcGxlGAYgAygBQkGqmiM9EhthY3RpdmF0aW9uX2J5dGVzX3Blcl9zYW1wbGUaDGJ5dGVzL3NhbXBsZSEAAAAAAAAAACkAAAAAAAAAACKDFgoLVHJhbnNmb3JtZXISRgoMbGF5ZXJzX2NvdW50GAEgASgFQjCqmiMsCgZsYXllcnMSBmxheWVycxoGbGF5ZXJzKQAAAAAAAPA/MQAAAAAAANBBUAESOgoLaGlkZGVuX3NpemUYAiABKAVCJaqaIyESC2hpZGRlbl9zaXplKQAAAAAAAPA/MQAAAAAAANBBUAESYAoVYXR0ZW50aW9uX2hlYWRzX2NvdW50GAMgASgFQkGqmiM9Cg9hdHRlbnRpb25faGVhZHMSD2F0dGVudGlvbl9oZWFkcxoFaGVhZHMpAAAAAAAA8D8xAAAAAAAA0EFQARJiChZzZXF1ZW5jZV9sZW5ndGhfdG9rZW5zGAQgASgFQkKqmiM+Cg9zZXF1ZW5jZV9sZW5ndGgSD3NlcXVlbmNlX2xlbmd0aBoGdG9rZW5zKQAAAAAAAPA/MQAAAAAAANBBUAESSgoPdm9jYWJ1bGFyeV9zaXplGAUgASgFQjGqmiMtEg92b2NhYnVsYXJ5X3NpemUaBnRva2VucykAAAAAAADwPzEAAAAAAADQQVABEmUKFWtleV92YWx1ZV9oZWFkc19jb3VudBgGIAEoBUJBqpojPQoPa2V5X3ZhbHVlX2hlYWRzEghrdl9oZWFkcxoFaGVhZHMhAAAAAAAAAAApAAAAAAAA8D8xAAAAAAAA0EFIAIgBARJSChFmZWVkX2ZvcndhcmRfc2l6ZRgHIAEoBUIyqpojLhIRZmVlZF9mb3J3YXJkX3NpemUhAAAAAAAAAAApAAAAAAAA8D8xAAAAAAAA0EFIAYgBARJWCg1leHBlcnRzX2NvdW50GAggASgFQjqqmiM2CgdleHBlcnRzEgdleHBlcnRzGgdleHBlcnRzIQAAAAAAAAAAKQAAAAAAAPA/MQAAAAAAANBBSAKIAQESdAoXZXhwZXJ0c19wZXJfdG9rZW5fY291bnQYCSABKAVCTqqaI0oKEWV4cGVydHNfcGVyX3Rva2VuEhFleHBlcnRzX3Blcl90b2tlbhoHZXhwZXJ0cyEAAAAAAAAAACkAAAAAAADwPzEAAAAAAADQQUgDiAEBEkIKCWhlYWRfc2l6ZRgKIAEoBUIqqpojJhIJaGVhZF9zaXplIQAAAAAAAAAAKQAAAAAAAPA/MQAAAAAAANBBSASIAQESJwoSZ2F0ZWRfZmVlZF9mb3J3YXJkGAsgASgIQguqmiMHEgVnYXRlZBIuChF1bnRpZWRfZW1iZWRkaW5ncxgMIAEoCEITqpojDxINdW50aWVkX291dHB1dBJgChhleHBlcnRfZmVlZF9mb3J3YXJkX3NpemUYDSABKAVCOaqaIzUSGGV4cGVydF9mZWVkX2ZvcndhcmRfc2l6ZSEAAAAAAAAAACkAAAAAAADwPzEAAAAAAADQQUgFiAEBEm4KH3NoYXJlZF9leHBlcnRfZmVlZF9mb3J3YXJkX3NpemUYDiABKAVCQKqaIzwSH3NoYXJlZF9leHBlcnRfZmVlZF9mb3J3YXJkX3NpemUhAAAAAAAAAAApAAAAAAAA8D8xAAAAAAAA0EFIBogBARJnChNleHBlcnRfbGF5ZXJzX2NvdW50GA8gASgFQkWqmiNBCg1leHBlcnRfbGF5ZXJzEg1leHBlcnRfbGF5ZXJzGgZsYXllcnMhAAAAAAAAAAApAAAAAAAA8D8xAAAAAAAA0EFIB4gBARJaChVrZXlfdmFsdWVfbGF0ZW50X3NpemUYECABKAVCNqqaIzISFWtleV92YWx1ZV9sYXRlbnRfc2l6ZSEAAAAAAAAAACkAAAAAAADwPzEAAAAAAADQQUgIiAEBElIKEXF1ZXJ5X2xhdGVudF9zaXplGBEgASgFQjKqmiMuEhFxdWVyeV9sYXRlbnRfc2l6ZSEAAAAAAAAAACkAAAAAAADwPzEAAAAAAADQQUgJiAEBElAKEHJvdGFyeV9oZWFkX3NpemUYEiABKAVCMaqaIy0SEHJvdGFyeV9oZWFkX3NpemUhAAAAAAAAAAApAAAAAAAA8D8xAAAAAAAA0EFICogBARJOCg92YWx1ZV9oZWFkX3NpemUYEyABKAVCMKqaIywSD3ZhbHVlX2hlYWRfc2l6ZSEAAAAAAAAAACkAAAAAAADwPzEAAAAAAADQQUgLiAEBEnEKF2F0dGVudGlvbl93aW5kb3dfdG9rZW5zGBQgASgFQkuqmiNHChBhdHRlbnRpb25fd2luZG93EhBhdHRlbnRpb25fd2luZG93GgZ0b2tlbnMhAAAAAAAAAAApAAAAAAAA8D8xAAAAAAAA0EFIDIgBARJtChV3aW5kb3dlZF9sYXllcnNfY291bnQYFSABKAVCSaqaI0UKD3dpbmRvd2VkX2xheWVycxIPd2luZG93ZWRfbGF5ZXJzGgZsYXllcnMhAAAAAAAAAAApAAAAAAAA8D8xAAAAAAAA0EFIDYgBARJwChZhdHRlbnRpb25fbGF5ZXJzX2NvdW50GBYgASgFQkuqmiNHChBhdHRlbnRpb25fbGF5ZXJzEhBhdHRlbnRpb25fbGF5ZXJzGgZsYXllcnMhAAAAAAAAAAApAAAAAAAA8D8xAAAAAAAA0EFIDogBARJ2ChhzdGF0ZV9zcGFjZV9sYXllcnNfY291bnQYFyABKAVCT6qaI0sKEnN0YXRlX3NwYWNlX2xheWVycxISc3RhdGVfc3BhY2VfbGF5ZXJzGgZsYXllcnMhAAAAAAAAAAApAAAAAAAA8D8xAAAAAAAA0EFID4gBARJQChBzdGF0ZV9zcGFjZV9zaXplGBggASgFQjGqmiMtEhBzdGF0ZV9zcGFjZV9zaXplIQAAAAAAAAAAKQAAAAAAAPA/MQAAAAAAANBBSBCIAQESRAoKc3RhdGVfc2l6ZRgZIAEoBUIrqpojJxIKc3RhdGVfc2l6ZSEAAAAAAAAAACkAAAAAAADwPzEAAAAAAADQQUgRiAEBEnkKGWZlZWRfZm9yd2FyZF9sYXllcnNfY291bnQYGiABKAVCUaqaI00KE2ZlZWRfZm9yd2FyZF9sYXllcnMSE2ZlZWRfZm9yd2FyZF9sYXllcnMaBmxheWVycyEAAAAAAAAAACkAAAAAAADwPzEAAAAAAADQQUgSiAEBQhgKFl9rZXlfdmFsdWVfaGVhZHNfY291bnRCFAoSX2ZlZWRfZm9yd2FyZF9zaXplQhAKDl9leHBlcnRzX2NvdW50QhoKGF9leHBlcnRzX3Blcl90b2tlbl9jb3VudEIMCgpfaGVhZF9zaXplQhsKGV9leHBlcnRfZmVlZF9mb3J3YXJkX3NpemVCIgogX3NoYXJlZF9leHBlcnRfZmVlZF9mb3J3YXJkX3NpemVCFgoUX2V4cGVydF9sYXllcnNfY291bnRCGAoWX2tleV92YWx1ZV9sYXRlbnRfc2l6ZUIUChJfcXVlcnlfbGF0ZW50X3NpemVCEwoRX3JvdGFyeV9oZWFkX3NpemVCEgoQX3ZhbHVlX2hlYWRfc2l6ZUIaChhfYXR0ZW50aW9uX3dpbmRvd190b2tlbnNCGAoWX3dpbmRvd2VkX2xheWVyc19jb3VudEIZChdfYXR0ZW50aW9uX2xheWVyc19jb3VudEIbChlfc3RhdGVfc3BhY2VfbGF5ZXJzX2NvdW50QhMKEV9zdGF0ZV9zcGFjZV9zaXplQg0KC19zdGF0ZV9zaXplQhwKGl9mZWVkX2ZvcndhcmRfbGF5ZXJzX2NvdW50IsoCCgVMYXllchIVCgRuYW1lGAEgASgJQgeqmiMDQIACEhQKBGtpbmQYAiABKAlCBqqaIwJAQBI9Chhmb3J3YXJkX2Zsb3BzX3Blcl9zYW1wbGUYAyABKAFCG6qaIxcaDEZMT1BzL3NhbXBsZSkAAAAAAAAAABI4Cg9wYXJhbWV0ZXJfYnl0ZXMYBCABKAFCH6qaIxsaBWJ5dGVzKQAAAAAAAAAAMQAAAAAAAEBDSAESQAobYWN0aXZhdGlvbl9ieXRlc19wZXJfc2FtcGxlGAUgASgBQhuqmiMXGgxieXRlcy9zYW1wbGUpAAAAAAAAAAASPwoVaGFsb19ieXRlc19wZXJfc2FtcGxlGAYgASgBQhuqmiMXGgxieXRlcy9zYW1wbGUpAAAAAAAAAABIAIgBAUIYChZfaGFsb19ieXRlc19wZXJfc2FtcGxlIsoECgdOZXR3b3JrEmcKFWxpbmtfYnl0ZXNfcGVyX3NlY29uZBgBIAEoAUJDqpojPwoQbGlua19ieXRlc19wZXJfcxIQbGlua19ieXRlc19wZXJfcxoHYnl0ZXMvcykAAAAAAADwPzEAADQm9WsMQ0gAiAEBEisKC2hhbGZfZHVwbGV4GAIgASgIQhGqmiMNEgtoYWxmX2R1cGxleEgBiAEBEnwKHHdvcmtlcl9saW5rX2J5dGVzX3Blcl9zZWNvbmQYAyABKAFCUaqaI00KF3dvcmtlcl9saW5rX2J5dGVzX3Blcl9zEhd3b3JrZXJfbGlua19ieXRlc19wZXJfcxoHYnl0ZXMvcykAAAAAAADwPzEAADQm9WsMQ0gCiAEBElkKE3Blcl9tZXNzYWdlX3NlY29uZHMYBCABKAFCN6qaIzMKDXBlcl9tZXNzYWdlX3MSDXBlcl9tZXNzYWdlX3MaAXMpAAAAAAAAAAAxAAAAANASY0FIA4gBARJWChJyb3VuZF90cmlwX3NlY29uZHMYBSABKAFCNaqaIzEKDHJvdW5kX3RyaXBfcxIMcm91bmRfdHJpcF9zGgFzKQAAAAAAAAAAMQAAAADQEmNBSASIAQFCGAoWX2xpbmtfYnl0ZXNfcGVyX3NlY29uZEIOCgxfaGFsZl9kdXBsZXhCHwodX3dvcmtlcl9saW5rX2J5dGVzX3Blcl9zZWNvbmRCFgoUX3Blcl9tZXNzYWdlX3NlY29uZHNCFQoTX3JvdW5kX3RyaXBfc2Vjb25kc0JsChVpby5naXRodWIubm9kZXdpc2UudjFCDVdvcmtsb2FkUHJvdG9QAVpCZ2l0aHViLmNvbS9ub2Rld2lzZS9ub2Rld2lzZS9jbGllbnRzL2dvL2dlbi9ub2Rld2lzZS92MTtub2Rld2lzZXYxYgZwcm90bzM", [file_nodewise_v1_facts]);
 
 /**
  * What a job trains. Every field may be absent; estimators say which ones they miss.
@@ -86,7 +86,7 @@ export type Workload = Message<"nodewise.v1.Workload"> & {
   framework: string;
 
   /**
-   * Optimizer, e.g. "adam". Empty = not known.
+   * Optimizer, e.g. "adam", "adamw", "sgd", "lion", "adafactor", "muon". Empty = not known.
    *
    * @generated from field: string optimizer = 10;
    */
@@ -180,6 +180,101 @@ export type Workload = Message<"nodewise.v1.Workload"> & {
    * @generated from field: optional double activation_bytes_per_sample = 22;
    */
   activationBytesPerSample?: number | undefined;
+
+  /**
+   * Whether the optimizer keeps a 32-bit copy of weights that are trained in 16 bits. Absent = not known.
+   *
+   * @generated from field: optional bool master_weights = 23;
+   */
+  masterWeights?: boolean | undefined;
+
+  /**
+   * Bits of each value of the optimizer's state, e.g. 8 (8-bit Adam). Absent = 32 with master weights, else those of the
+   * number format.
+   *
+   * @generated from field: optional double optimizer_state_bits = 24;
+   */
+  optimizerStateBits?: number | undefined;
+
+  /**
+   * Whether output layer and loss run as one kernel that never holds all logits. Absent = not known.
+   *
+   * @generated from field: optional bool fused_loss = 25;
+   */
+  fusedLoss?: boolean | undefined;
+
+  /**
+   * How kernels are launched: "eager", "compiled" or "graphs" (CUDA graphs). Empty = that of the software.
+   *
+   * @generated from field: string execution = 26;
+   */
+  execution: string;
+
+  /**
+   * Schedule of the pipeline: "1f1b" (interleaved where stages have several chunks), "gpipe", "zero-bubble" or "dualpipe".
+   * Empty = that of the software.
+   *
+   * @generated from field: string pipeline_schedule = 27;
+   */
+  pipelineSchedule: string;
+
+  /**
+   * Layers of each pipeline stage, in order; they add up to the model's layers. Holds for rows of so many stages. Empty =
+   * as even as possible, with the first and the last stage the shorter ones.
+   *
+   * @generated from field: repeated int32 stage_layers = 28;
+   */
+  stageLayers: number[];
+
+  /**
+   * Share of all routed tokens that the busiest expert gets, e.g. 0.125 of 8 balanced experts. Absent = not known.
+   *
+   * @generated from field: optional double busiest_expert_share = 29;
+   */
+  busiestExpertShare?: number | undefined;
+
+  /**
+   * Tokens that an expert takes at most, in parts of its balanced share; more are dropped. Absent = none are dropped.
+   *
+   * @generated from field: optional double expert_capacity = 30;
+   */
+  expertCapacity?: number | undefined;
+
+  /**
+   * Rank of the adapters on all matrices of frozen layers (LoRA). Absent = their cost is not counted.
+   *
+   * @generated from field: optional int32 adapter_rank = 31;
+   */
+  adapterRank?: number | undefined;
+
+  /**
+   * Kind of the adapters: "lora" or "dora" (magnitude and direction apart). Empty = "lora".
+   *
+   * @generated from field: string adapter = 32;
+   */
+  adapter: string;
+
+  /**
+   * Mean tokens of the documents that are packed into one sequence; a token attends to its own document alone. Absent =
+   * to the whole sequence.
+   *
+   * @generated from field: optional double document_tokens = 33;
+   */
+  documentTokens?: number | undefined;
+
+  /**
+   * Devices of one worker of a parameter server, which add up their gradients before the worker pushes them. Absent = 1.
+   *
+   * @generated from field: optional int32 devices_per_worker_count = 34;
+   */
+  devicesPerWorkerCount?: number | undefined;
+
+  /**
+   * The encoder before the transformer, e.g. of images. Absent = there is none.
+   *
+   * @generated from field: nodewise.v1.Encoder encoder = 35;
+   */
+  encoder?: Encoder | undefined;
 };
 
 /**
@@ -188,6 +283,69 @@ export type Workload = Message<"nodewise.v1.Workload"> & {
  */
 export const WorkloadSchema: GenMessage<Workload> = /*@__PURE__*/
   messageDesc(file_nodewise_v1_workload, 0);
+
+/**
+ * A transformer that turns images or sound into tokens of the model, e.g. the vision tower of a vision-language model.
+ *
+ * @generated from message nodewise.v1.Encoder
+ */
+export type Encoder = Message<"nodewise.v1.Encoder"> & {
+  /**
+   * Its layers.
+   *
+   * @generated from field: int32 layers_count = 1;
+   */
+  layersCount: number;
+
+  /**
+   * Width of its residual stream.
+   *
+   * @generated from field: int32 hidden_size = 2;
+   */
+  hiddenSize: number;
+
+  /**
+   * Its attention heads.
+   *
+   * @generated from field: int32 attention_heads_count = 3;
+   */
+  attentionHeadsCount: number;
+
+  /**
+   * Tokens that it processes per sample, e.g. the patches of all images of a sample.
+   *
+   * @generated from field: int32 tokens_per_sample = 4;
+   */
+  tokensPerSample: number;
+
+  /**
+   * Tokens that attend to each other, e.g. the patches of one image. Absent = tokens_per_sample.
+   *
+   * @generated from field: optional int32 attended_tokens_count = 5;
+   */
+  attendedTokensCount?: number | undefined;
+
+  /**
+   * Width of its feed-forward layer. Absent = four times hidden_size.
+   *
+   * @generated from field: optional int32 feed_forward_size = 6;
+   */
+  feedForwardSize?: number | undefined;
+
+  /**
+   * It is not trained.
+   *
+   * @generated from field: bool frozen = 7;
+   */
+  frozen: boolean;
+};
+
+/**
+ * Describes the message nodewise.v1.Encoder.
+ * Use `create(EncoderSchema)` to create a new message.
+ */
+export const EncoderSchema: GenMessage<Encoder> = /*@__PURE__*/
+  messageDesc(file_nodewise_v1_workload, 1);
 
 /**
  * Models that differ in these facts alone, as columns, e.g. the candidates of an architecture search. The longest column
@@ -245,7 +403,7 @@ export type Architectures = Message<"nodewise.v1.Architectures"> & {
  * Use `create(ArchitecturesSchema)` to create a new message.
  */
 export const ArchitecturesSchema: GenMessage<Architectures> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1_workload, 1);
+  messageDesc(file_nodewise_v1_workload, 2);
 
 /**
  * Dimensions of a transformer.
@@ -357,6 +515,85 @@ export type Transformer = Message<"nodewise.v1.Transformer"> & {
    * @generated from field: optional int32 expert_layers_count = 15;
    */
   expertLayersCount?: number | undefined;
+
+  /**
+   * Width of the latent that keys and values are projected from (multi-head latent attention, kv_lora_rank). Absent =
+   * attention is not latent.
+   *
+   * @generated from field: optional int32 key_value_latent_size = 16;
+   */
+  keyValueLatentSize?: number | undefined;
+
+  /**
+   * Width of the latent that queries are projected from (q_lora_rank). Absent = queries are projected directly.
+   *
+   * @generated from field: optional int32 query_latent_size = 17;
+   */
+  queryLatentSize?: number | undefined;
+
+  /**
+   * Part of head_size whose rotary positions all heads share in latent attention (qk_rope_head_dim). Absent = none.
+   *
+   * @generated from field: optional int32 rotary_head_size = 18;
+   */
+  rotaryHeadSize?: number | undefined;
+
+  /**
+   * Width of a head's values. Absent = head_size.
+   *
+   * @generated from field: optional int32 value_head_size = 19;
+   */
+  valueHeadSize?: number | undefined;
+
+  /**
+   * Tokens that a token attends to at most (sliding window). Absent = all before it.
+   *
+   * @generated from field: optional int32 attention_window_tokens = 20;
+   */
+  attentionWindowTokens?: number | undefined;
+
+  /**
+   * Layers whose attention has the window; in the others a token attends to all before it. Absent = all, where there is a
+   * window.
+   *
+   * @generated from field: optional int32 windowed_layers_count = 21;
+   */
+  windowedLayersCount?: number | undefined;
+
+  /**
+   * Layers with attention, of hybrid models. Absent = all that have no state space.
+   *
+   * @generated from field: optional int32 attention_layers_count = 22;
+   */
+  attentionLayersCount?: number | undefined;
+
+  /**
+   * Layers with a state-space mixer (Mamba) in the place of attention. Absent = none.
+   *
+   * @generated from field: optional int32 state_space_layers_count = 23;
+   */
+  stateSpaceLayersCount?: number | undefined;
+
+  /**
+   * Channels of the mixer. Absent = twice hidden_size.
+   *
+   * @generated from field: optional int32 state_space_size = 24;
+   */
+  stateSpaceSize?: number | undefined;
+
+  /**
+   * Values of state for each channel. Absent = 128.
+   *
+   * @generated from field: optional int32 state_size = 25;
+   */
+  stateSize?: number | undefined;
+
+  /**
+   * Layers with a feed-forward part. Absent = all.
+   *
+   * @generated from field: optional int32 feed_forward_layers_count = 26;
+   */
+  feedForwardLayersCount?: number | undefined;
 };
 
 /**
@@ -364,7 +601,7 @@ export type Transformer = Message<"nodewise.v1.Transformer"> & {
  * Use `create(TransformerSchema)` to create a new message.
  */
 export const TransformerSchema: GenMessage<Transformer> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1_workload, 2);
+  messageDesc(file_nodewise_v1_workload, 3);
 
 /**
  * One layer of a general network.
@@ -421,7 +658,7 @@ export type Layer = Message<"nodewise.v1.Layer"> & {
  * Use `create(LayerSchema)` to create a new message.
  */
 export const LayerSchema: GenMessage<Layer> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1_workload, 3);
+  messageDesc(file_nodewise_v1_workload, 4);
 
 /**
  * Facts about the links of a job.
@@ -470,5 +707,5 @@ export type Network = Message<"nodewise.v1.Network"> & {
  * Use `create(NetworkSchema)` to create a new message.
  */
 export const NetworkSchema: GenMessage<Network> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1_workload, 4);
+  messageDesc(file_nodewise_v1_workload, 5);
 
