@@ -27,7 +27,7 @@ from nodewise_diagnosis.shares import rank_shares
 from nodewise_diagnosis.stopwatch import NS, Stopwatch, odd_steps, persistence_ns, wanted_steps
 from nodewise_diagnosis.stragglers import late_ranks, stragglers
 from nodewise_diagnosis.strategies import searched
-from nodewise_diagnosis.verdict import bound_by, claims, verdict
+from nodewise_diagnosis.verdict import NOTHING, bound_by, claims, verdict
 from nodewise_replay.alignment.clocks import Clocks, aligned
 from nodewise_replay.building.assembly import built
 from nodewise_replay.graph.graph import NO_NODE, Graph
@@ -79,7 +79,7 @@ def diagnosed(
     found, noise, complete = ranked(case, accounting)
     weighed = claims(case, shares)
     unknown = _unknown(case)
-    bound = "" if unknown else bound_by(weighed, noise)
+    bound = NOTHING if unknown else bound_by(weighed, noise)
     bottlenecks = tuple(one.bottleneck for one in found[: question.bottlenecks])
     strategies, searched_all = searched(case, accounting, found, noise)
     return Diagnosis(

@@ -17,7 +17,10 @@ from nodewise_diagnosis.roles import Role
 from nodewise_diagnosis.stopwatch import NS, Edit, whole_ns
 from nodewise_diagnosis.stragglers import LateRank
 
-__all__ = ["Claims", "bound_by", "claims", "verdict"]
+__all__ = ["NOTHING", "Claims", "bound_by", "claims", "verdict"]
+
+NOTHING: Final = "none"
+"""Nothing stands out, or nobody can tell."""
 
 _LOADING_IN_SKEW: Final = 0.8
 """Where most of what ranks wait for each other is loading, the job is bound by loading."""
@@ -96,7 +99,7 @@ def _grouped(parts: Sequence[StepPart]) -> dict[str, float]:
 
 
 def bound_by(found: Claims, noise_s: float) -> str:
-    """What the job is bound by: ``device``, ``host``, ``network``, ``skew`` or ``loading``; empty = nothing stands out.
+    """What the job is bound by: ``device``, ``host``, ``network``, ``skew``, ``loading`` or NOTHING.
 
     Loading and skew should not be there at all: they bound the job from a tenth of the step on. Else computation does
     where it takes most of the step; else what takes most of the rest, if the step gains more than the noise without it.
@@ -115,7 +118,7 @@ def bound_by(found: Claims, noise_s: float) -> str:
     enough = found.gain[name] > noise_s and held[name] >= _MOST * found.lost
     if enough and (not computes or held[name] >= AVOIDABLE * found.step):
         return name
-    return "device" if computes else ""
+    return "device" if computes else NOTHING
 
 
 def verdict(
@@ -158,7 +161,7 @@ def verdict(
             f"First to look at: {first.what} ({first.gain_if_removed_s * 1e3:.2f} ms of the {unit}; "
             f"{first.why.split(';')[0]})."
         )
-    elif bound:
+    elif bound != NOTHING:
         sentences.append(f"Beside that nothing stands out: nothing that was tried gains more than {_ms(noise_s)} ms.")
     sentences += [f"Limited: {limit}." for limit in limits]
     return " ".join(sentences)
@@ -187,7 +190,7 @@ _HOST_WORDS: Final = {
 
 
 def _first(bound: str, found: Claims, by_kind: dict[str, list[tuple[float, str]]], noise_s: float, unit: str) -> str:
-    if not bound:
+    if bound == NOTHING:
         return f"Nothing stands out: no part explains most of what a {unit} of {_ms(found.step)} ms loses."
     if bound == "device" and found.gain["device"] <= noise_s:
         return f"Nothing stands out: {_ms(found.held['device'])} of {_ms(found.step)} ms of a {unit} are computation."

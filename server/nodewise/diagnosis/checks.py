@@ -23,7 +23,7 @@ __all__ = ["wrong_diagnosis", "wrong_replay"]
 MOST_SECONDS: Final = 1e9
 MOST_NS: Final = 10**18
 MOST_TEXT: Final = 16_384
-BOUNDS: Final = frozenset({"", "host", "device", "network", "skew", "loading"})
+BOUNDS: Final = frozenset({"none", "host", "device", "network", "skew", "loading"})
 
 _LEAST: Final[Mapping[tuple[type, str], float]] = {
     (Bottleneck, "rank"): -1,

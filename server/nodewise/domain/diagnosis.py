@@ -134,7 +134,8 @@ class Diagnosis:
     Attributes
     ----------
     bound_by : str
-        ``host``, ``device``, ``network``, ``skew`` (ranks wait for each other) or ``loading``.
+        ``host``, ``device``, ``network``, ``skew`` (ranks wait for each other), ``loading``, or ``none``: nothing
+        stands out, or it cannot be told.
     step_s, persistence_s : float
         Mean step, and the mean absolute difference of a step from the mean of the others.
     exposed_communication_s : float

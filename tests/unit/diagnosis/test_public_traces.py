@@ -105,7 +105,7 @@ def test_start_up_is_named_by_its_call() -> None:
 
 def test_launches_without_kernels_say_that_nobody_can_tell() -> None:
     found = _diagnosed(*PUBLIC, "a100_cupti_range_no_kernels.json.gz")
-    assert found.bound_by == ""
+    assert found.bound_by == "none"
     assert found.verdict.startswith("What bounds it cannot be told: 77 calls launch kernels")
     assert found.ranks[0].compute_s == 0
     assert _ms(found, "startup", "cudaLaunchKernel") == pytest.approx(5_200, rel=0.01)
