@@ -94,7 +94,7 @@ def _bottleneck(tried: _Tried, noise_s: float, step_s: float) -> Bottleneck:
         parts.append(f"without it the step is {gain / step_s:.1%} shorter")
     elif gain > _ROUNDING_S:
         parts.append(
-            f"does not matter: the step gains {gain * 1e3:.3f} ms, and below {noise_s * 1e3:.3f} ms it is noise or little"
+            f"does not matter: the step gains {gain * 1e3:.3f} ms, and below {noise_s * 1e3:.3f} ms that is noise"
         )
     else:
         parts.append("does not matter: the step gains nothing")
