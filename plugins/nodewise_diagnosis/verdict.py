@@ -168,7 +168,7 @@ def verdict(
 
 
 _WORDS: Final = {
-    "skew": ("skew of the ranks", "were the ranks alike"),
+    "skew": ("skew of the ranks", "were the ranks alike,"),
     "loading": ("the loading of batches", "without waiting for batches"),
     "network": ("the network", "with transfers that take no time"),
     "host": ("the host", "without the host's work that the device waits for"),
