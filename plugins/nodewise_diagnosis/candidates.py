@@ -90,6 +90,8 @@ class Candidate:
         What it takes in a step, on the rank where it takes most.
     holds_s : float
         What the accounting gives it at most: the step cannot gain more.
+    common : bool
+        Of what a device waits for its host for: whether every job has some of it.
     """
 
     kind: str
@@ -102,6 +104,12 @@ class Candidate:
     reduced_share: float = 1.0
     why: str
     holds_s: float = inf
+    common: bool = False
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether a job without faults would not have it."""
+        return self.tier == Tier.FAULT or (self.kind == "host" and not self.common)
 
 
 class _Maker:
@@ -232,12 +240,12 @@ class _Maker:
                 named = self._whole(
                     "host", what, nodes, Tier.OVERHEAD, 1.0, f"{NAMED_PARTS[kind]}, and the device idles"
                 )
-                yield replace(named, holds_s=held.held_s({kind}, what))
+                yield replace(named, holds_s=held.held_s({kind}, what), common=kind == "unexplained")
         nodes = np.flatnonzero(launch_nodes(self._role, held))
         if len(nodes):
             why = "operators, calls and interpreter; captured graphs or compiled steps take it away"
             found = self._whole("host", "the host's work between launches", nodes, Tier.OVERHEAD, 0.5, why)
-            yield replace(found, holds_s=held.held_s(LAUNCH_PARTS))
+            yield replace(found, holds_s=held.held_s(LAUNCH_PARTS), common=True)
 
     def copies(self) -> Iterator[Candidate]:
         """Copies and fills, by name."""

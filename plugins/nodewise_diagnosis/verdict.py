@@ -132,6 +132,7 @@ def verdict(
     limits: Sequence[str] = (),
     unit: str = "step",
     unknown: str = "",
+    stands_out: bool = True,
 ) -> str:
     """The job in a few sentences, each with its numbers.
 
@@ -143,6 +144,8 @@ def verdict(
         What was accounted: a ``step``, or a ``window`` where no steps are marked.
     unknown : str
         Why it cannot be told at all what bounds the job; empty = it can.
+    stands_out : bool
+        Whether anything that matters takes longer than its like, or is none of what every job has.
     """
     by_kind = _by_kind(shares)
     first_words = f"What bounds it cannot be told: {unknown}." if unknown else ""
@@ -161,8 +164,8 @@ def verdict(
             f"First to look at: {first.what} ({first.gain_if_removed_s * 1e3:.2f} ms of the {unit}; "
             f"{first.why.split(';')[0]})."
         )
-    elif bound != NOTHING:
-        sentences.append(f"Beside that nothing stands out: nothing that was tried gains more than {_ms(noise_s)} ms.")
+    if not stands_out:
+        sentences.append("Compared with their like, nothing stands out among ranks, steps, exchanges and calls.")
     sentences += [f"Limited: {limit}." for limit in limits]
     return " ".join(sentences)
 
