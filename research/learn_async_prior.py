@@ -19,10 +19,11 @@ from nodewise.catalogue.loading import load_catalogue
 from nodewise.plugin import Floats, SyncMode
 from nodewise_queueing.curve_model import CurveModel
 from nodewise_queueing.evidence import Facts, Runs, run_log_spread
-from nodewise_queueing.expected import ACCELERATOR_CV, LEARNED, Learned, expected_of, relative_speed
+from nodewise_queueing.expected import LEARNED, Learned, expected_of, relative_speed
 from nodewise_queueing.hypotheses import Hypotheses, shape_of
 from nodewise_queueing.rows import CurveKey, Setting
 from nodewise_queueing.scaling import SERVER_EXPONENT
+from nodewise_queueing.variation import ACCELERATOR_CV
 
 _BY_CV: Final = {0.1: "a3 a5 o1 o7 h3", 0.2: "a1 o5 o8 h1", 0.3: "a4 o3 o4 h4", 0.4: "o9 h2", 0.5: "a2 o2 o6"}
 TESTBED_CV: Final = {job: cv for cv, jobs in _BY_CV.items() for job in jobs.split()}

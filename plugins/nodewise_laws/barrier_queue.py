@@ -99,7 +99,15 @@ def _sampled(count: int, exchange_s: float, compute_s: float, cv: float) -> tupl
     """Mean end of the last exchange, and of the last compute, over the sample."""
     if count == 1:
         return compute_s + exchange_s, compute_s
-    return mean_ending(np.sort(compute_s * relative_times(cv)[:, :count], axis=1), count, exchange_s)
+    if count > SAMPLED_EACH:
+        return mean_ending(np.sort(compute_s * relative_times(cv)[:, :count], axis=1), count, exchange_s)
+    return mean_ending(compute_s * _ordered_times(cv, count), count, exchange_s)
+
+
+@lru_cache(maxsize=96)
+def _ordered_times(cv: float, count: int) -> FloatArray:
+    """(samples, W) ascending compute times of mean 1; 24 MiB at most. The same rounds are asked for at many loads."""
+    return frozen(np.sort(relative_times(cv)[:, :count], axis=1))
 
 
 def mean_ending(times_s: FloatArray, awaited: int, exchange_s: float) -> tuple[float, float]:

@@ -29,7 +29,7 @@ from nodewise_laws._checks import (
 )
 from nodewise_laws._quadrature import gamma_quantiles, grid, log_weights
 
-__all__ = ["MAX_COEFFICIENT_OF_VARIATION", "MAX_WORKERS", "expected_maximum_gamma"]
+__all__ = ["MAX_COEFFICIENT_OF_VARIATION", "MAX_WORKERS", "expected_maximum_gamma", "maximum_cv_gamma"]
 
 MAX_WORKERS: Final = 1_000_000
 """Largest number of workers for which the fixed grid is known to hold its accuracy."""
@@ -66,6 +66,28 @@ def expected_maximum_gamma(mean_s: npt.ArrayLike, cv: npt.ArrayLike, workers: np
     table[: spreads.size][spreads == 0.0] = 1.0
     relative = table[spread_index.reshape(np.shape(spread)), number_index.reshape(np.shape(number))]
     return np.asarray(mean * relative)
+
+
+def maximum_cv_gamma(cv: float, workers: int) -> float:
+    """Coefficient of variation of the maximum of `workers` gamma-distributed times.
+
+    Parameters
+    ----------
+    cv : coefficient of variation of one time, 0 to `MAX_COEFFICIENT_OF_VARIATION`.
+    workers : whole, from 1 to `MAX_WORKERS`.
+
+    Raises
+    ------
+    ValueError
+        An argument is out of its range or not finite.
+    """
+    spread = float(coefficient_of_variation("cv", cv))
+    number = counts("workers", [workers], minimum=1, maximum=MAX_WORKERS)
+    if spread == 0.0 or number[0] == 1:
+        return spread
+    quantiles, weights = gamma_quantiles(spread), _maximum_weights(number)[0]
+    mean = float(weights @ quantiles)
+    return float(np.sqrt(weights @ np.square(quantiles - mean))) / mean
 
 
 def _maximum_weights(numbers: IntArray) -> FloatArray:

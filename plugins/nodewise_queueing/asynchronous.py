@@ -12,8 +12,10 @@ from nodewise.plugin import Floats, Ints
 from nodewise_queueing.network import Network, Solved
 from nodewise_queueing.regularity import ORDER_NOISE, between, coherence_of, expected_order, order_swing, paced
 from nodewise_queueing.rows import MAX_WORKERS
-from nodewise_queueing.situation import Situation, combined_spread, extrapolation_of, staleness_of, swing
-from nodewise_queueing.tables import Columns, tabulated
+from nodewise_queueing.situation import Situation, extrapolation_of, staleness_of, swing
+from nodewise_queueing.tables import Columns, combined_spread, tabulated
+from nodewise_queueing.unsaid import Unsaid, unsaid_of
+from nodewise_queueing.variation import COMPUTE_CV
 
 __all__ = ["BRACKET", "Rates", "asynchronous_table", "by_phase", "network_of", "rates_of", "usual_order"]
 
@@ -59,14 +61,14 @@ def network_of(situation: Situation, log_load: float) -> Network:
         both = download.demand_s + upload.demand_s
         alone = download.demand_s * download.flows + upload.demand_s * upload.flows
         return Network(
-            think_s=phases.compute_s,
+            think_s=situation.compute_s,
             demands_s=(both, phases.update_s),
             saved_s=(saved_download + saved_upload, 0.0),
             flows=(alone / both if both > 0.0 else 1.0, 1.0),
             residual_share=(1.0, residual),
         )
     return Network(
-        think_s=phases.compute_s,
+        think_s=situation.compute_s,
         demands_s=(download.demand_s, upload.demand_s, phases.update_s),
         saved_s=(saved_download, saved_upload, 0.0),
         flows=(download.flows, upload.flows, 1.0),
@@ -74,9 +76,9 @@ def network_of(situation: Situation, log_load: float) -> Network:
     )
 
 
-def rates_of(situation: Situation, network: Network, population: int) -> Rates:
-    """Rates of 1 to `population` workers."""
-    solved = network.shared(population)
+def rates_of(situation: Situation, network: Network, population: int, solved: Solved | None = None) -> Rates:
+    """Rates of 1 to `population` workers; ``solved``: the network's, where they are known."""
+    solved = solved or network.shared(population)
     orderly = network.orderly_rate(population)
     in_step, shared, orderly = np.log([network.in_step_rate(orderly), solved.rate_per_s, orderly])
     return Rates(in_step, shared, orderly, usual_order(situation, network, solved), solved)
@@ -96,7 +98,7 @@ def usual_order(
     if not situation.link_known:
         return np.zeros(population)
     transfer_s = 0.5 * sum(network.demands_s[:-1])
-    own_std_s = situation.compute_cv * situation.phases.compute_s
+    own_std_s = situation.compute_cv * situation.compute_s
     coherence = coherence_of(network, transfer_s, own_std_s if compute_std_s is None else compute_std_s)
     order = expected_order(network, coherence, population)
     return paced(order, np.minimum(solved.rate_per_s * network.demands_s[-1], 1.0))
@@ -107,7 +109,7 @@ def asynchronous_table(situation: Situation, population: int) -> Columns:
     load = situation.load
     network = network_of(situation, load.log_factor)
     rates = rates_of(situation, network, population)
-    workers = np.arange(1, population + 1)
+    workers, devices = np.arange(1, population + 1), situation.exchange.devices
 
     def log_step(changed: Network) -> Floats:
         return -rates_of(situation, changed, population).shifted(load.order_shift)
@@ -119,22 +121,34 @@ def asynchronous_table(situation: Situation, population: int) -> Columns:
         swing(lambda by: log_step(network.dearer(math.exp(by))), situation.demand_log_spread),
         swing(lambda by: log_step(network.slower(math.exp(by))), situation.compute_log_spread),
     )
-    step_s = workers / np.exp(rates.shifted(load.order_shift))
+    log_rate = rates.shifted(load.order_shift)
+    unsaid: tuple[Unsaid, ...] = ()
+    # Without a known link workers are taken to keep no order, which is all that variation would change.
+    if situation.variation.others and (situation.link_known or situation.exchange.devices > 1):
+        effects = []
+        for cv, weight in situation.variation.others:
+            varied = situation.varied(cv)
+            changed = network_of(varied, load.log_factor)
+            other = rates_of(varied, changed, population, rates.solved if changed == network else None)
+            effects.append((log_rate - other.shifted(load.order_shift), weight))
+        unsaid = (unsaid_of(COMPUTE_CV, situation.variation.words, effects, spread),)
+    step_s = workers / np.exp(log_rate)
     parts = _parts(situation, network, rates.solved.exposed_s, step_s)
     busy = np.minimum((workers / step_s)[:, np.newaxis] * np.array(network.demands_s), 1.0)
     return tabulated(
         step_s=np.sum(list(parts.values()), axis=0),
         log_spread=spread,
         extrapolation=extrapolation_of(workers, network.knee, situation.largest_workers),
-        staleness=staleness_of(workers, step_s, situation.phases.compute_s, situation.compute_cv),
+        staleness=staleness_of(workers, step_s, situation.compute_s, situation.compute_cv),
         parts=parts,
         utilisation=dict(zip(situation.facts.stations, busy.T, strict=True)),
         extra={
-            **dict(zip(BRACKET, np.exp([rates.in_step, rates.shared, rates.orderly]), strict=True)),
-            "knee_workers": np.full(population, min(network.knee, float(MAX_WORKERS))),
+            **dict(zip(BRACKET, devices * np.exp([rates.in_step, rates.shared, rates.orderly]), strict=True)),
+            "knee_workers": np.full(population, min(devices * network.knee, float(MAX_WORKERS))),
         },
         bottleneck=_bottleneck(situation, network, workers),
         notices=situation.notices,
+        unsaid=unsaid,
     )
 
 
@@ -160,7 +174,7 @@ def _bottleneck(situation: Situation, network: Network, workers: Ints) -> Ints:
     """Index of the phase that limits: from the knee on the busiest station's, before it one worker's longest."""
     phases = situation.phases
     download, upload = (transfer.demand_s for transfer in situation.transfers(situation.load.log_factor))
-    alone = (phases.download_s, phases.compute_s, phases.upload_s, phases.update_s)
+    alone = (phases.download_s, situation.compute_s, phases.upload_s, phases.update_s)
     longest = max(range(4), key=alone.__getitem__)
     if situation.facts.half_duplex and download + upload >= phases.update_s:
         busiest = 0 if download >= upload else 2

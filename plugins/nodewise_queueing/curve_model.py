@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Floats, Ints, Notice, SyncMode
+from nodewise.plugin import Catalogue, Floats, Ints, Notice, SyncMode
+from nodewise_laws import expected_maximum_gamma
 from nodewise_queueing.evidence import Facts, Runs, run_log_spread
+from nodewise_queueing.exchange import PULLS, Exchange, exchange_of, pulls_taken
 from nodewise_queueing.expected import Expected
 from nodewise_queueing.hypotheses import Hypotheses, Shape, hypotheses_of, shape_of
 from nodewise_queueing.regularity import ORDER_NOISE, order_swing
 from nodewise_queueing.rows import CurveKey, Setting
 from nodewise_queueing.scaling import Factors, factors_between
-from nodewise_queueing.situation import DEFAULT_COMPUTE_CV, staleness_of
+from nodewise_queueing.situation import staleness_of
 from nodewise_queueing.tables import Columns, tabulated
+from nodewise_queueing.unsaid import EVEN, LEAST_WEIGHT, unsaid_of
+from nodewise_queueing.variation import likely_variation
 
 __all__ = ["WELL_CONDITIONED_WORKERS", "CurveModel", "shows_saturation"]
 
@@ -28,6 +33,9 @@ WELL_CONDITIONED_WORKERS: Final = 4
 
 POOR_CONDITION_FACTOR: Final = 2.0
 """What noise is multiplied by below that: contention then has to show at two deviations, else the fit leans to none."""
+
+LARGEST_LOG_ODDS: Final = 500.0
+"""As many as an exponential takes."""
 
 _EVERY_POPULATION: Final = 256
 _NODES_PER_DOUBLING: Final = 8
@@ -52,6 +60,14 @@ class CurveModel:
         Largest number of workers measured.
     saturated : bool
         Whether the runs show contention beyond noise.
+    device : str
+    catalogue : Catalogue
+    pulls_each : bool
+        Whether every device of a worker is taken to pull for itself.
+    log_evidence : float
+        ln of what the runs say for this model, but for a constant.
+    other : tuple of (CurveModel, float) or None
+        The model in which the others pull, and its weight; None = that is settled, or no worker has several devices.
     """
 
     hypotheses: Hypotheses
@@ -61,22 +77,65 @@ class CurveModel:
     facts: Facts
     largest_workers: int
     saturated: bool
+    device: str = ""
+    catalogue: Catalogue = field(default_factory=Catalogue)
+    pulls_each: bool = True
+    log_evidence: float = 0.0
+    other: tuple[CurveModel, float] | None = None
 
     @staticmethod
-    def fitted(mode: SyncMode, runs: Runs, facts: Facts, expected: Expected) -> CurveModel:
-        """Weigh every hypothesis: its prior, normal noise of ln(rate), the cycle's scale fitted for each."""
+    def fitted(
+        mode: SyncMode,
+        runs: Runs,
+        facts: Facts,
+        expected: Expected,
+        device: str = "",
+        catalogue: Catalogue | None = None,
+    ) -> CurveModel:
+        """Weigh every hypothesis: its prior, normal noise of ln(rate), the cycle's scale fitted for each.
+
+        Who pulls the parameters is weighed by how well both ways fit.
+        """
+        catalogue = catalogue or Catalogue()
+        each = CurveModel._of(mode, runs, facts, expected, device, catalogue, pulls_each=True)
+        if facts.pulls_each == 1.0:
+            return each
+        once = replace(each, pulls_each=False)
+        if any(setting.devices > 1 for setting in runs.settings):
+            once = CurveModel._of(mode, runs, facts, expected, device, catalogue, pulls_each=False)
+        odds = facts.pulls_each * math.exp(min(each.log_evidence - once.log_evidence, LARGEST_LOG_ODDS))
+        share = odds / (odds + 1.0 - facts.pulls_each)
+        first, second, weight = (each, once, 1.0 - share) if share > EVEN else (once, each, share)
+        return replace(first, other=(second, weight)) if weight >= LEAST_WEIGHT else first
+
+    @staticmethod
+    def _of(
+        mode: SyncMode,
+        runs: Runs,
+        facts: Facts,
+        expected: Expected,
+        device: str,
+        catalogue: Catalogue,
+        *,
+        pulls_each: bool,
+    ) -> CurveModel:
         setting = runs.usual_setting
         hypotheses = hypotheses_of(mode, expected)
         residual = np.empty((len(hypotheses), len(runs)))
         noise = runs.log_noise.copy()
         for other, rows in runs.by_setting():
             factors = factors_between(setting, other, facts, phases_known=False)
-            shape = _shape(hypotheses, runs.workers[rows], factors)
+            exchange = _exchange(other, facts, device, catalogue, pulls_each=pulls_each)
+            shape = _shape(hypotheses, runs.workers[rows], factors, exchange, device, catalogue)
             measured = -runs.log_rate[rows]
             if mode == SyncMode.ASYNC:
                 measured = measured + np.log(runs.workers[rows])
+            if exchange.adding_s > 0.0:
+                taken_s = np.exp(measured)
+                measured = np.log(np.maximum(taken_s - exchange.adding_s, 0.5 * taken_s))
             residual[:, rows] = measured - np.log(shape.step)
-            noise[rows] = np.sqrt(noise[rows] ** 2 + factors.demand_log_spread**2 + factors.compute_log_spread**2)
+            demand_log_spread = _demand_log_spread(factors, exchange, facts)
+            noise[rows] = np.sqrt(noise[rows] ** 2 + demand_log_spread**2 + factors.compute_log_spread**2)
         if runs.worker_counts[-1] < WELL_CONDITIONED_WORKERS:
             noise *= POOR_CONDITION_FACTOR
         precision = 1.0 / noise**2
@@ -85,6 +144,7 @@ class CurveModel:
         log_weight = hypotheses.log_prior - 0.5 * misfit
         weight = np.exp(log_weight - log_weight.max())
         kept = np.flatnonzero(weight >= SMALLEST_WEIGHT)
+        log_evidence = float(log_weight.max() + np.log(weight.sum()))
         return CurveModel(
             hypotheses=hypotheses.take(kept),
             weight=weight[kept] / weight[kept].sum(),
@@ -93,6 +153,10 @@ class CurveModel:
             facts=facts,
             largest_workers=runs.worker_counts[-1],
             saturated=shows_saturation(mode, runs),
+            device=device,
+            catalogue=catalogue,
+            pulls_each=pulls_each,
+            log_evidence=log_evidence,
         )
 
     def table(self, key: CurveKey, population: int) -> Columns:
@@ -100,10 +164,21 @@ class CurveModel:
 
         The deviation of ln(step) is taken about the median, with what another run of that many machines adds.
         """
+        table = self.columns(key, population)
+        if key.setting.devices == 1 or self.other is None:
+            return table
+        other, weight = self.other
+        effect = np.log(other.columns(key, population).step_s[1:] / table.step_s[1:])
+        taken = pulls_taken(each=self.pulls_each)
+        return table.doubted(unsaid_of(PULLS, taken, [(effect, weight)], table.basic["log_spread"][1:]))
+
+    def columns(self, key: CurveKey, population: int) -> Columns:
+        """The same without the doubt about who pulls."""
         mode = key.mode
         factors = factors_between(self.setting, key.setting, self.facts, phases_known=False)
         nodes = _nodes(population)
-        shape = _shape(self.hypotheses, nodes, factors)
+        worker = _exchange(key.setting, self.facts, self.device, self.catalogue, pulls_each=self.pulls_each)
+        shape = _shape(self.hypotheses, nodes, factors, worker, self.device, self.catalogue)
         log_step = np.log(shape.step) + self.log_cycle[:, np.newaxis]
         # No hypothesis has a step shorter with more workers; reading a median between two of them may.
         median = np.maximum.accumulate(_median(self.weight, log_step))
@@ -113,17 +188,19 @@ class CurveModel:
         compute, barrier, total = (_sum(weighted, part) for part in (shape.compute, shape.barrier, shape.step))
         compute, barrier = step * compute / total, step * barrier / total
         exchange = np.maximum(step - compute - barrier, 0.0)
-        demand_s = factors.link * factors.servers * float(weighted @ self.hypotheses.share)
+        compute, step = compute + worker.adding_s, step + worker.adding_s
+        demand_s = _demand_factor(factors, worker) * float(weighted @ self.hypotheses.share)
         spread = np.sqrt(
             variance
             + _order_doubt(mode, nodes, step, demand_s) ** 2
             + run_log_spread(mode, nodes) ** 2
-            + (exchange / step * factors.demand_log_spread) ** 2
+            + (exchange / step * _demand_log_spread(factors, worker, self.facts)) ** 2
             + ((compute + barrier) / step * factors.compute_log_spread) ** 2
         )
         parts = {"compute": compute, "exchange": exchange}
         if mode == SyncMode.SYNC:
             parts = {"compute": compute, "barrier": barrier, "exchange": exchange}
+        variation = likely_variation(self.device, self.catalogue, node_shared=key.setting.node_shared)
         workers = np.arange(1, population + 1)
         filled = {name: np.interp(workers, nodes, part) for name, part in parts.items()}
         step_s = np.asarray(np.sum(list(filled.values()), axis=0))
@@ -132,7 +209,7 @@ class CurveModel:
             log_spread=np.interp(workers, nodes, spread),
             extrapolation=np.maximum(1.0, workers / self.largest_workers),
             staleness=(
-                staleness_of(workers, step_s, filled["compute"], DEFAULT_COMPUTE_CV)
+                staleness_of(workers, step_s, filled["compute"], variation.taken)
                 if mode == SyncMode.ASYNC
                 else (np.zeros(population), np.zeros(population))
             ),
@@ -140,7 +217,7 @@ class CurveModel:
             utilisation={"server": np.minimum(workers * demand_s / step_s, 1.0)},
             extra={},
             bottleneck=np.argmax(list(filled.values()), axis=0),
-            notices=(*factors.notices, *self._notices()),
+            notices=(*factors.notices, *worker.notices(), *self._notices()),
         )
 
     def _notices(self) -> tuple[Notice, ...]:
@@ -168,8 +245,41 @@ def shows_saturation(mode: SyncMode, runs: Runs) -> bool:
     return bool(drop > 2.0 * noise)
 
 
-def _shape(hypotheses: Hypotheses, workers: Ints, factors: Factors) -> Shape:
-    return shape_of(hypotheses, workers, demand_factor=factors.link * factors.servers, compute_factor=factors.compute)
+def _exchange(setting: Setting, facts: Facts, device: str, catalogue: Catalogue, *, pulls_each: bool) -> Exchange:
+    return exchange_of(
+        setting.devices,
+        pulls_each=pulls_each,
+        parameter_bytes=facts.parameter_bytes,
+        device=device,
+        catalogue=catalogue,
+    )
+
+
+def _demand_factor(factors: Factors, exchange: Exchange) -> float:
+    """What multiplies the demand of one device: half of it are pulls, as nothing tells the two directions apart."""
+    return factors.link * factors.servers * 0.5 * (exchange.pulls + 1.0)
+
+
+def _demand_log_spread(factors: Factors, exchange: Exchange, facts: Facts) -> float:
+    """Doubt about the demand: pulls add to pushes where both ask one station, and count alone where they do not."""
+    apart = 0.0 if facts.half_duplex else math.log(2.0 * exchange.pulls / (exchange.pulls + 1.0))
+    return math.hypot(factors.demand_log_spread, apart / math.sqrt(12.0))
+
+
+def _shape(
+    hypotheses: Hypotheses, workers: Ints, factors: Factors, exchange: Exchange, device: str, catalogue: Catalogue
+) -> Shape:
+    compute = factors.compute
+    if hypotheses.mode == SyncMode.ASYNC and exchange.devices > 1:
+        variation = likely_variation(device, catalogue, node_shared=False)
+        compute *= float(expected_maximum_gamma(1.0, variation.taken, exchange.devices))
+    return shape_of(
+        hypotheses,
+        workers,
+        demand_factor=_demand_factor(factors, exchange),
+        compute_factor=compute,
+        devices=exchange.devices,
+    )
 
 
 def _order_doubt(mode: SyncMode, workers: Ints, step_s: Floats, demand_s: float) -> Floats:

@@ -59,7 +59,7 @@ class QueueingEstimator:
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Say which of the rows the evidence supports, and how well; refuse when it supports none."""
-        plan = plan_of(query.configurations)
+        plan = plan_of(query.configurations, profile.workload.devices_per_worker or 1)
         phases_needed = query.options.fidelity == Fidelity.SIMULATE
         if not plan.refused and len(plan.groups) == 1 and profile.digest:
             return self._of_curve(profile, plan, phases_needed=phases_needed)
@@ -86,12 +86,15 @@ class QueueingEstimator:
         curves: dict[tuple[str, int], CurveModel] = {}
         for device, found in evidence.items():
             if found.phases is not None:
-                phases[device] = PhaseModel.fitted(found.phases, facts, found.runs)
+                phases[device] = PhaseModel.fitted(found.phases, facts, found.runs, device, context.catalogue)
                 continue
             for mode, runs in found.runs.items():
                 expected = expected_of(device, facts.byte_share(runs.usual_setting.servers), context.catalogue)
-                curves[device, mode] = CurveModel.fitted(SyncMode(mode), runs, facts, expected)
-        model = QueueingModel(Support(evidence), phases=phases, fits=curves)
+                curves[device, mode] = CurveModel.fitted(
+                    SyncMode(mode), runs, facts, expected, device, context.catalogue
+                )
+        devices_per_worker = profile.workload.devices_per_worker or 1
+        model = QueueingModel(Support(evidence), phases=phases, fits=curves, devices_per_worker=devices_per_worker)
         # The curves that will be asked for first are made here, off the path of a request.
         for device, found in evidence.items():
             for mode, runs in found.runs.items():

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import Configurations, Floats, Ints, Observations, PhaseTimings, Profile, SyncMode
-from nodewise_queueing.rows import Setting, setting_of, settings_of
+from nodewise_queueing.exchange import share_that_pulls_each
+from nodewise_queueing.rows import Clients, Setting, clients_of, settings_of
 
 __all__ = [
     "CAMPAIGN_LOG_SPREAD",
@@ -56,6 +57,8 @@ class Facts:
         Seconds of one transfer that are a round trip, which loads no link; 0 = not known.
     shard_bytes, shard_tensors : tuple of float
         What each server holds of the parameters; empty = not known, taken as even.
+    pulls_each : float
+        Probability that every device of a worker pulls the parameters for itself.
     """
 
     parameter_bytes: float = 0.0
@@ -65,6 +68,7 @@ class Facts:
     round_trip_s: float = 0.0
     shard_bytes: tuple[float, ...] = ()
     shard_tensors: tuple[float, ...] = ()
+    pulls_each: float = 1.0
 
     @property
     def stations(self) -> tuple[str, ...]:
@@ -190,7 +194,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class DeviceEvidence:
-    """Evidence about one kind of accelerator.
+    """Evidence about one kind of accelerator. Workers are those that exchange with the servers, of one device or more.
 
     Attributes
     ----------
@@ -228,13 +232,14 @@ def evidence_of(profile: Profile) -> dict[str, DeviceEvidence]:
 
 
 def _gathered(profile: Profile) -> dict[str, DeviceEvidence]:
-    link = profile.network.link_bytes_per_s or 0.0
-    alone, queued = _timings(profile.phase_timings)
-    runs = _runs(profile.observations, link)
+    link, devices_per_worker = profile.network.link_bytes_per_s or 0.0, profile.workload.devices_per_worker or 1
+    timed = clients_of(profile.phase_timings.configurations, devices_per_worker)
+    alone, queued = _timings(profile.phase_timings, timed)
+    runs = _runs(profile.observations, clients_of(profile.observations.configurations, devices_per_worker), link)
     devices = sorted({*alone, *queued, *(device for device, _ in runs)})
     return {
         device: DeviceEvidence(
-            phases=_combined(profile.phase_timings, alone[device], link) if device in alone else None,
+            phases=_combined(profile.phase_timings, timed, alone[device], link) if device in alone else None,
             queued_timings=tuple(sorted(queued.get(device, ()))),
             runs={mode: runs[device, mode] for mode in PARAMETER_SERVER_MODES if (device, mode) in runs},
         )
@@ -253,6 +258,7 @@ def facts_of(profile: Profile) -> Facts:
         round_trip_s=float(network.round_trip_s or 0.0),
         shard_bytes=tuple(float(size) for size in workload.shard_bytes or ()),
         shard_tensors=tuple(float(count) for count in workload.shard_tensors or ()),
+        pulls_each=share_that_pulls_each(workload.framework or ""),
     )
 
 
@@ -267,7 +273,7 @@ def _plain(configurations: Configurations) -> NDArray[np.bool_]:
     return found
 
 
-def _timings(timings: PhaseTimings) -> tuple[dict[str, list[int]], dict[str, set[int]]]:
+def _timings(timings: PhaseTimings, clients: Clients) -> tuple[dict[str, list[int]], dict[str, set[int]]]:
     """Rows of timed runs of one worker, and the numbers of workers of the others, by device."""
     configurations = timings.configurations
     alone: dict[str, list[int]] = {}
@@ -276,20 +282,21 @@ def _timings(timings: PhaseTimings) -> tuple[dict[str, list[int]], dict[str, set
     timed = timings.download_s + timings.compute_s + timings.upload_s + timings.update_s > 0.0
     usable = _plain(configurations) & (configurations.sync_mode != SyncMode.ALLREDUCE)
     for row in np.flatnonzero(usable).tolist():
-        if configurations.workers[row] > 1:
-            queued.setdefault(devices[row], set()).add(int(configurations.workers[row]))
+        if clients.clients[row] > 1:
+            queued.setdefault(devices[row], set()).add(int(clients.clients[row]))
         elif timed[row]:
             alone.setdefault(devices[row], []).append(row)
     return alone, queued
 
 
-def _combined(timings: PhaseTimings, rows: list[int], link: float) -> Phases:
+def _combined(timings: PhaseTimings, clients: Clients, rows: list[int], link: float) -> Phases:
     """Means weighted by steps, over the runs of the setting that most steps were timed with.
 
     A run whose steps are not known counts like the mean of those that are. Runs with another setting are left out:
     bringing them to this one would mix assumptions into measurements.
     """
-    settings = {row: setting_of(timings.configurations, row, link) for row in rows}
+    found = settings_of(timings.configurations, clients, np.array(rows, dtype=np.int64), link)
+    settings = dict(zip(rows, found, strict=True))
     columns = (timings.download_s, timings.compute_s, timings.upload_s, timings.update_s, timings.hidden_s)
     ordered = sorted(rows, key=lambda row: (settings[row], *(column[row] for column in columns)))
     steps = {row: int(timings.steps[row]) for row in ordered}
@@ -324,7 +331,7 @@ def _combined(timings: PhaseTimings, rows: list[int], link: float) -> Phases:
     )
 
 
-def _runs(observations: Observations, link: float) -> dict[tuple[str, int], Runs]:
+def _runs(observations: Observations, clients: Clients, link: float) -> dict[tuple[str, int], Runs]:
     """Measured throughputs by device and mode."""
     configurations = observations.configurations
     found: dict[tuple[str, int], list[tuple[int, Setting, float, float]]] = {}
@@ -332,17 +339,19 @@ def _runs(observations: Observations, link: float) -> dict[tuple[str, int], Runs
     usable = _plain(configurations) & (observations.steps_per_s > 0.0)
     usable &= np.isin(configurations.sync_mode, PARAMETER_SERVER_MODES)
     rows = np.flatnonzero(usable)
-    modes, workers = configurations.sync_mode[rows], configurations.workers[rows]
+    modes, workers = configurations.sync_mode[rows], clients.clients[rows]
+    # Each push is the mini-batches of all devices of a worker.
+    each = np.where(modes == SyncMode.ASYNC, configurations.workers[rows] / workers, 1.0)
     spreads = [run_log_spread(mode, workers) for mode in PARAMETER_SERVER_MODES]
     columns = (
         modes,
         workers,
-        observations.steps_per_s[rows],
+        observations.steps_per_s[rows] / each,
         observations.steps[rows],
         observations.step_variation[rows],
         np.where(modes == PARAMETER_SERVER_MODES[0], *spreads),
     )
-    alike = settings_of(configurations, rows, link)
+    alike = settings_of(configurations, clients, rows, link)
     for row, setting, (mode, count, rate, steps, variation, spread) in zip(
         rows.tolist(), alike, zip(*(column.tolist() for column in columns))
     ):

@@ -19,8 +19,9 @@ import numpy as np
 
 from nodewise.plugin import Catalogue, Floats
 from nodewise_queueing.scaling import SERVER_EXPONENT
+from nodewise_queueing.variation import likely_variation
 
-__all__ = ["ACCELERATOR_CV", "LEARNED", "Expected", "Learned", "expected_of", "relative_speed"]
+__all__ = ["LEARNED", "Expected", "Learned", "expected_of", "relative_speed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +58,6 @@ P100_BYTES_PER_S: Final = 732e9
 UNKNOWN_SHARE_SPREAD: Final = math.pi / math.sqrt(3.0)
 """Deviation of ln(share / (1 - share)) where the device is no known accelerator: that of a logistic distribution of
 scale 1, which it has when every share is as likely."""
-
-ACCELERATOR_CV: Final = 0.04
-"""Coefficient of variation of a mini-batch on a real accelerator. Means of 100 steps vary by 1.3 % (CM-DARE, 20
-networks on two devices, one worker): between 0.013, if it is drift, and 0.13, if steps are independent; the geometric
-mean of the two."""
 
 UNKNOWN_CV: Final = 0.18
 UNKNOWN_CV_SPREAD: Final = 0.13
@@ -104,7 +100,9 @@ def expected_of(device: str, byte_share: float, catalogue: Catalogue, learned: L
     """What is expected of workers on a device; ``byte_share``: what the server that holds most holds of the bytes."""
     speed = relative_speed(device, catalogue)
     known = speed is not None
-    cv, cv_spread = (ACCELERATOR_CV, 0.0) if known else (UNKNOWN_CV, UNKNOWN_CV_SPREAD)
+    cv, cv_spread = UNKNOWN_CV, UNKNOWN_CV_SPREAD
+    if known:
+        cv, cv_spread = likely_variation(device, catalogue, node_shared=False).taken, 0.0
     return Expected(
         odds=learned.share / (1.0 - learned.share) * byte_share**SERVER_EXPONENT * (speed if known else 1.0),
         odds_log_spread=learned.share_spread if known else UNKNOWN_SHARE_SPREAD,

@@ -6,6 +6,7 @@ import numpy as np
 
 from nodewise.plugin import Floats
 from nodewise_queueing.tables import BASIC, Columns
+from nodewise_queueing.unsaid import mixed_unsaid
 
 __all__ = ["hybrid_columns"]
 
@@ -45,6 +46,7 @@ def hybrid_columns(synchronous: Columns, asynchronous: Columns, sync_fraction: F
         bottleneck=np.argmax(list(parts.values()), axis=0),
         notices=tuple(dict.fromkeys((*synchronous.notices, *asynchronous.notices))),
         once_s=np.where((share > 0.0).all(axis=0), switch_s, 0.0),
+        unsaid=mixed_unsaid([synchronous.unsaid, asynchronous.unsaid], list(weight)),
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from nodewise.plugin import Floats, Ints, SyncMode
 from nodewise_laws import expected_maximum_gamma
+from nodewise_laws.order_statistics import MAX_WORKERS as MOST_WORKERS
 from nodewise_queueing.expected import Expected
 
 __all__ = ["Hypotheses", "Shape", "hypotheses_of", "shape_of"]
@@ -98,17 +99,21 @@ def hypotheses_of(mode: SyncMode, expected: Expected) -> Hypotheses:
     )
 
 
-def shape_of(hypotheses: Hypotheses, workers: Ints, *, demand_factor: float, compute_factor: float) -> Shape:
+def shape_of(
+    hypotheses: Hypotheses, workers: Ints, *, demand_factor: float, compute_factor: float, devices: int = 1
+) -> Shape:
     """What each hypothesis says, with demands and compute multiplied by the factors of a setting.
+
+    ``devices``: of each worker, for all of which a synchronous round waits.
 
     ::
 
         async   step = (1 + (W^p - 1) s^p)^(1/p)
         sync    step = W s + (1 - s) E_W
 
-    E_W: expected maximum of W gamma times of mean 1. The soft minimum of workers' rates and the servers' capacity 1/s,
-    exact for one worker: p = 1 is the pessimistic asymptotic bound, where everybody waits for everybody, p = infinity
-    the optimistic one; mean value analysis of one station is next to p = 3.
+    E_W: expected maximum of W gamma times of mean 1, of all devices. The soft minimum of workers' rates and the
+    servers' capacity 1/s, exact for one worker: p = 1 is the pessimistic asymptotic bound, where everybody waits for
+    everybody, p = infinity the optimistic one; mean value analysis of one station is next to p = 3.
     """
     think, demand = (1.0 - hypotheses.share) * compute_factor, hypotheses.share * demand_factor
     if hypotheses.mode == SyncMode.ASYNC:
@@ -118,7 +123,7 @@ def shape_of(hypotheses: Hypotheses, workers: Ints, *, demand_factor: float, com
         compute = np.broadcast_to(think[:, np.newaxis], step.shape)
         return Shape(step=step, compute=compute, barrier=np.zeros_like(step))
     variations, index = np.unique(hypotheses.variation, return_inverse=True)
-    slowest = _maxima(variations, workers)[index]
+    slowest = _maxima(variations, np.minimum(workers * devices, MOST_WORKERS))[index]
     compute = np.broadcast_to(think[:, np.newaxis], slowest.shape)
     barrier = think[:, np.newaxis] * np.maximum(slowest - 1.0, 0.0)
     step = demand[:, np.newaxis] * workers + compute + barrier

@@ -13,7 +13,7 @@ from nodewise.plugin import Floats
 from nodewise_queueing.evidence import Runs
 from nodewise_queueing.regularity import ORDER_SPREAD
 
-__all__ = ["Load", "fitted_load"]
+__all__ = ["LOG_LOSS_SPREAD", "Load", "fitted_load"]
 
 LOG_LOSS_SPREAD: Final = 0.08
 """Standard deviation of ln of what transfers cost under load over what their bytes need. A link in use carries its rate

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -18,9 +19,11 @@ from nodewise_laws import (
 from nodewise_queueing.asynchronous import by_phase, network_of, usual_order
 from nodewise_queueing.network import Network
 from nodewise_queueing.regularity import ORDER_NOISE, between, order_swing
-from nodewise_queueing.situation import Situation, Transfer, combined_spread, extrapolation_of, swing
-from nodewise_queueing.synchronous import busy_s, cv_spread, rounds_by_part, seconds_of, variation_notices
-from nodewise_queueing.tables import BASIC, Columns
+from nodewise_queueing.situation import Situation, Transfer, extrapolation_of, swing
+from nodewise_queueing.synchronous import busy_s, rounds_by_part, sampling_of, seconds_of
+from nodewise_queueing.tables import BASIC, Columns, combined_spread
+from nodewise_queueing.unsaid import Unsaid, unsaid_of
+from nodewise_queueing.variation import COMPUTE_CV
 
 __all__ = ["mixed_columns"]
 
@@ -138,7 +141,7 @@ def _synchronous(situations: list[Situation], counts: list[int], backup_workers:
         )
 
     law = law_with(variation)
-    unsure = np.array([cv_spread(situation) for situation in situations])
+    unsure = np.array([sampling_of(situation) for situation in situations])
     doubt = (
         swing(lambda by: np.log(np.array([law_with(variation + by * unsure).round_s])), 1.0) if unsure.any() else 0.0
     )
@@ -163,8 +166,24 @@ def _synchronous(situations: list[Situation], counts: list[int], backup_workers:
         workers=total,
         staleness=(0.0, 0.0),
         notice=Notice("MIXED_WORKERS", f"workers of {len(counts)} classes: a round waits for the slowest of all"),
-        assumed=tuple(dict.fromkeys(told for situation in situations for told in variation_notices(situation))),
+        effects=[
+            (np.array([math.log(law_with(values).round_s / law.round_s)]), weight)
+            for values, weight in _other_variations(situations, variation)
+        ],
     )
+
+
+def _other_variations(situations: list[Situation], taken: Floats) -> Iterator[tuple[Floats, float]]:
+    """Other likely variations of compute, from the least on, with the mean of their weights.
+
+    One cause moves all classes. Those with fewer values, or a known variation, keep their last.
+    """
+    others = [sorted(situation.variation.others) for situation in situations]
+    most = max(map(len, others))
+    for place in range(most):
+        chosen = [each[min(place, len(each) - 1)] if each else (cv, 0.0) for each, cv in zip(others, taken.tolist())]
+        weights = [weight for (_, weight), each in zip(chosen, others) if place < len(each)]
+        yield np.array([cv for cv, _ in chosen]), sum(weights) / len(weights)
 
 
 def _mean_transfer(transfers: list[Transfer], share: Floats) -> Transfer:
@@ -186,7 +205,7 @@ def _row(
     workers: int,
     staleness: tuple[float, float],
     notice: Notice,
-    assumed: tuple[Notice, ...] = (),
+    effects: Sequence[tuple[Floats, float]] = (),
 ) -> Columns:
     """One row; doubts are those of the class that has most of each."""
     exchange = 1.0 - parts["compute"] / step_s
@@ -202,6 +221,11 @@ def _row(
         min(network_of(situation, situation.load.log_factor).knee for situation in situations),
         max(situation.largest_workers for situation in situations),
     )
+    unsaid: tuple[Unsaid, ...] = ()
+    if effects and parts["compute"] > 0.0:
+        taken = " and ".join(dict.fromkeys(each.variation.words for each in situations if each.variation.others))
+        unsaid = (unsaid_of(COMPUTE_CV, taken, effects, np.array([float(spread)])),)
+        spread = combined_spread(0.0, spread, unsaid[0].deviation[0])
     basic = dict(zip(BASIC, (step_s, float(spread), float(extrapolation), *staleness), strict=True))
-    notices = (notice, *assumed, *dict.fromkeys(told for situation in situations for told in situation.notices))
-    return Columns.row(basic, parts=parts, utilisation=utilisation, notices=notices)
+    notices = (notice, *dict.fromkeys(told for situation in situations for told in situation.notices))
+    return Columns.row(basic, parts=parts, utilisation=utilisation, notices=notices, unsaid=unsaid)

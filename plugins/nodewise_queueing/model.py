@@ -59,6 +59,8 @@ class QueueingModel:
         Fits where only throughputs are known.
     phases : mapping of device to PhaseModel
         Fits where phases were timed.
+    devices_per_worker : int
+        Devices that add up their gradients before they push them.
     """
 
     def __init__(
@@ -67,8 +69,10 @@ class QueueingModel:
         *,
         phases: Mapping[str, PhaseModel],
         fits: Mapping[tuple[str, int], CurveModel],
+        devices_per_worker: int = 1,
     ) -> None:
         self._support = support
+        self._devices_per_worker = devices_per_worker
         self._phases = phases
         self._fits = fits
         self._curves: dict[CurveKey, Curve] = {}
@@ -76,7 +80,7 @@ class QueueingModel:
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:
         """Predict every row; rows outside the model or the evidence are refused one by one."""
-        plan = plan_of(configurations)
+        plan = plan_of(configurations, self._devices_per_worker)
         simulate = options.fidelity == Fidelity.SIMULATE
         refusals = [RowRefusal(rows, refusal) for rows, refusal in plan.refused]
         found: list[_Found] = []
@@ -133,7 +137,12 @@ class QueueingModel:
         found = self._curves.get(key)
         if found is None:
             device = self._support.device(key)
-            model = self._phases.get(device) or self._fits[device, key.mode]
+            phases = self._phases[device].on(key.device) if device in self._phases else None
+            model = phases or self._fits[device, key.mode]
+            if key.setting.node_shared and not (phases is not None and phases.by_placement):
+                # Placement changes nothing here: one curve serves both.
+                alone = replace(key, setting=replace(key.setting, node_shared=False))
+                return self._curves.setdefault(key, self._curve(alone))
             own = self._support.notices(device, key.device)
 
             def build(population: int) -> Columns:
@@ -161,7 +170,8 @@ class QueueingModel:
         devices = self._support.devices_of(replace(key, classes=classes), phases_needed=True)
         situations = []
         for device, each in zip(devices, classes, strict=True):
-            situation = self._phases[device].situation(key.mode, key.setting).slowed(each.compute_factor)
+            model = self._phases[device].on(each.device)
+            situation = model.situation(key.mode, key.setting).slowed(each.compute_factor)
             own = self._support.notices(device, each.device)
             situations.append(replace(situation, notices=(*situation.notices, *own)))
         return situations
@@ -217,6 +227,7 @@ def _repeated(columns: Columns, rows: int) -> Columns:
         columns,
         values=freeze(np.repeat(columns.values, rows, axis=1)),
         bottleneck=freeze(columns.bottleneck.repeat(rows)),
+        unsaid=tuple(each.repeated(rows) for each in columns.unsaid),
     )
 
 

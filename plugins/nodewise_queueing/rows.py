@@ -7,11 +7,23 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nodewise.plugin import Configurations, Ints, Refusal, SyncMode, freeze
+from nodewise.plugin import Configurations, Ints, Refusal, SyncMode, as_ints, constant_ints, freeze
 from nodewise_laws import MAX_MIXED_WORKERS
 
-__all__ = ["MAX_WORKERS", "Class", "CurveKey", "Group", "Plan", "Setting", "plan_of", "setting_of", "settings_of"]
+__all__ = [
+    "MAX_WORKERS",
+    "Class",
+    "Clients",
+    "CurveKey",
+    "Group",
+    "Plan",
+    "Setting",
+    "clients_of",
+    "plan_of",
+    "settings_of",
+]
 
 MAX_WORKERS: Final = 131_072
 """Largest number of workers that is answered: exact curves cost time and memory in proportion to it."""
@@ -38,12 +50,18 @@ class Setting:
         Rate of a server's link per direction; 0 = not known.
     batch_per_worker, accumulation : int
         Samples per worker and micro-step (0 = not known); micro-steps per exchange.
+    devices : int
+        Devices that add up their gradients before they push them: they are one client of the servers.
+    node_shared : bool
+        Whether several clients share a node.
     """
 
     servers: int
     link_bytes_per_s: float
     batch_per_worker: int
     accumulation: int
+    devices: int = 1
+    node_shared: bool = False
 
 
 class Class(NamedTuple):
@@ -84,8 +102,17 @@ class CurveKey:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Clients:
+    """Who exchanges with the servers, row by row: how many, of how many devices each, whether several share a node."""
+
+    clients: Ints
+    devices: Ints
+    node_shared: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Rows of one curve; ``rows`` None = all rows of the question."""
+    """Rows of one curve; ``rows`` None = all rows of the question; ``workers``: those that exchange with servers."""
 
     key: CurveKey
     rows: Ints | None
@@ -101,54 +128,83 @@ class Plan:
     refused: tuple[tuple[tuple[int, ...], Refusal], ...]
 
 
-def setting_of(configurations: Configurations, row: int, default_link_bytes_per_s: float) -> Setting:
-    """The setting of one row; a link that is not stated is the job's own."""
-    return Setting(
-        servers=max(int(configurations.parameter_servers[row]), 1),
-        link_bytes_per_s=float(configurations.link_bytes_per_s[row]) or default_link_bytes_per_s,
-        batch_per_worker=int(configurations.batch_per_worker[row]),
-        accumulation=max(int(configurations.accumulation[row]), 1),
-    )
+def clients_of(configurations: Configurations, devices_per_worker: int) -> Clients:
+    """The clients of rows whose devices add up their gradients within a node, at most so many of them.
+
+    Where a node holds fewer devices than that, these are one client. ``devices`` is that of the largest client.
+    """
+    nodes, workers = configurations.nodes, configurations.workers
+    if devices_per_worker == 1:
+        return Clients(workers, constant_ints(len(workers), 1), (nodes > 0) & (workers > nodes))
+    held = np.maximum(nodes, 1)
+    # Packed nodes: full ones, one with what is left, and a device on each of the others.
+    most = -(-workers // held)
+    full, left = np.divmod(workers - held, np.maximum(most - 1, 1))
+    full = np.minimum(full, held)
+    others = np.where(full < held, -(-(left + 1) // devices_per_worker) + held - full - 1, 0)
+    clients = np.where(most > 1, full * -(-most // devices_per_worker) + others, workers)
+    if configurations.placement is not None:
+        for row in range(len(workers)):
+            counts = np.array(configurations.placement_of(row) or (workers[row],))
+            clients[row], most[row] = (-(-counts // devices_per_worker)).sum(), counts.max()
+    devices = np.clip(most, 1, devices_per_worker)
+    return Clients(as_ints(clients), as_ints(devices), (nodes > 0) & (clients > nodes))
 
 
-def settings_of(configurations: Configurations, rows: Ints, default_link_bytes_per_s: float) -> list[Setting]:
-    """The settings of some rows; those that are equal are one object, which makes comparing them quick."""
+def settings_of(
+    configurations: Configurations, clients: Clients, rows: Ints, default_link_bytes_per_s: float
+) -> list[Setting]:
+    """The settings of some rows; those that are equal are one object, which makes comparing them quick.
+
+    A link that is not stated is the job's own.
+    """
     columns = (
         configurations.parameter_servers,
         configurations.link_bytes_per_s,
         configurations.batch_per_worker,
         configurations.accumulation,
+        clients.devices,
+        clients.node_shared,
     )
     known: dict[tuple[float, ...], Setting] = {}
     found = []
-    for row, stated in zip(rows.tolist(), zip(*(column[rows].tolist() for column in columns))):
+    for stated in zip(*(column[rows].tolist() for column in columns)):
         setting = known.get(stated)
         if setting is None:
-            setting = known[stated] = setting_of(configurations, row, default_link_bytes_per_s)
+            servers, link, batch, accumulation, devices, shared = stated
+            setting = Setting(
+                max(servers, 1), link or default_link_bytes_per_s, batch, max(accumulation, 1), devices, shared
+            )
+            known[stated] = setting
         found.append(setting)
     return found
 
 
-def plan_of(configurations: Configurations) -> Plan:
-    """Sort the rows. Remembered by identity, one object stands for one question, unless it is large."""
+def plan_of(configurations: Configurations, devices_per_worker: int = 1) -> Plan:
+    """Sort the rows. Remembered by identity, one object stands for one question, unless it is large.
+
+    ``devices_per_worker``: devices that add up their gradients before they push them.
+    """
     rows = len(configurations)
     if rows > _REMEMBERED_ROWS:
-        return _planned(configurations)
-    return _remembered(configurations) if rows <= _SMALL_ROWS else _remembered_large(configurations)
+        return _planned(configurations, devices_per_worker)
+    remembered = _remembered if rows <= _SMALL_ROWS else _remembered_large
+    return remembered(configurations, devices_per_worker)
 
 
 @lru_cache(maxsize=1024)
-def _remembered(configurations: Configurations) -> Plan:
-    return _planned(configurations)
+def _remembered(configurations: Configurations, devices_per_worker: int) -> Plan:
+    return _planned(configurations, devices_per_worker)
 
 
 @lru_cache(maxsize=64)
-def _remembered_large(configurations: Configurations) -> Plan:
-    return _planned(configurations)
+def _remembered_large(configurations: Configurations, devices_per_worker: int) -> Plan:
+    return _planned(configurations, devices_per_worker)
 
 
-def _planned(configurations: Configurations) -> Plan:
-    return _alike(configurations) or _sorted(configurations)
+def _planned(configurations: Configurations, devices_per_worker: int) -> Plan:
+    plan = _alike(configurations) if devices_per_worker == 1 else None
+    return plan or _sorted(configurations, clients_of(configurations, devices_per_worker))
 
 
 def _alike(configurations: Configurations) -> Plan | None:
@@ -180,12 +236,16 @@ def _alike(configurations: Configurations) -> Plan | None:
     largest = max(workers)
     if tensor > 1 or pipeline > 1 or backup or mode not in _PLAIN_MODES or min(workers) < 1 or largest > MAX_WORKERS:
         return None
-    setting = Setting(max(servers, 1), link, batch, max(accumulation, 1))
+    # One worker shares its node with nobody, whatever the others do.
+    shared_nodes = {count > held > 0 for count, held in zip(workers, configurations.nodes.tolist()) if count > 1}
+    if len(shared_nodes) > 1:
+        return None
+    setting = Setting(max(servers, 1), link, batch, max(accumulation, 1), 1, True in shared_nodes)
     key = CurveKey(configurations.devices[device], _PLAIN_MODES[mode], setting)
     return Plan((Group(key, None, configurations.workers, largest),), ())
 
 
-def _sorted(configurations: Configurations) -> Plan:
+def _sorted(configurations: Configurations, clients: Clients) -> Plan:
     rows = len(configurations)
     compositions, composed = _compositions(configurations)
     # Integers below 2**53 keep their value as floats, and so do the links.
@@ -199,30 +259,32 @@ def _sorted(configurations: Configurations) -> Plan:
             np.maximum(configurations.accumulation, 1),
             configurations.backup_workers,
             composed,
-            _unsupported(configurations, composed),
+            clients.devices,
+            clients.node_shared,
+            _unsupported(configurations, composed, clients),
         ],
         dtype=np.float64,
     )
     if rows and (columns == columns[:, :1]).all():
-        classes, members = columns[:, :1].T, [np.arange(rows)]
+        alike, members = columns[:, :1].T, [np.arange(rows)]
     else:
-        classes, inverse = np.unique(columns.T, axis=0, return_inverse=True)
-        members = [np.flatnonzero(inverse.ravel() == index) for index in range(len(classes))]
+        alike, inverse = np.unique(columns.T, axis=0, return_inverse=True)
+        members = [np.flatnonzero(inverse.ravel() == index) for index in range(len(alike))]
     groups: list[Group] = []
     refused: list[tuple[tuple[int, ...], Refusal]] = []
-    for values, found in zip(classes.tolist(), members, strict=True):
-        device, mode, servers, link, batch, accumulation, backup, composition, unsupported = values
+    for values, found in zip(alike.tolist(), members, strict=True):
+        device, mode, servers, link, batch, accumulation, backup, composition, devices, shared, unsupported = values
         if unsupported:
             refused.append((tuple(found.tolist()), _REFUSALS[int(unsupported)]))
             continue
         key = CurveKey(
             device=configurations.devices[int(device)],
             mode=SyncMode(int(mode)),
-            setting=Setting(int(servers), float(link), int(batch), int(accumulation)),
-            backup_workers=int(backup),
+            setting=Setting(int(servers), float(link), int(batch), int(accumulation), int(devices), bool(shared)),
+            backup_workers=int(backup // devices),
             classes=compositions[int(composition)],
         )
-        workers = configurations.workers if len(found) == rows else freeze(configurations.workers[found])
+        workers = clients.clients if len(found) == rows else freeze(clients.clients[found])
         groups.append(Group(key, None if len(found) == rows else freeze(found), workers, int(workers.max())))
     return Plan(tuple(groups), tuple(refused))
 
@@ -252,7 +314,7 @@ def _compositions(configurations: Configurations) -> tuple[list[tuple[Class, ...
     return list(found), composed
 
 
-def _unsupported(configurations: Configurations, composed: Ints) -> Ints:
+def _unsupported(configurations: Configurations, composed: Ints, clients: Clients) -> Ints:
     """0 where the laws reach, else the number of the refusal; the first that applies."""
     workers = configurations.workers
     parallel = (configurations.tensor_parallel > 1) | (configurations.pipeline_parallel > 1)
@@ -265,6 +327,8 @@ def _unsupported(configurations: Configurations, composed: Ints) -> Ints:
             backup >= np.maximum(workers, 1),
             (workers < 1) | (workers > MAX_WORKERS),
             (composed > 0) & (workers > MAX_MIXED_WORKERS),
+            (composed > 0) & (clients.devices > 1),
+            backup % clients.devices != 0,
         ]
     )
     return np.where(wrong.any(axis=0), wrong.argmax(axis=0) + 1, 0)
@@ -277,5 +341,7 @@ _MESSAGES: Final = {
     4: "a round waits for one worker at least: backup_workers must be fewer than workers",
     5: f"the queueing model answers from 1 to {MAX_WORKERS} workers",
     6: f"the queueing model answers up to {MAX_MIXED_WORKERS} workers that are not alike",
+    7: "devices that are not alike do not add up their gradients here: devices_per_worker must be 1",
+    8: "a round waits for all devices of a worker or for none: backup_workers must be a multiple of devices_per_worker",
 }
 _REFUSALS: Final = {number: Refusal.unsupported(message) for number, message in _MESSAGES.items()}

@@ -14,6 +14,7 @@ from nodewise_queueing.simulator import Law, Link, SimulationResult, SimulationS
 from nodewise_queueing.situation import Situation, extrapolation_of
 from nodewise_queueing.support import Refused
 from nodewise_queueing.tables import Columns
+from nodewise_queueing.variation import COMPUTE_CV
 
 __all__ = ["Simulated", "simulated_columns"]
 
@@ -51,12 +52,12 @@ def specification_of(row: Simulated) -> SimulationSpec:
     # A lone transfer that is quicker than under load, or that waits besides, changes the cycle and not the load: time
     # of the worker's own, less or more of it, as in the laws. What compute cannot give is hidden.
     quicker = _quicker_s(situation)
-    compute = [max(each.phases.compute_s - quicker, 0.0) for each in row.situations]
+    compute = [max(each.compute_s - quicker, 0.0) for each in row.situations]
     # What is hidden is seconds of a worker's time, in which it asks 1 / flows of the link.
     flows = max(download.flows, upload.flows)
-    lacking = max(quicker - max(each.phases.compute_s for each in row.situations), 0.0)
+    lacking = max(quicker - max(each.compute_s for each in row.situations), 0.0)
     slowest = max(range(len(compute)), key=compute.__getitem__)
-    std_s = situation.compute_cv * row.situations[slowest].phases.compute_s
+    std_s = situation.compute_cv * row.situations[slowest].compute_s
     cv = std_s / compute[slowest] if compute[slowest] > 0.0 else 0.0
     hidden_download = min((hidden + lacking) / flows, download.demand_s)
     hidden_upload = phases.hidden_s - hidden + max(hidden + lacking - hidden_download * flows, 0.0)
@@ -161,14 +162,23 @@ def _columns(row: Simulated, result: SimulationResult) -> Columns:
         },
         parts={name: seconds * step_s / total for name, seconds in means.items()},
         utilisation={name: min(float(busy.max()), 1.0) for name, busy in stations.items()},
-        notices=(*tuple(dict.fromkeys(told for each in row.situations for told in each.notices)), _TOLD),
+        notices=(*dict.fromkeys(told for each in row.situations for told in _notices(each)), _TOLD),
     )
+
+
+def _notices(situation: Situation) -> tuple[Notice, ...]:
+    """Those of the situation, and what is taken where variation is not stated: the interval is the simulation's own."""
+    variation = situation.variation
+    if not variation.others or not situation.compute_s > 0.0:
+        return situation.notices
+    text = f"not stated, and not in the interval of a simulation: {COMPUTE_CV} ({variation.words})"
+    return (*situation.notices, Notice("UNSAID", text))
 
 
 def _as_measured(means: dict[str, float], row: Simulated) -> None:
     """Give compute and transfers back what the specification moved between them."""
     moved = sum(
-        (each.phases.compute_s - max(each.phases.compute_s - _quicker_s(each), 0.0)) * count / row.workers
+        (each.compute_s - max(each.compute_s - _quicker_s(each), 0.0)) * count / row.workers
         for each, count in zip(row.situations, row.counts, strict=True)
     )
     transfers = means["download"] + means["upload"]

@@ -5,32 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 
 from nodewise.plugin import Floats, Ints, Notice, as_floats
-from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION, private_cycle_cv, staleness_p95
+from nodewise_laws import (
+    MAX_COEFFICIENT_OF_VARIATION,
+    expected_maximum_gamma,
+    maximum_cv_gamma,
+    private_cycle_cv,
+    staleness_p95,
+)
 from nodewise_queueing.evidence import CAMPAIGN_LOG_SPREAD, Facts, Phases
+from nodewise_queueing.exchange import Exchange
 from nodewise_queueing.load import Load
+from nodewise_queueing.variation import Variation
 
 __all__ = [
-    "DEFAULT_COMPUTE_CV",
     "Situation",
     "Transfer",
-    "combined_spread",
     "extrapolation_of",
     "staleness_of",
     "swing",
 ]
-
-DEFAULT_COMPUTE_CV: Final = 0.3
-"""Coefficient of variation of compute where it was not measured: the middle of 0.1 to 0.5, between which the jobs lie
-that the project's testbed ran."""
-
-
-LARGEST_LOG_SPREAD: Final = 5.0
-"""A factor of 150 either way: an answer that is less sure than that says nothing, and more doubt says no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +61,12 @@ class Situation:
     Attributes
     ----------
     phases : Phases
-        Carried to the setting.
+        Carried to the setting; compute is that of one device.
     facts : Facts
+    variation : Variation
+        Of the compute of one device.
+    exchange : Exchange
+        How the devices of a worker exchange with the servers.
     floor_s : float
         Least seconds of one transfer under load; 0 = not known.
     load : Load
@@ -79,6 +80,8 @@ class Situation:
 
     phases: Phases
     facts: Facts
+    variation: Variation
+    exchange: Exchange
     floor_s: float
     load: Load
     demand_log_spread: float
@@ -92,10 +95,34 @@ class Situation:
         return self.floor_s > 0.0
 
     @property
+    def compute_s(self) -> float:
+        """Mean compute of one worker: that of its slowest device, and adding up."""
+        return self._slowest_s + self.exchange.adding_s
+
+    @property
     def compute_cv(self) -> float:
-        """Coefficient of variation of compute, measured or assumed; at most what the laws take."""
-        measured = self.phases.compute_cv
-        return DEFAULT_COMPUTE_CV if measured is None else min(measured, MAX_COEFFICIENT_OF_VARIATION)
+        """Coefficient of variation of it; at most what the laws take."""
+        cv = min(self.variation.taken, MAX_COEFFICIENT_OF_VARIATION)
+        if self.exchange.devices == 1:
+            return cv
+        own_s = self._slowest_s
+        return maximum_cv_gamma(cv, self.exchange.devices) * own_s / self.compute_s if own_s > 0.0 else 0.0
+
+    @property
+    def _slowest_s(self) -> float:
+        if self.exchange.devices == 1:
+            return self.phases.compute_s
+        cv = min(self.variation.taken, MAX_COEFFICIENT_OF_VARIATION)
+        return float(expected_maximum_gamma(self.phases.compute_s, cv, self.exchange.devices))
+
+    @property
+    def cycle_s(self) -> float:
+        """Seconds of one worker's step when it is alone."""
+        return self.phases.cycle_s - self.phases.compute_s + self.compute_s
+
+    def varied(self, cv: float) -> Situation:
+        """The same with another variation of compute."""
+        return replace(self, variation=replace(self.variation, taken=cv))
 
     def slowed(self, factor: float) -> Situation:
         """The situation of workers that compute slower by a factor."""
@@ -107,20 +134,21 @@ class Situation:
         phases = self.phases
         sampling = 0.0
         if phases.steps > 0:
-            sampling = self.compute_cv * phases.compute_s / (phases.cycle_s * math.sqrt(phases.steps))
+            sampling = self.compute_cv * self.compute_s / (self.cycle_s * math.sqrt(phases.steps))
         return CAMPAIGN_LOG_SPREAD**2 + sampling**2
 
     def transfers(self, log_load: float) -> tuple[Transfer, Transfer]:
         """Download and upload, with transfers dearer under load by a factor."""
-        return self._transfer(self.phases.download_s, log_load), self._transfer(self.phases.upload_s, log_load)
+        pulls = self.exchange.pulls
+        return self._transfer(self.phases.download_s, log_load, pulls), self._transfer(self.phases.upload_s, log_load)
 
-    def _transfer(self, alone_s: float, log_load: float) -> Transfer:
+    def _transfer(self, alone_s: float, log_load: float, times: float = 1.0) -> Transfer:
         """A transfer: what of it occupies the server's link, and what only takes time.
 
         A round trip loads no link. A worker's link that is slower than the server's makes a lone transfer longer than
         what it asks of the server's. The rest of a lone transfer is the server's, and at least what its bytes need.
         """
-        setting, facts = self.phases.setting, self.facts
+        setting, facts, floor_s = self.phases.setting, self.facts, self.floor_s * times
         waiting_s = min(alone_s, facts.round_trip_s)
         flows = 1.0
         if facts.worker_link_bytes_per_s > 0.0 and setting.link_bytes_per_s > 0.0:
@@ -128,8 +156,8 @@ class Situation:
             flows = max(servers / facts.worker_link_bytes_per_s, 1.0)
         if self.link_known:
             # A lone transfer that was quicker than the worker's link allows contradicts that fact.
-            flows = min(flows, max((alone_s - waiting_s) / self.floor_s, 1.0))
-        demand_s = max((alone_s - waiting_s) / flows, self.floor_s) * math.exp(log_load)
+            flows = min(flows, max((alone_s - waiting_s) / floor_s, 1.0))
+        demand_s = max((alone_s - waiting_s) / flows, floor_s) * math.exp(log_load)
         return Transfer(alone_s=alone_s, demand_s=demand_s, flows=flows)
 
 
@@ -143,12 +171,6 @@ def swing(log_step: Callable[[float], Floats], spread: float) -> Floats | float:
     if spread == 0.0:
         return 0.0
     return np.asarray(0.5 * np.abs(log_step(spread) - log_step(-spread)))
-
-
-def combined_spread(variance: float, *parts: Floats | float) -> Floats:
-    """Standard deviation from independent causes; at most LARGEST_LOG_SPREAD."""
-    total = np.sqrt(sum((np.square(part) for part in parts), start=variance))
-    return np.asarray(np.minimum(total, LARGEST_LOG_SPREAD))
 
 
 def extrapolation_of(workers: Ints, knee: float, largest_workers: int) -> Floats:

@@ -8,39 +8,28 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Floats, Ints, Notice
-from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION, barrier_round_backup
+from nodewise.plugin import Floats, Ints
+from nodewise_laws import barrier_round_backup
 from nodewise_queueing.asynchronous import network_of
 from nodewise_queueing.evidence import Facts
-from nodewise_queueing.situation import (
-    DEFAULT_COMPUTE_CV,
-    Situation,
-    Transfer,
-    combined_spread,
-    extrapolation_of,
-    swing,
-)
-from nodewise_queueing.tables import Columns, tabulated
+from nodewise_queueing.situation import Situation, Transfer, extrapolation_of, swing
+from nodewise_queueing.tables import Columns, combined_spread, tabulated
+from nodewise_queueing.unsaid import Unsaid, mean_square, unsaid_of
+from nodewise_queueing.variation import COMPUTE_CV
 
 __all__ = [
     "Rounds",
-    "barrier_doubt",
     "busy_s",
-    "cv_spread",
     "rounds_by_part",
     "rounds_of",
+    "sampling_of",
     "seconds_of",
     "synchronous_table",
-    "variation_notices",
+    "variation_doubt",
 ]
 
 EVERY_WORKERS: Final = 32
 """Workers up to which every round is computed."""
-
-COMPUTE_CV_SPREAD: Final = 0.15
-"""Doubt about a variation of compute that was not measured: jobs between 0.1 and 0.5 are within 0.2 of the default,
-which is 4 / 3 of this."""
-
 
 Rounds = dict[str, Floats]
 """Rounds by part, one entry per number of workers; the parts add up to the round.
@@ -65,9 +54,7 @@ def _hiding(rounds: Rounds, hidden_s: float) -> Rounds:
     return rounds | {"download": rounds["download"] * kept, "upload": rounds["upload"] * kept}
 
 
-def rounds_of(
-    situation: Situation, log_load: float, workers: Ints, *, compute_cv: float | None = None, backup_workers: int = 0
-) -> Rounds:
+def rounds_of(situation: Situation, log_load: float, workers: Ints, *, backup_workers: int = 0) -> Rounds:
     """Rounds with a barrier, which the slowest b of W workers may miss.
 
     ::
@@ -81,13 +68,13 @@ def rounds_of(
     """
     phases = situation.phases
     download, upload = situation.transfers(log_load)
-    cv = situation.compute_cv if compute_cv is None else compute_cv
+    compute_s = situation.compute_s
     law = barrier_round_backup(
         workers,
         download_s=download.demand_s,
         exchange_s=max(upload.demand_s, phases.update_s),
-        compute_s=phases.compute_s,
-        compute_cv=min(max(cv, 0.0), MAX_COEFFICIENT_OF_VARIATION),
+        compute_s=compute_s,
+        compute_cv=situation.compute_cv,
         backup_workers=np.minimum(backup_workers, workers - 1),
     )
     several = rounds_by_part(
@@ -96,11 +83,11 @@ def rounds_of(
         law.slowest_compute_s,
         download=download,
         upload=upload,
-        compute_s=phases.compute_s,
+        compute_s=compute_s,
         update_s=phases.update_s,
         hidden_s=phases.hidden_s,
     )
-    one = {"download": phases.download_s, "compute": phases.compute_s, "barrier": 0.0}
+    one = {"download": phases.download_s, "compute": compute_s, "barrier": 0.0}
     one |= {"upload": phases.upload_s, "update": phases.update_s}
     alone = _hiding({name: np.array(seconds) for name, seconds in one.items()}, phases.hidden_s)
     return {name: np.where(workers == 1, alone[name], part) for name, part in several.items()}
@@ -164,11 +151,17 @@ def synchronous_table(situation: Situation, population: int, backup_workers: int
 
     spread = combined_spread(
         situation.measured_variance,
-        barrier_doubt(situation, load.log_factor, nodes),
+        swing(lambda by: log_step(situation.varied(max(situation.variation.taken + by, 0.0))), sampling_of(situation)),
         swing(lambda by: log_step(situation, load.log_factor + by), load.log_spread),
         swing(lambda by: log_step(_dearer(situation, math.exp(by))), situation.demand_log_spread),
         swing(lambda by: log_step(situation.slowed(math.exp(by))), situation.compute_log_spread),
     )
+    unsaid: tuple[Unsaid, ...] = ()
+    if situation.variation.others and situation.compute_s > 0.0:
+        base = log_step(situation)
+        effects = [(log_step(situation.varied(cv)) - base, weight) for cv, weight in situation.variation.others]
+        found = unsaid_of(COMPUTE_CV, situation.variation.words, effects, np.broadcast_to(spread, nodes.shape))
+        unsaid = (found.read_between(workers, nodes),)
     network = network_of(situation, load.log_factor)
     download, upload = situation.transfers(load.log_factor)
     busy = busy_s(situation.facts, workers, download.demand_s, upload.demand_s, situation.phases.update_s)
@@ -181,29 +174,22 @@ def synchronous_table(situation: Situation, population: int, backup_workers: int
         utilisation={name: np.minimum(seconds / step_s, 1.0) for name, seconds in busy.items()},
         extra={},
         bottleneck=np.argmax(list(rounds.values()), axis=0),
-        notices=(*situation.notices, *variation_notices(situation)),
+        notices=situation.notices,
+        unsaid=unsaid,
     )
 
 
-def variation_notices(situation: Situation) -> tuple[Notice, ...]:
-    """That the variation of compute is assumed, where it is and matters."""
-    if situation.phases.compute_cv is not None or not situation.phases.compute_s > 0.0:
-        return ()
-    message = (
-        f"the variation of compute was not measured and is taken as {DEFAULT_COMPUTE_CV:g}; "
-        "how long workers wait for the slowest depends on it"
-    )
-    return (Notice("COMPUTE_VARIATION_ASSUMED", message),)
-
-
-def barrier_doubt(situation: Situation, log_load: float, workers: Ints) -> Floats | float:
+def variation_doubt(situation: Situation, log_load: float, workers: Ints) -> Floats | float:
     """Standard deviation of ln(round) from not knowing how much compute varies."""
 
-    def log_round(by: float) -> Floats:
-        cv = situation.compute_cv + by
-        return np.asarray(np.log(seconds_of(rounds_of(situation, log_load, workers, compute_cv=cv))))
+    def log_round(cv: float) -> Floats:
+        return np.asarray(np.log(seconds_of(rounds_of(situation.varied(max(cv, 0.0)), log_load, workers))))
 
-    return swing(log_round, cv_spread(situation))
+    taken = situation.variation.taken
+    if not situation.variation.others:
+        return swing(lambda by: log_round(taken + by), sampling_of(situation))
+    base = log_round(taken)
+    return np.sqrt(mean_square([(log_round(cv) - base, weight) for cv, weight in situation.variation.others]))
 
 
 def _nodes(population: int) -> Ints:
@@ -225,11 +211,10 @@ def _dense_nodes(population: int, backup_workers: int) -> Ints:
     return np.asarray(nodes[: int(np.searchsorted(nodes, population)) + 1])
 
 
-def cv_spread(situation: Situation) -> float:
-    """Doubt about the variation of compute: assumed, or estimated from so many steps (2 when not known)."""
-    if situation.phases.compute_cv is None:
-        return COMPUTE_CV_SPREAD
-    return situation.phases.compute_cv / math.sqrt(2.0 * situation.phases.steps) if situation.phases.steps > 0 else 0.0
+def sampling_of(situation: Situation) -> float:
+    """Standard deviation of a measured variation of compute, which so many steps tell; 0 where these are not known."""
+    measured, steps = situation.phases.compute_cv, situation.phases.steps
+    return 0.0 if measured is None or steps == 0 else measured / math.sqrt(2.0 * steps)
 
 
 def _dearer(situation: Situation, factor: float) -> Situation:

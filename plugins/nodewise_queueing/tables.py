@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Floats, Ints, Notice, Predictions, RowStatus, constant_ints, freeze
+from nodewise_queueing.unsaid import Unsaid, unsaid_notices
 
-__all__ = ["BASIC", "SMALLEST_TABLE", "Columns", "Curve", "tabulated"]
+__all__ = ["BASIC", "SMALLEST_TABLE", "Columns", "Curve", "combined_spread", "tabulated"]
 
 _ANSWERED: Final = int(RowStatus.ANSWERED)
 
@@ -20,6 +21,9 @@ SMALLEST_TABLE: Final = 32
 BASIC: Final = ("step_s", "log_spread", "extrapolation", "staleness_mean", "staleness_p95")
 """First rows of a table's values; then come parts of the step, utilisations, and what else there is to say."""
 
+
+LARGEST_LOG_SPREAD: Final = 5.0
+"""A factor of 150 either way: an answer that is less sure than that says nothing, and more doubt says no more."""
 
 KEPT_WORKERS: Final = 8192
 """Workers up to which a table is kept; a longer one is made for each question about so many."""
@@ -41,6 +45,8 @@ class Columns:
         What holds of every row.
     once_s : (rows,) float or None
         Seconds spent once besides the steps.
+    unsaid : tuple of Unsaid
+        Facts that are not stated, whose doubt ``log_spread`` holds.
     """
 
     values: Floats
@@ -50,6 +56,7 @@ class Columns:
     extra: tuple[str, ...] = ()
     notices: tuple[Notice, ...] = ()
     once_s: Floats | None = None
+    unsaid: tuple[Unsaid, ...] = ()
 
     @property
     def basic(self) -> dict[str, Floats]:
@@ -78,7 +85,7 @@ class Columns:
             bottleneck_index=self.bottleneck,
             once_s=self.once_s,
             extra=dict(zip(self.extra, columns)),
-            notices=self.notices,
+            notices=self.notices + unsaid_notices(self.unsaid, self.values[1]) if self.unsaid else self.notices,
         )
 
     def take(self, rows: Ints) -> Columns:
@@ -91,6 +98,7 @@ class Columns:
             extra=self.extra,
             notices=self.notices,
             once_s=None if self.once_s is None else freeze(self.once_s[rows]),
+            unsaid=tuple(each.take(rows) for each in self.unsaid),
         )
 
     @property
@@ -106,6 +114,12 @@ class Columns:
     def noticed(self, notices: tuple[Notice, ...]) -> Columns:
         """The same with more to know."""
         return replace(self, notices=(*self.notices, *notices))
+
+    def doubted(self, unsaid: Unsaid) -> Columns:
+        """The same table with one more fact that is not stated."""
+        values = self.values.copy()
+        values[1, 1:] = combined_spread(0.0, values[1, 1:], unsaid.deviation)
+        return replace(self, values=freeze(values), unsaid=(*self.unsaid, unsaid.counted()))
 
     def lengthened(self, least_s: Floats) -> Columns:
         """The same with every step at least so long: its parts in proportion, rates and utilisations against it."""
@@ -134,6 +148,7 @@ class Columns:
         parts: Mapping[str, float],
         utilisation: Mapping[str, float],
         notices: tuple[Notice, ...],
+        unsaid: tuple[Unsaid, ...] = (),
     ) -> Columns:
         """One row, whose bottleneck is its longest part."""
 
@@ -148,6 +163,7 @@ class Columns:
             extra={},
             bottleneck=[list(parts).index(longest)],
             notices=notices,
+            unsaid=unsaid,
         )
 
     @staticmethod
@@ -160,6 +176,7 @@ class Columns:
         bottleneck: Sequence[int] | Ints,
         notices: tuple[Notice, ...],
         once_s: Floats | None = None,
+        unsaid: tuple[Unsaid, ...] = (),
     ) -> Columns:
         """From named columns of one length; ``basic`` has every name of BASIC."""
         columns = [*(basic[name] for name in BASIC), *parts.values(), *utilisation.values(), *extra.values()]
@@ -171,7 +188,14 @@ class Columns:
             extra=tuple(extra),
             notices=notices,
             once_s=once_s,
+            unsaid=unsaid,
         )
+
+
+def combined_spread(variance: float, *parts: Floats | float) -> Floats:
+    """Standard deviation from independent causes; at most LARGEST_LOG_SPREAD."""
+    total = np.sqrt(sum((np.square(part) for part in parts), start=variance))
+    return np.asarray(np.minimum(total, LARGEST_LOG_SPREAD))
 
 
 def tabulated(
@@ -185,8 +209,13 @@ def tabulated(
     extra: Mapping[str, Floats],
     bottleneck: Sequence[int] | Ints,
     notices: tuple[Notice, ...],
+    unsaid: tuple[Unsaid, ...] = (),
 ) -> Columns:
-    """The table of a curve, from columns whose index 0 is one worker; ``staleness``: mean and 95th percentile."""
+    """The table of a curve, from columns whose index 0 is one worker.
+
+    ``staleness``: mean and 95th percentile. ``log_spread`` does not hold the doubt of ``unsaid`` yet.
+    """
+    log_spread = combined_spread(0.0, log_spread, *(each.deviation for each in unsaid)) if unsaid else log_spread
     basic = dict(zip(BASIC, (step_s, log_spread, extrapolation, *staleness), strict=True))
 
     def counted(columns: Mapping[str, Floats]) -> dict[str, Floats]:
@@ -199,6 +228,7 @@ def tabulated(
         extra=counted(extra),
         bottleneck=np.concatenate(([0], np.asarray(bottleneck, dtype=np.int64))),
         notices=notices,
+        unsaid=tuple(each.counted() for each in unsaid),
     )
 
 

@@ -334,3 +334,39 @@ def test_several_servers_never_beat_the_busiest_ones_link(known: dict[str, Any],
     answer = answered(job, rows([*WORKERS, 900], parameter_servers=len(shards)))
     rate = np.array([*WORKERS, 900]) / answer.step_s
     assert np.all(rate[1:] <= facts["link_bytes_per_s"] / max(shards) * (1 + 1e-9))
+
+
+def _of_devices(job: Profile, devices: int | None, framework: str | None) -> Profile:
+    return replace(job, workload=replace(job.workload, devices_per_worker=devices, framework=framework))
+
+
+frameworks = st.sampled_from([None, "tensorflow", "mxnet"])
+
+
+@QUICK
+@given(phases, facts, all_modes, variations | st.just(-1.0), frameworks)
+def test_workers_of_one_device_are_as_if_nothing_was_said(
+    measured: tuple[float, float, float, float],
+    known: dict[str, Any],
+    mode: SyncMode,
+    cv: float,
+    framework: str | None,
+) -> None:
+    job = profile(timings(measured, cv=cv), **known)
+    asked = rows(WORKERS, mode, hybrid_sync_fraction=0.5).replaced(nodes=as_ints([1] * len(WORKERS)))
+    plain, one = (answered(_of_devices(job, devices, framework), asked) for devices in (None, 1))
+    np.testing.assert_array_equal(plain.step_s, one.step_s)
+    np.testing.assert_array_equal(plain.log_spread, one.log_spread)
+    assert plain.notices == one.notices
+
+
+@QUICK
+@given(phases, facts, modes, frameworks)
+def test_more_devices_of_a_worker_never_exchange_more(
+    measured: tuple[float, float, float, float], known: dict[str, Any], mode: SyncMode, framework: str | None
+) -> None:
+    job = profile(timings(measured, cv=0.1), **known)
+    asked = rows([64], mode).replaced(nodes=as_ints([8]))
+    answers = [answered(_of_devices(job, devices, framework), asked) for devices in (1, 2, 4, 8)]
+    busy_s = np.array([sum(share[0] for share in each.utilisation.values()) * each.step_s[0] for each in answers])
+    assert np.all(busy_s[1:] <= busy_s[:-1] * (1.0 + 1e-9))

@@ -9,7 +9,7 @@ import pytest
 from queueing_truths import expected_maximum, expected_maximum_exponential, expected_maximum_normal
 from scipy import stats
 
-from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION, MAX_WORKERS, expected_maximum_gamma
+from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION, MAX_WORKERS, expected_maximum_gamma, maximum_cv_gamma
 
 # Expected maximum of W standard normal variables (H. Leon Harter, Biometrika 48, 1961, to three decimals).
 NORMAL_WORKERS = (2, 3, 4, 6, 8, 12, 16, 32, 64)
@@ -95,3 +95,20 @@ def test_arguments_broadcast() -> None:
 def test_names_the_argument_that_is_wrong(mean_s: object, cv: object, workers: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         expected_maximum_gamma(mean_s, cv, workers)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("cv", [0.0, 0.02, 0.3, 1.0])
+@pytest.mark.parametrize("workers", [1, 2, 8, 64])
+def test_the_variation_of_a_maximum_is_that_of_a_sample(cv: float, workers: int) -> None:
+    found = maximum_cv_gamma(cv, workers)
+    if cv == 0.0 or workers == 1:
+        assert found == cv
+        return
+    sample = np.random.default_rng(3).gamma(cv**-2, cv**2, (100_000, workers)).max(axis=1)
+    assert found == pytest.approx(sample.std() / sample.mean(), rel=0.01)
+
+
+@pytest.mark.parametrize(("cv", "workers"), [(-0.1, 2), (math.nan, 2), (0.1, 0), (0.1, MAX_WORKERS + 1)])
+def test_the_variation_of_a_maximum_refuses_what_is_out_of_range(cv: float, workers: int) -> None:
+    with pytest.raises(ValueError, match=r"cv|workers"):
+        maximum_cv_gamma(cv, workers)

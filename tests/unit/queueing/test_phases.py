@@ -93,14 +93,6 @@ def test_a_round_is_its_parts_and_waits_for_the_slowest() -> None:
     assert locked.step_s[0] == pytest.approx(8 * 0.1 + 0.5 + 0.15 + 8 * 0.2)
 
 
-def test_an_assumed_variation_is_told() -> None:
-    answer = predicted(profile(timings(PHASES)), rows([4], SyncMode.SYNC))
-    assert [notice.reason for notice in answer.notices] == ["COMPUTE_VARIATION_ASSUMED"]
-    known = predicted(profile(timings(PHASES, cv=0.3)), rows([4], SyncMode.SYNC))
-    assert known.step_s[0] == answer.step_s[0]
-    assert known.log_spread[0] < answer.log_spread[0]
-
-
 def test_several_timed_runs_count_by_their_steps() -> None:
     few, many = timings((0.1, 0.5, 0.1, 0.0), steps=10), timings((0.1, 0.8, 0.1, 0.0), steps=30)
     both = type(few).concatenated([few, many])

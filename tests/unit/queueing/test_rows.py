@@ -9,7 +9,7 @@ import pytest
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.plugin import constant_floats, constant_ints
 from nodewise_queueing import rows
-from nodewise_queueing.rows import MAX_WORKERS, Plan
+from nodewise_queueing.rows import MAX_WORKERS, Plan, clients_of
 
 WORKERS = (1, 7, 3, 3)
 
@@ -39,7 +39,7 @@ def said(plan: Plan | None) -> object:
     ],
 )
 def test_rows_that_are_alike_are_planned_as_sorting_plans_them(configurations: Configurations) -> None:
-    assert said(rows._alike(configurations)) == said(rows._sorted(configurations))
+    assert said(rows._alike(configurations)) == said(rows._sorted(configurations, clients_of(configurations, 1)))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,138 @@
+"""What a job leaves unsaid has likely values: how far each moves a step, and how much that widens the interval.
+
+A step is computed with the most likely value. The deviation of ln(step) from the others is the root of the mean square
+of their effects by weight, and at least what leaves 5 % of the probability beyond the interval's bound where another
+value may hold: of a value of weight w and effect d, the bound is d + z s, with s the model's own deviation and z the
+quantile of 1 - 0.05 / w of a normal variable. Partitioned transformers are treated alike (`nodewise_partitioning`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import Floats, Ints, Notice, freeze
+
+__all__ = ["EVEN", "LEAST_WEIGHT", "Unsaid", "mean_square", "mixed_unsaid", "unsaid_notices", "unsaid_of"]
+
+BEYOND: Final = 0.05
+"""Probability beyond each bound of a 90 % interval; values of less weight lie outside of it."""
+DEVIATIONS: Final = 1.645
+"""From the middle to the bounds of a 90 % interval of a normal variable."""
+TOLD: Final = 0.02
+"""Ln of the effect from which a fact is told."""
+
+EVEN: Final = 0.5
+LEAST_WEIGHT: Final = 0.01
+"""Likely values of less weight are dropped."""
+
+FEW: Final = 256
+"""Rows of which a list is sorted sooner than an array."""
+
+_NORMAL: Final = NormalDist()
+
+Effects = Sequence[tuple[Floats, float]]
+"""Ln of how many times as long steps take with each other value, row by row, and the value's weight."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Unsaid:
+    """One fact that is not stated, row by row.
+
+    Attributes
+    ----------
+    fact : str
+        As tables call it.
+    taken : str
+        What it is taken as and why, in words.
+    effects : (3, n) float
+        Deviation of ln(step); least and most times the step, over the likely values.
+    """
+
+    fact: str
+    taken: str
+    effects: Floats
+
+    @property
+    def deviation(self) -> Floats:
+        """(n,) of ln(step)."""
+        deviation: Floats = self.effects[0]
+        return deviation
+
+    def take(self, rows: Ints) -> Unsaid:
+        """Some rows, in the given order."""
+        return Unsaid(fact=self.fact, taken=self.taken, effects=self.effects.take(rows, axis=1))
+
+    def counted(self) -> Unsaid:
+        """The same with a row before the others, which nobody asks for."""
+        return replace(self, effects=freeze(np.concatenate((self.effects[:, :1], self.effects), axis=1)))
+
+    def repeated(self, rows: int) -> Unsaid:
+        """One row for several that ask the same."""
+        return replace(self, effects=freeze(self.effects.repeat(rows, axis=1)))
+
+    def read_between(self, workers: Ints, nodes: Ints) -> Unsaid:
+        """Rows for all numbers of workers, read off between some."""
+        return replace(self, effects=np.stack([np.interp(workers, nodes, column) for column in self.effects]))
+
+
+def mean_square(effects: Effects) -> Floats | float:
+    """Mean square of the effects by weight."""
+    return sum((weight * np.square(effect) for effect, weight in effects), start=0.0)
+
+
+def unsaid_of(fact: str, taken: str, effects: Effects, log_spread: Floats) -> Unsaid:
+    """What a fact does to rows whose model alone has a deviation of ``log_spread``."""
+    bound = np.zeros(np.shape(log_spread))
+    for effect, weight in effects:
+        if weight > BEYOND:
+            quantile = _NORMAL.inv_cdf(1.0 - BEYOND / weight)
+            reached = np.abs(effect) + quantile * log_spread * (np.abs(effect) > 0.0)
+            bound = np.maximum(bound, reached)
+    beside = np.square(bound / DEVIATIONS) - np.square(log_spread)
+    moved = np.stack([np.zeros(np.shape(log_spread)), *(effect for effect, _ in effects)])
+    deviation = np.sqrt(np.maximum(np.maximum(mean_square(effects), beside), 0.0))
+    moves = np.stack([deviation, np.exp(moved.min(axis=0)), np.exp(moved.max(axis=0))])
+    return Unsaid(fact=fact, taken=taken, effects=moves)
+
+
+def mixed_unsaid(parts: Sequence[Sequence[Unsaid]], weights: Sequence[Floats]) -> tuple[Unsaid, ...]:
+    """Facts of a step that is made of several, each of which is so much of it row by row."""
+    nothing = np.array([[0.0], [1.0], [1.0]])
+    found: dict[str, Unsaid] = {}
+    for unsaid, weight in zip(parts, weights, strict=True):
+        for each in unsaid:
+            before = found[each.fact].effects if each.fact in found else nothing
+            found[each.fact] = replace(each, effects=before + weight * (each.effects - nothing))
+    return tuple(found.values())
+
+
+def unsaid_notices(unsaid: Sequence[Unsaid], log_spread: Floats) -> tuple[Notice, ...]:
+    """What widens the interval of rows, and which fact would narrow it most; ``log_spread`` holds their doubt."""
+    told = [each for each in unsaid if each.deviation.max(initial=0.0) >= TOLD]
+    if not told:
+        return ()
+    if len(told) > 1:
+        told.sort(key=lambda each: -float(np.square(each.deviation).mean()))
+    texts = [
+        f"{each.fact} ({each.taken}; {each.effects[1].min():.2f} to {each.effects[2].max():.2f} times the step)"
+        for each in told
+    ]
+    width, deviation = _middle(log_spread), _middle(told[0].deviation)
+    without = math.sqrt(max(width * width - deviation * deviation, 0.0))
+    before, after = (math.exp(2.0 * DEVIATIONS * each) for each in (width, without))
+    text = f"not stated, and so in the interval: {', '.join(texts)}"
+    narrowed = f"from upper bounds {before:.3g} times the lower ones to {after:.3g} times"
+    return (Notice("UNSAID", f"{text}. Stating {told[0].fact} narrows the interval most, {narrowed}"),)
+
+
+def _middle(column: Floats) -> float:
+    """The median, of few rows the upper one."""
+    if len(column) > FEW:
+        return float(np.median(column))
+    return float(sorted(column.tolist())[len(column) // 2])
