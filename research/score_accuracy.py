@@ -1,8 +1,8 @@
 """Score every estimator with whole sources left out, and write the page: `make accuracy`.
 
 ``python research/score_accuracy.py [--quick] [--check] [WORDS...]``: WORDS choose cases by parts of their names.
-Without them, and without --check, `docs/accuracy.md` and the committed figures are written; what is worse than the
-figures before is told. With --check nothing is written, and the status is 1 where something is worse.
+Without them, and without --check, `docs/accuracy.md`, the committed figures and the support matrix are written; what is
+worse than the figures before is told. With --check nothing is written, and the status is 1 where something is worse.
 """
 
 from __future__ import annotations
@@ -20,21 +20,28 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # small matrices; before NumPy is
 
 from accuracy.manifest import CASES, Case
 from accuracy.page import page
-from accuracy.predicting import answers_of, predicted
+from accuracy.predicting import Predicted, answers_of, predicted
 from accuracy.record import RECORD, recorded, worsened, written
 from accuracy.scoring import Scored, scored
+from accuracy.support import RESULTS, SUPPORT, is_of_support, measured, support_page, written_results
+from nodewise.estimation.answer.answers import Answers
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "accuracy.md"
 
 
-def scores_of(cases: Sequence[Case], folder: Path) -> Iterator[Scored]:
-    """Hold back, predict and score, case by case; tables that are not there are left out."""
-    answers = answers_of()
+def scores_of(answers: Answers, cases: Sequence[Case], folder: Path, of_support: list[Predicted]) -> Iterator[Scored]:
+    """Hold back, predict and score, case by case; tables that are not there are left out.
+
+    Predictions that the support matrix rests on join ``of_support``.
+    """
     for case in cases:
         if not all((folder / f"{table}.csv").is_file() for table in (*case.tables, *case.calibration)):
             continue
         started = time.perf_counter()
-        yield from scored(case, predicted(answers, case, folder))
+        found = predicted(answers, case, folder)
+        yield from scored(case, found)
+        if is_of_support(case):
+            of_support.append(found)
         print(f"{time.perf_counter() - started:6.1f} s  {case.name}", file=sys.stderr, flush=True)
 
 
@@ -55,7 +62,8 @@ def main() -> int:
         for case in CASES
         if not (case.slow and arguments.quick) and (not words or any(word in case.name for word in words))
     ]
-    found = list(scores_of(chosen, Path(data) / "measurements"))
+    answers, of_support = answers_of(), list[Predicted]()
+    found = list(scores_of(answers, chosen, Path(data) / "measurements", of_support))
     document = recorded(found)
     accepted = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
     worse = list(worsened(accepted, document))
@@ -68,6 +76,8 @@ def main() -> int:
         return 0
     RECORD.write_text(written(document), encoding="utf-8")
     PAGE.write_text(page(found), encoding="utf-8")
+    RESULTS.write_text(written_results(measured(of_support)), encoding="utf-8")
+    SUPPORT.write_text(support_page(answers, json.loads(RESULTS.read_text(encoding="utf-8"))), encoding="utf-8")
     return 0
 
 

@@ -89,7 +89,7 @@ def least_of(
 
 
 def _least_held(
-    states: list[tuple[Floats, Floats]],
+    states: list[tuple[Floats, Floats, Floats]],
     activations: Floats,
     even: NDArray[np.bool_],
     device: Device,
@@ -100,9 +100,10 @@ def _least_held(
     Of stages that are not even, the second may need more, and leave less to cache.
     """
     found = np.full(len(activations), np.inf)
-    for held, update in states:
-        needed = held + np.maximum(activations, update)
-        left = 0.0 if software.eager_memory else np.where(even, np.minimum(activations, update), 0.0)
+    for held, gathered, update in states:
+        now = activations + gathered
+        needed = held + np.maximum(now, update)
+        left = 0.0 if software.eager_memory else np.where(even, np.minimum(now, update), 0.0)
         cache = cache_of(needed, left, device, software)
         found = np.minimum(found, needed + cache)
     return found
@@ -110,8 +111,8 @@ def _least_held(
 
 def _least_states(
     dimensions: Dimensions, layouts: Layout, device: Device, software: Software, constraints: PlanConstraints
-) -> list[tuple[Floats, Floats]]:
-    """Weights, gradients, optimizer states and buffers, and the update, at each stage that may hold least.
+) -> list[tuple[Floats, Floats, Floats]]:
+    """Weights, gradients, optimizer states and buffers; layers gathered; the update: at each stage that may hold least.
 
     Stages above 0 have buckets, and 3 gathers layers; 1 never holds less than 2. States in 16 bits hold less.
     """
@@ -121,13 +122,15 @@ def _least_states(
     for stage in sorted(tried):
         staged = replace(layouts, zero_stage=_constant(layouts, stage), recomputation=_constant(layouts, FULL))
         ways = [staged]
-        if software.eager_memory:
-            narrow = (layouts.devices == 1.0) | (_constant(layouts, stage) >= 3.0)
+        masters = dimensions.training.master_weights
+        if masters is False or (masters is None and software.eager_memory):
+            narrow = (layouts.devices == 1.0) | (_constant(layouts, stage) >= 3.0) | (masters is False)
             ways.append(replace(staged, narrow_states=np.where(narrow, 1.0, 0.0)))
         for way in ways:
             needed = needed_of_first_stage(dimensions, way, device, software)
-            now = needed.terms["activations"] + needed.terms["logits"]
-            found.append((added(needed.terms.values()) - np.maximum(now, needed.later), needed.later))
+            gathered = needed.terms["gathered"]
+            now = needed.terms["activations"] + needed.terms["logits"] + gathered
+            found.append((added(needed.terms.values()) - np.maximum(now, needed.later), gathered, needed.later))
     return found
 
 

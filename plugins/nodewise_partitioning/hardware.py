@@ -99,6 +99,8 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
     if number_format not in FORMATS:
         known = ", ".join(FORMATS)
         return Refusal.unsupported(f"precision must be one of {known}, found {number_format!r}")
+    machine = catalogue.named_machine(name)
+    name = machine.device if machine else name
     facts = catalogue.device(name) if name else None
     if facts is None:
         what = f"the catalogue knows no device {name!r}" if name else "the device is not stated"

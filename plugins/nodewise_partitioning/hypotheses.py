@@ -25,7 +25,7 @@ from nodewise_partitioning.micro_batches import is_open
 from nodewise_partitioning.software import is_known
 from nodewise_partitioning.unsaid import MODERN_YEAR, formats_of
 
-__all__ = ["DEVIATIONS", "Doubts", "Trial", "doubts_of"]
+__all__ = ["BEYOND", "DEVIATIONS", "Doubts", "Trial", "Value", "doubts_of", "effects_of"]
 
 BEYOND: Final = 0.05
 """Probability beyond each bound of a 90 % interval; values of less weight lie outside of it."""
@@ -35,11 +35,12 @@ TOLD: Final = 0.02
 """Ln of the effect from which a fact is told."""
 
 Trial = Callable[[Configurations, Knowledge], tuple[Ints, Floats, Floats]]
-"""Of rows: which can run, and of these seconds of a step, and what is needed over the memory that there is."""
+"""Of rows: which can run, and of these (quantities, rows) seconds of a step and bytes of a device, or bytes alone; and
+what is needed over the memory that there is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Value:
+class Value:
     """Another value of a fact: its weight, the rows that may have it, and these with it."""
 
     weight: float
@@ -66,10 +67,13 @@ class Doubts:
     ----------
     deviation : float
         Of ln(step) of each row, by all facts together.
+    memory : mapping
+        By fact its other values, and the ln of how many times the bytes of their rows they take.
     """
 
     deviation: Floats
     facts: Sequence[_Doubt]
+    memory: Mapping[str, Sequence[tuple[Value, Floats]]]
 
     def notices(self, rows: Ints, log_spread: Floats) -> Iterator[Notice]:
         """What widens the interval, and which fact would narrow it most.
@@ -100,7 +104,7 @@ def doubts_of(
     knowledge: Knowledge,
     stated: Configurations,
     taken: Configurations,
-    step_s: Floats,
+    found: Floats,
     log_spread: Floats,
     trial: Trial,
     measured: int = 0,
@@ -111,19 +115,21 @@ def doubts_of(
     ----------
     stated, taken : Configurations
         As they were asked about, and with what they leave open settled.
-    step_s : float
-        Seconds of the step of each row; 0 = it has no answer.
+    found : float
+        (2, rows) seconds of the step of each row, and bytes of a device; 0 = it has no answer.
     log_spread : float
         Deviation of ln(step) of each row by the model alone.
     measured : int
         The last so many rows are runs of the job: what a value would change in them as well, their level tells already.
     """
     rows, facts = len(stated), []
-    values = {fact: [each for each in found if len(each.rows)] for fact, found in _facts(knowledge, stated, taken)}
-    effects = iter(_effects(list(chain.from_iterable(values.values())), step_s, trial))
+    values = {fact: [each for each in every if len(each.rows)] for fact, every in _facts(knowledge, stated, taken)}
+    effects = iter(effects_of(list(chain.from_iterable(values.values())), found, trial))
+    memory: dict[str, list[tuple[Value, Floats]]] = {fact: [] for fact in values}
     for fact, others in values.items():
         squares, largest, bounds = np.zeros(rows), np.zeros(rows), [0.0]
-        for value, whole in zip(others, effects):
+        for value, (whole, of_memory) in zip(others, effects):
+            memory[fact].append((value, of_memory))
             runs = value.rows >= rows - measured
             effect = whole - whole[runs].mean() if runs.any() else whole
             squares[value.rows] += value.weight * np.square(effect)
@@ -136,29 +142,29 @@ def doubts_of(
         deviation = np.sqrt(np.maximum(squares, beside))
         facts.append(_Doubt(fact, deviation, float(np.exp(min(bounds))), float(np.exp(max(bounds)))))
     squares = sum((np.square(each.deviation) for each in facts), start=np.zeros(rows))
-    return Doubts(np.sqrt(squares), facts)
+    return Doubts(np.sqrt(squares), facts, memory)
 
 
-def _effects(values: Sequence[_Value], step_s: Floats, trial: Trial) -> Sequence[Floats]:
-    """Ln of how many times as long steps of each value's rows take; 0 where it cannot be: it does not run or fit.
+def effects_of(values: Sequence[Value], found: Floats, trial: Trial) -> Sequence[Floats]:
+    """Ln of how many times (quantities, rows) as much each value's rows take; 0 where they cannot run or do not fit.
 
     Values under the same knowledge are tried at once.
     """
-    found = [np.zeros(len(value.rows)) for value in values]
+    effects = [np.zeros((len(found), len(value.rows))) for value in values]
     alike: dict[int, list[int]] = {}
     for place, value in enumerate(values):
         alike.setdefault(id(value.knowledge), []).append(place)
     for places in alike.values():
         every = Configurations.concatenated([values[place].configurations for place in places])
-        before = np.concatenate([step_s[values[place].rows] for place in places])
-        rows, seconds, held = trial(every, values[places[0]].knowledge)
-        effects = np.zeros(len(every))
-        right = (held <= 1.0) & (before[rows] > 0.0)
-        effects[rows[right]] = np.log(seconds[right] / before[rows[right]])
+        before = np.concatenate([found[:, values[place].rows] for place in places], axis=1)
+        rows, quantities, held = trial(every, values[places[0]].knowledge)
+        changes = np.zeros(before.shape)
+        right = (held <= 1.0) & (before[:, rows] > 0.0).all(axis=0)
+        changes[:, rows[right]] = np.log(quantities[:, right] / before[:, rows[right]])
         ends = np.cumsum([len(values[place].rows) for place in places])
-        for place, own in zip(places, np.split(effects, ends[:-1])):
-            found[place] = own
-    return found
+        for place, own in zip(places, np.split(changes, ends[:-1], axis=1)):
+            effects[place] = own
+    return effects
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,7 +184,7 @@ class _Asked:
 
 def _facts(
     knowledge: Knowledge, stated: Configurations, taken: Configurations
-) -> Iterator[tuple[str, Iterable[_Value]]]:
+) -> Iterator[tuple[str, Iterable[Value]]]:
     """Facts that some rows leave unsaid, as options call them, and their other values."""
     names = np.array(taken.devices, dtype=object)[taken.device_index] if taken.devices else np.zeros(0, dtype=object)
     devices = [name for name in dict.fromkeys(names.tolist()) if knowledge.catalogue.device(name) is not None]
@@ -187,7 +193,7 @@ def _facts(
         yield fact, chain.from_iterable(map(values, asked))
 
 
-def _precisions(asked: _Asked) -> Iterator[_Value]:
+def _precisions(asked: _Asked) -> Iterator[Value]:
     """Number formats that the device has a peak for, by its year."""
     rows = asked.where(np.array([not name for name in asked.stated.precisions])[asked.stated.precision_index])
     if not len(rows) or asked.knowledge.number_format:
@@ -195,10 +201,10 @@ def _precisions(asked: _Asked) -> Iterator[_Value]:
     own = asked.taken.take(rows)
     for name, weight in formats_of(asked.knowledge.catalogue, asked.device)[1]:
         formats = tuple(known or name for known in own.precisions)
-        yield _Value(weight, rows, own.replaced(precisions=formats), asked.knowledge)
+        yield Value(weight, rows, own.replaced(precisions=formats), asked.knowledge)
 
 
-def _links(asked: _Asked) -> Iterator[_Value]:
+def _links(asked: _Asked) -> Iterator[Value]:
     """Links of the machines that such devices come in."""
     rows = asked.where((asked.stated.link_bytes_per_s <= 0.0) & (asked.stated.nodes > 1))
     if not len(rows) or asked.knowledge.network.link_bytes_per_s:
@@ -206,7 +212,7 @@ def _links(asked: _Asked) -> Iterator[_Value]:
     own = asked.taken.take(rows)
     for bytes_per_s, weight in _node_links(asked):
         links = as_floats(np.full(len(rows), bytes_per_s))
-        yield _Value(weight, rows, own.replaced(link_bytes_per_s=links), asked.knowledge)
+        yield Value(weight, rows, own.replaced(link_bytes_per_s=links), asked.knowledge)
 
 
 OTHER_LINKS: Final = ((12.5e9, 0.3), (400e9, 0.2))
@@ -224,7 +230,7 @@ SMALLER: Final = ((2, 0.2), (4, 0.15), (0, 0.15))
 to what fits, and stop early where something else binds."""
 
 
-def _micro_batches(asked: _Asked) -> Iterator[_Value]:
+def _micro_batches(asked: _Asked) -> Iterator[Value]:
     """Smaller ones than the quickest that fits, where none is stated."""
     sizes = asked.taken.batch_per_worker
     for divisor, weight in SMALLER:
@@ -232,7 +238,7 @@ def _micro_batches(asked: _Asked) -> Iterator[_Value]:
         ones = as_ints(np.ones(len(rows), dtype=np.int64))
         smaller = as_ints(sizes[rows] // divisor) if divisor else ones
         own = asked.taken.take(rows).replaced(batch_per_worker=smaller, accumulation=ones)
-        yield _Value(weight, rows, own, asked.knowledge)
+        yield Value(weight, rows, own, asked.knowledge)
 
 
 RECOMPUTED: Final = ((Recomputation.NONE, 0.4), (Recomputation.SELECTIVE, 0.2), (Recomputation.FULL, 0.4))
@@ -240,13 +246,13 @@ RECOMPUTED: Final = ((Recomputation.NONE, 0.4), (Recomputation.SELECTIVE, 0.2), 
 and one of several."""
 
 
-def _recomputations(asked: _Asked) -> Iterator[_Value]:
+def _recomputations(asked: _Asked) -> Iterator[Value]:
     """What is computed again in the backward pass, as far as it fits."""
     rows = asked.where(asked.stated.recomputation == Recomputation.UNSPECIFIED)
     own = asked.taken.take(rows)
     for way, weight in RECOMPUTED:
         column = as_ints(np.full(len(rows), int(way)))
-        yield _Value(weight, rows, own.replaced(recomputation=column), asked.knowledge)
+        yield Value(weight, rows, own.replaced(recomputation=column), asked.knowledge)
 
 
 STACKS: Final = (
@@ -258,20 +264,20 @@ LATER_KERNEL: Final = 0.5
 """Of flash attention on a device that is older than it: nothing tells whether the software is."""
 
 
-def _frameworks(asked: _Asked) -> Iterator[_Value]:
+def _frameworks(asked: _Asked) -> Iterator[Value]:
     """Stacks of today beside the one that is taken; of a known one its attention kernel, where that is open."""
     name, rows = asked.knowledge.framework, asked.where(np.ones(len(asked.stated), dtype=bool))
     own = asked.taken.take(rows)
     facts = asked.knowledge.catalogue.device(asked.device) or {}
     if not is_known(name):
         for stack, weight in STACKS:
-            yield _Value(weight, rows, own, replace(asked.knowledge, framework=stack))
+            yield Value(weight, rows, own, replace(asked.knowledge, framework=stack))
     elif "flash" not in name.casefold() and facts.get("announced_year", 0.0) < MODERN_YEAR:
         flash = replace(asked.knowledge, framework=f"{name} flash-attention")
-        yield _Value(LATER_KERNEL, rows, own, flash)
+        yield Value(LATER_KERNEL, rows, own, flash)
 
 
-_FACTS: Final[Mapping[str, Callable[[_Asked], Iterator[_Value]]]] = {
+_FACTS: Final[Mapping[str, Callable[[_Asked], Iterator[Value]]]] = {
     "precision": _precisions,
     "link_bytes_per_s": _links,
     "micro_batch": _micro_batches,

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from nodewise.plugin import Catalogue, Network
 from nodewise_partitioning.evidence import Levels
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, Device
-from nodewise_partitioning.memory import LOG_SPREAD
 from nodewise_partitioning.software import Software, stack_of
 from nodewise_partitioning.workload import Dimensions
 
@@ -29,7 +28,9 @@ class Knowledge:
     switches : str
         What the job says of its software beside the framework's name, in the words that names may hold.
     memory_level, memory_log_spread : float
-        Factor on what a device cannot do without, and deviation of ln(bytes held).
+        Factor on what a device cannot do without, and deviation of ln(bytes held); None = the stack's own.
+    memory_measured : bool
+        Bytes of some run are known: what the job leaves unsaid is in that factor.
     """
 
     dimensions: Dimensions
@@ -41,14 +42,16 @@ class Knowledge:
     levels: Levels
     switches: str = ""
     memory_level: float = 1.0
-    memory_log_spread: float = LOG_SPREAD
+    memory_log_spread: float | None = None
+    memory_measured: bool = False
 
     def software(self, name: str, device: Device) -> Software:
         """The corrected stack of a name on a device in its number format."""
         stack, _ = stack_of(f"{name}{self.switches}", device.number_format)
         numbers = self.numbers.get(name)
         corrected = stack if numbers is None else stack.corrected(numbers)
-        return replace(corrected, memory_level=self.memory_level)
+        spread = corrected.memory_log_spread if self.memory_log_spread is None else self.memory_log_spread
+        return replace(corrected, memory_level=self.memory_level, memory_log_spread=spread)
 
     @property
     def zero_bubble(self) -> bool:

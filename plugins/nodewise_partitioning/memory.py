@@ -8,8 +8,10 @@
                  out, kept until its gradient comes back
     in flight    min(m, p) micro-batches on the first stage, p + (p - 1) / v with interleaving, one fewer on the second
     logits       4 s b (h + V / t) where there is one stage
-    update       32-bit gradients that the optimizer's step makes, as far as they exceed the activations gone by then
-    buffers      context and communicators, buckets of exchanged gradients, layers gathered with stage 3
+    gathered     layers with stage 3, and their gradients on the way; also layers brought from the host
+    update       32-bit gradients that the optimizer's step makes, as far as they exceed activations, logits and
+                 gathered layers, which are gone by then
+    buffers      context and communicators, buckets of exchanged gradients
     cache        blocks that the allocator keeps for later: a share of the device's memory, and what activations left
                  that the update is too large to use, as far as there is room
 
@@ -34,10 +36,11 @@ from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.pipeline import most_layers
 from nodewise_partitioning.software import Software
+from nodewise_partitioning.training import Training
 from nodewise_partitioning.workload import Dimensions
 
 __all__ = [
-    "LOG_SPREAD",
+    "OVER_STEP",
     "ROUNDED",
     "TERMS",
     "Needed",
@@ -47,7 +50,10 @@ __all__ = [
     "in_flight",
     "memory_of",
     "needed_of_first_stage",
+    "needed_of_fullest_stage",
+    "over_step",
     "settled_states",
+    "terms_of",
 ]
 
 RESERVED_BYTES: Final = 1.5e9
@@ -79,9 +85,6 @@ SHIFTED_BYTES: Final = 4.0
 """Hugging Face's models shift logits beside labels, which makes a copy a row shorter: a block that later ones do not
 fit into. Adapters and 16-bit states tell them."""
 
-LOG_SPREAD: Final = 0.06
-"""Deviation of ln(bytes held): nine of ten of the 53 runs lie within 9 %."""
-
 ROUNDED: Final = 1.0 - 1e-12
 """The cache fills a device only so far that no sum of terms, rounded, exceeds it."""
 
@@ -98,14 +101,27 @@ class Needed:
         All of what is held at the step's end beside weights, states and buffers, whether it is that moment or not.
     cached : float
         Blocks that something left which is gone by the moment of most.
+    kept : float
+        Of the activations, what all micro-batches in flight keep; the rest is there in a layer's backward pass alone.
+    grown : float
+        Of ``later``, gradients that come as activations go; 0 = gradients stay all the time.
+    in_flight : float
+        Micro-batches in flight.
     """
 
     terms: dict[str, Floats]
     later: Floats
     cached: Floats
+    kept: Floats
+    grown: Floats
+    in_flight: Floats
 
 
-TERMS: Final = ("weights", "gradients", "optimizer", "update", "activations", "logits", "buffers", "cache")
+TERMS: Final = ("weights", "gradients", "optimizer", "update", "activations", "logits", "gathered", "buffers", "cache")
+
+
+OVER_STEP: Final = ("kept_bytes", "end_bytes", "grown_bytes", "in_flight", "micro_batches", "forward_share")
+"""What :func:`over_step` tells."""
 
 
 def activation_bytes_per_layer(
@@ -148,28 +164,64 @@ def in_flight(layout: Layout, software: Software) -> Floats:
 
 def memory_of(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> dict[str, Floats]:
     """Bytes on one device of every row, by :data:`TERMS`: the first stage's, or the second's where it holds more."""
+    return terms_of(needed_of_fullest_stage(dimensions, layout, device, software), device, software)
+
+
+def terms_of(needed: Needed, device: Device, software: Software) -> dict[str, Floats]:
+    """Bytes by :data:`TERMS`: what is needed, and what is cached beside it."""
+    return needed.terms | {"cache": cache_of(added(needed.terms.values()), needed.cached, device, software)}
+
+
+def needed_of_fullest_stage(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Needed:
+    """What the first stage cannot do without, or another where that is more: the second, or any of listed ones."""
     counted = _ends_count(dimensions, layout)
-    first = needed_of_first_stage(dimensions, layout, device, software)
-    found, cached = first.terms, first.cached
+    found = needed_of_first_stage(dimensions, layout, device, software)
     if counted.any():
         layers = (dimensions.layers + 2.0) / layout.pipeline
         kept = np.maximum(in_flight(layout, software) - 1.0, 1.0)
-        second = _needed(dimensions, layout, device, software, layers, 0.0, kept)
-        fuller = counted & (added(second.terms.values()) > added(found.values()))
-        found = {term: np.where(fuller, second.terms[term], found[term]) for term in found}
-        cached = np.where(fuller, second.cached, cached)
+        found = _fuller(found, _needed(dimensions, layout, device, software, layers, 0.0, kept), counted)
+    listed = layout.pipeline == len(dimensions.stage_layers)
+    if not listed.any():
+        return found
     for stage, of_stage in enumerate(dimensions.stage_layers):
-        listed = layout.pipeline == len(dimensions.stage_layers)
-        if not listed.any():
-            break
         at_end = stage in (0, len(dimensions.stage_layers) - 1)
         rows = dimensions.embedding_rows(layout.tensor, layout.pipeline) * at_end
         kept = np.maximum(in_flight(layout, software) - stage, 1.0)
         own = _needed(dimensions, layout, device, software, np.full(len(layout), of_stage), rows, kept)
-        fuller = listed & (added(own.terms.values()) > added(found.values()))
-        found = {term: np.where(fuller, own.terms[term], found[term]) for term in found}
-        cached = np.where(fuller, own.cached, cached)
-    return found | {"cache": cache_of(added(found.values()), cached, device, software)}
+        found = _fuller(found, own, listed)
+    return found
+
+
+def _fuller(found: Needed, other: Needed, may: NDArray[np.bool_]) -> Needed:
+    """Of each row that may what another stage needs, where that is more."""
+    fuller = may & (added(other.terms.values()) > added(found.terms.values()))
+    columns = {name: getattr(other, name) for name in ("later", "cached", "kept", "grown", "in_flight")}
+    return Needed(
+        {term: np.where(fuller, other.terms[term], column) for term, column in found.terms.items()},
+        **{name: np.where(fuller, column, getattr(found, name)) for name, column in columns.items()},
+    )
+
+
+def over_step(needed: Needed, layout: Layout, training: Training) -> dict[str, Floats]:
+    """How memory comes and goes over a step, beside :data:`TERMS`: columns of :data:`OVER_STEP`.
+
+    Weights, optimizer states, buffers and cache stay; so do gradients but those that grow. In flight are at most
+    ``in_flight`` micro-batches, which keep ``kept_bytes`` together; the rest of the activations, and logits, are there
+    in the backward pass of one; gathered layers in both passes. At the step's end there are ``end_bytes`` in place of
+    these, of them ``grown_bytes`` of gradients. So the most that is held is the sum of all terms.
+
+    ``forward_share``: of a micro-batch's time. The backward pass computes twice as much, and once more what it
+    recomputes.
+    """
+    again = (layout.recomputation == Recomputation.FULL) * training.recomputed
+    return {
+        "kept_bytes": needed.kept,
+        "end_bytes": needed.later,
+        "grown_bytes": needed.grown,
+        "in_flight": needed.in_flight,
+        "micro_batches": layout.micro_batches,
+        "forward_share": np.asarray(1.0 / (3.0 + again)),
+    }
 
 
 def cache_of(needed: Floats, left: Floats | float, device: Device, software: Software) -> Floats:
@@ -254,25 +306,27 @@ def _needed(
         "optimizer": on_device * held(states, 1.0),
         "activations": activations,
         "logits": logits,
-        "buffers": _buffers(dimensions, layout, software, (of_layer, experts, ends), shared / layers, replicas),
+        "gathered": _gathered(dimensions, layout, software, (of_layer, experts, ends), shared / layers),
+        "buffers": _buffers(dimensions, layout, software, replicas),
     }
     found["weights"] = _all_weights(found["weights"], encoder, layout, shards, software)
     later = on_device * held(rooted, 1.0)
     if software.memory_level != 1.0:
         level = software.memory_level
         found = {term: level * column for term, column in found.items()}
-        later, layer, cached = level * later, level * layer, level * cached
-    now = found["activations"] + found["logits"]
+        later, layer, cached, kept_bytes = (level * each for each in (later, layer, cached, kept_bytes))
+    now = found["activations"] + found["logits"] + found["gathered"]
     if torch:
         # Freed after each step, gradients come as activations go: they meet only where micro-batches are added up.
         once = (layout.micro_batches == 1.0) & (layout.pipeline == 1.0)
-        grown = found["gradients"]
+        grown = np.where(once, found["gradients"], 0.0)
         later = np.where(once, grown + np.maximum(later, layer), later)
         beside = np.maximum(later - now, 0.0)
-        found["gradients"] = np.where(once, np.minimum(grown, beside), grown)
+        found["gradients"] = np.where(once, np.minimum(grown, beside), found["gradients"])
         update = np.where(once, beside - found["gradients"], beside)
-        return Needed(found | {"update": update}, later, cached)
-    return Needed(found | {"update": np.maximum(later - now, 0.0)}, later, np.minimum(now, later))
+        return Needed(found | {"update": update}, later, cached, kept_bytes, grown, kept)
+    update = np.maximum(later - now, 0.0)
+    return Needed(found | {"update": update}, later, np.minimum(now, later), kept_bytes, np.zeros(len(layout)), kept)
 
 
 def _all_weights(
@@ -406,29 +460,36 @@ def _head(dimensions: Dimensions, layout: Layout, device: Device, software: Soft
     return np.asarray(states + present * each * words), np.asarray(present * more * words)
 
 
-def _buffers(
+def _gathered(
     dimensions: Dimensions,
     layout: Layout,
     software: Software,
     parameters: tuple[Floats, Floats, Floats],
     average: Floats,
-    replicas: Floats,
 ) -> Floats:
-    """Bytes of context and communicators, exchanged gradients, gathered layers and unpacked weights."""
+    """Bytes of layers that are gathered or brought from the host, and of what their gradients are reduced from."""
     training, usual = dimensions.training, software.weight_bytes
     brought = (layout.zero_stage >= 3.0) | training.offloads_parameters
-    buckets = np.where((layout.zero_stage >= 1.0) & (replicas > 1.0), software.bucket_bytes, 0.0)
     if not software.eager_memory:
-        return np.asarray(RESERVED_BYTES + np.where(brought, 2.0 * usual * average, 0.0) + buckets)
+        return np.where(brought, 2.0 * usual * average, 0.0)
     of_layer, experts, ends = parameters
     layer = of_layer + experts * (layout.zero_stage >= 3.0)
     reduced = np.where(layout.narrow_states > 0.0, usual, usual + MASTER_BYTES)
     gathered = layer * (2.0 * training.weight_bytes(usual) + training.trained * reduced)
     root = ends * usual * (1.0 + training.trained)
+    return np.where(brought, gathered + root, 0.0)
+
+
+def _buffers(dimensions: Dimensions, layout: Layout, software: Software, replicas: Floats) -> Floats:
+    """Bytes of context and communicators, exchanged gradients and unpacked weights."""
+    training, usual = dimensions.training, software.weight_bytes
+    buckets = np.where((layout.zero_stage >= 1.0) & (replicas > 1.0), software.bucket_bytes, 0.0)
+    if not software.eager_memory:
+        return np.asarray(RESERVED_BYTES + buckets)
     largest = np.maximum(dimensions.active, dimensions.query_key_value) / layout.tensor
     unpacked = usual * dimensions.hidden * largest * (0.0 < training.frozen_bytes < usual)
     context = CONTEXT_BYTES + np.where(layout.devices > 1.0, COMMUNICATOR_BYTES, 0.0)
-    return np.asarray(context + np.where(brought, gathered + root, 0.0) + unpacked + buckets)
+    return np.asarray(context + unpacked + buckets)
 
 
 def board_of(device: Device, software: Software) -> Device:

@@ -16,15 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import Floats
-from nodewise_partitioning.memory import LOG_SPREAD, ROUNDED
+from nodewise_partitioning.memory import ROUNDED
+from nodewise_partitioning.software import LOG_SPREAD
 
 __all__ = ["MemoryRuns", "memory_level"]
 
 WITHIN: Final = 0.05
 """Deviation of ln(bytes) between runs of one job: of BigScience's A100 runs about their job's median (0.05 to 0.06 with
 the one that holds more at a smaller micro-batch, 0.035 without)."""
-BETWEEN: Final = (LOG_SPREAD**2 - WITHIN**2) ** 0.5
-"""Between jobs: the rest of the equations' variance; one run moves its job's others by a third of what it says."""
 PRIOR_RUNS: Final = 1.0
 """Runs that the equations' own deviation counts for beside those of the job. Of BigScience's other runs of a job
 intervals of 90 % then hold 94 to 96 % with one to four known (0.5: 88 to 93 %; 4: 97 to 100 %, a fifth wider)."""
@@ -55,18 +54,26 @@ class MemoryRuns:
     ran: NDArray[np.bool_]
 
 
-def memory_level(runs: MemoryRuns) -> tuple[float, float]:
-    """The factor, and the deviation of ln(bytes) that remains."""
+def memory_level(runs: MemoryRuns, log_spread: float = LOG_SPREAD) -> tuple[float, float]:
+    """The factor, and the deviation of ln(bytes) that remains.
+
+    Parameters
+    ----------
+    log_spread : float
+        Deviation of ln(bytes) by the equations. What is not within a job is between jobs: of Megatron's, one run moves
+        its job's others by a third of what it says.
+    """
     known = runs.ran & (runs.held_bytes > runs.cached_bytes)
     needed = (runs.held_bytes - runs.cached_bytes)[known]
     residuals = np.log(needed / runs.needed_bytes[known])
     count = len(residuals)
-    share = count * BETWEEN**2 / (count * BETWEEN**2 + WITHIN**2)
+    between = count * (log_spread**2 - WITHIN**2)
+    share = between / (between + WITHIN**2)
     level = float(np.exp(share * np.median(residuals))) if count else 1.0
     bound = runs.capacity_bytes / runs.needed_bytes
     most = float(np.min(bound[runs.ran], initial=np.inf)) * ROUNDED
     least = float(np.max(bound[~runs.ran], initial=0.0)) / ROUNDED
     level = min(max(level, least), most)
-    squares = PRIOR_RUNS * LOG_SPREAD**2 + float(np.sum((residuals - np.log(level)) ** 2))
+    squares = PRIOR_RUNS * log_spread**2 + float(np.sum((residuals - np.log(level)) ** 2))
     spread = float(np.sqrt(squares / (PRIOR_RUNS + count)))
     return level, spread if count else max(spread, OF_FORCED * abs(float(np.log(level))))

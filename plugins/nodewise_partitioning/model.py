@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.plugin import (
     Configurations,
@@ -29,14 +30,25 @@ from nodewise.plugin import (
 from nodewise_partitioning.bounds import least_of
 from nodewise_partitioning.grouped import Group, grouped, rows_asked, settled_in
 from nodewise_partitioning.hardware import node_link_of
-from nodewise_partitioning.hypotheses import DEVIATIONS, Doubts, doubts_of
+from nodewise_partitioning.hypotheses import DEVIATIONS, Doubts, doubts_of, effects_of
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layout import Layout
-from nodewise_partitioning.memory import TERMS, memory_of
+from nodewise_partitioning.memory import OVER_STEP, TERMS, memory_of, needed_of_fullest_stage, over_step, terms_of
+from nodewise_partitioning.memory_doubts import (
+    FUSED,
+    MASTERS,
+    SIXTEEN_BITS,
+    UNKNOWN,
+    Change,
+    Reach,
+    larger_batches,
+    memory_reach,
+)
 from nodewise_partitioning.memory_evidence import MemoryRuns, memory_level
 from nodewise_partitioning.micro_batches import chosen, least
 from nodewise_partitioning.notices import assumed, said
 from nodewise_partitioning.rows import Asked, layout_of
+from nodewise_partitioning.software import is_known
 from nodewise_partitioning.space import PartitionSpace
 from nodewise_partitioning.splits import is_splittable, quickest, states_no_split
 from nodewise_partitioning.step import PARTS, chunks, step_parts_s
@@ -50,6 +62,7 @@ MOST_STEP_S: Final = 1e9
 """Beyond the age of any cluster."""
 _TOO_LONG: Final = Refusal.unsupported(f"a step would take more than {MOST_STEP_S:g} s: its batch cannot be meant so")
 MEMORY_COLUMNS: Final = tuple(f"memory_{term}_bytes" for term in TERMS)
+OVER_STEP_COLUMNS: Final = tuple(f"memory_{name}" for name in OVER_STEP)
 COLUMNS: Final = (
     *("step_s", "memory_bytes", "memory_upper_bytes", "memory_capacity_bytes", "excess_memory_bytes"),
     *(*PARTS, *MEMORY_COLUMNS),
@@ -59,13 +72,18 @@ COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Numbers:
-    """Columns of rows that can be answered: (parts, rows) seconds, (terms, rows) bytes, and the rest (rows,)."""
+    """Columns of rows that can be answered: (parts, rows) seconds, (terms, rows) bytes, and the rest (rows,).
+
+    ``over_step`` has a row for each of ``memory.OVER_STEP``.
+    """
 
     parts_s: Floats
     terms_bytes: Floats
+    over_step: Floats
     available_bytes: Floats
     named_bytes: Floats
     peak_flops_per_s: Floats
+    memory_log_spread: Floats
     log_spread: Floats
 
     @property
@@ -76,6 +94,11 @@ class _Numbers:
     def needed_bytes(self) -> Floats:
         """What must be there: the allocator gives its cache back before it fails."""
         return added(term for name, term in zip(TERMS, self.terms_bytes) if name != "cache")
+
+    @property
+    def factor(self) -> Floats:
+        """From bytes to the bounds of their 90 % interval."""
+        return np.asarray(np.exp(DEVIATIONS * self.memory_log_spread))
 
 
 MFU: Final = "model_flops"
@@ -109,6 +132,9 @@ class PartitioningModel:
             return self._without(asked.rows[too_long], stated, options)
         memory = numbers.memory_bytes
         doubts = self._doubts(stated, configurations, asked, numbers)
+        reach = self._reach(stated, configurations, asked, groups, numbers, doubts)
+        down, up = reach.down[asked.rows], reach.up[asked.rows]
+        upper = self._upper_bytes(numbers)
         answer = Predictions.assembled(
             dict(zip(PARTS, numbers.parts_s)),
             log_spread=np.hypot(numbers.log_spread, doubts.deviation[asked.rows]),
@@ -119,8 +145,9 @@ class PartitioningModel:
             extra={"sample_tokens": np.full(len(memory), self._knowledge.dimensions.sequence)},
             memory_extra={
                 **dict(zip(MEMORY_COLUMNS, numbers.terms_bytes)),
-                "memory_lower_bytes": memory / self._factor,
-                "memory_upper_bytes": self._upper_bytes(numbers),
+                **dict(zip(OVER_STEP_COLUMNS, numbers.over_step)),
+                "memory_lower_bytes": memory * np.exp(-down),
+                "memory_upper_bytes": np.maximum(upper, np.minimum(memory * np.exp(up), numbers.available_bytes)),
             },
         )
         told = said(
@@ -130,12 +157,13 @@ class PartitioningModel:
             numbers.needed_bytes,
             numbers.available_bytes,
             numbers.named_bytes,
-            self._factor,
+            numbers.factor,
             rows,
         )
         unfit = numbers.memory_bytes > numbers.available_bytes
         taken = assumed(self._knowledge, asked, groups, stated, unfit, searched)
-        notices = (*self._notices, *taken, *told, *doubts.notices(asked.rows, numbers.log_spread))
+        unsaid = (*doubts.notices(asked.rows, numbers.log_spread), *reach.notices(asked.rows))
+        notices = (*self._notices, *taken, *told, *unsaid)
         places = None if len(asked.rows) == rows else asked.rows
         return Predictions.joined(rows, ((places, answer),), refusals=refusals, notices=notices)
 
@@ -143,35 +171,95 @@ class PartitioningModel:
         """The same with the micro-batches that rows leave open."""
 
         def tried(every: Configurations) -> tuple[Ints, Floats, Floats]:
-            rows, step_s, held = self.trial(every)
-            return rows, step_s, held * self._factor - 1.0
+            asked, numbers = self._tried(every)
+            held = numbers.needed_bytes / numbers.available_bytes
+            return asked.rows, added(numbers.parts_s), held * numbers.factor - 1.0
 
         return chosen(configurations, tried)
 
-    def trial(self, configurations: Configurations) -> tuple[Ints, Floats, Floats]:
-        """Rows that can run, and of these seconds of a step, and what is needed over the memory that there is."""
+    def trial(self, configurations: Configurations, *, timed: bool = True) -> tuple[Ints, Floats, Floats]:
+        """Rows that can run, of these seconds and bytes, or bytes alone, and what is needed over what there is."""
+        asked, numbers = self._tried(configurations, timed=timed)
+        memory = numbers.memory_bytes
+        found = np.stack([added(numbers.parts_s), memory]) if timed else memory[np.newaxis]
+        return asked.rows, found, numbers.needed_bytes / numbers.available_bytes
+
+    def _tried(self, configurations: Configurations, *, timed: bool = True) -> tuple[Asked, _Numbers]:
         asked, groups, _ = rows_asked(self._knowledge, configurations)
-        numbers = self._numbers(asked.layout, groups)
-        return asked.rows, added(numbers.parts_s), numbers.needed_bytes / numbers.available_bytes
+        return asked, self._numbers(asked.layout, groups, timed=timed)
 
     def _doubts(self, stated: Configurations, taken: Configurations, asked: Asked, numbers: _Numbers) -> Doubts:
         """What rows leave unsaid; what was settled in them stays as other facts change."""
-        step_s, log_spread = np.zeros(len(stated)), np.zeros(len(stated))
-        step_s[asked.rows], log_spread[asked.rows] = added(numbers.parts_s), numbers.log_spread
+        found, log_spread = np.zeros((2, len(stated))), np.zeros(len(stated))
+        found[:, asked.rows] = added(numbers.parts_s), numbers.memory_bytes
+        log_spread[asked.rows] = numbers.log_spread
         runs = self._runs
         if runs is not None:
-            cut, own_s = self.cut(runs), np.zeros(len(runs))
-            rows, seconds, _ = self.trial(cut)
-            own_s[rows] = seconds
+            cut, own = self.cut(runs), np.zeros((2, len(runs)))
+            rows, quantities, _ = self.trial(cut)
+            own[:, rows] = quantities
             stated, taken = (Configurations.concatenated(each) for each in ((stated, runs), (taken, cut)))
-            step_s, log_spread = np.concatenate([step_s, own_s]), np.concatenate([log_spread, np.zeros(len(runs))])
+            found, log_spread = np.concatenate([found, own], axis=1), np.concatenate([log_spread, np.zeros(len(runs))])
+        trial = partial(self._trial_under, timed=True)
+        return doubts_of(self._knowledge, stated, taken, found, log_spread, trial, 0 if runs is None else len(runs))
 
-        def trial(configurations: Configurations, knowledge: Knowledge) -> tuple[Ints, Floats, Floats]:
-            model = self if knowledge is self._knowledge else PartitioningModel(knowledge)
-            return model.trial(configurations)
+    def _trial_under(
+        self, configurations: Configurations, knowledge: Knowledge, *, timed: bool
+    ) -> tuple[Ints, Floats, Floats]:
+        model = self if knowledge is self._knowledge else PartitioningModel(knowledge)
+        return model.trial(configurations, timed=timed)
 
-        measured = 0 if runs is None else len(runs)
-        return doubts_of(self._knowledge, stated, taken, step_s, log_spread, trial, measured)
+    def _reach(
+        self,
+        stated: Configurations,
+        taken: Configurations,
+        asked: Asked,
+        groups: list[Group],
+        numbers: _Numbers,
+        doubts: Doubts,
+    ) -> Reach:
+        """How far the memory of rows reaches; runs whose bytes are known settle what is unsaid."""
+        memory, log_spread = np.zeros((1, len(stated))), np.zeros(len(stated))
+        memory[0, asked.rows], log_spread[asked.rows] = numbers.memory_bytes, numbers.memory_log_spread
+        if self._knowledge.memory_measured:
+            return memory_reach({}, log_spread, 0.0)
+        changes = {
+            fact: [Change(value.weight, value.rows, effect) for value, effect in found]
+            for fact, found in doubts.memory.items()
+        }
+        values = list(larger_batches(self._knowledge, stated, taken))
+        for value, (effect,) in zip(values, effects_of(values, memory, partial(self._trial_under, timed=False))):
+            changes["micro_batch"].append(Change(value.weight, value.rows, effect))
+        framework = self._knowledge.framework
+        beside = UNKNOWN if framework and not is_known(framework) else 0.0
+        return memory_reach(changes | dict(self._by_scripts(asked, groups, numbers)), log_spread, beside)
+
+    def _by_scripts(
+        self, asked: Asked, groups: list[Group], numbers: _Numbers
+    ) -> Iterator[tuple[str, Sequence[Change]]]:
+        """Master weights and losses under PyTorch, which are as the script has them."""
+        eager = [group for group in groups if group.software.eager_memory]
+        training = self._knowledge.dimensions.training
+        if not eager:
+            return
+        rows = np.concatenate([group.rows for group in eager])
+
+        def change(weight: float, layout: Layout, model: PartitioningModel, which: NDArray[np.bool_]) -> Change:
+            others = model._numbers(layout, eager, timed=False)  # of its own kind
+            places = rows[which[rows] & (others.needed_bytes <= others.available_bytes)[rows]]
+            ratio = np.log(others.memory_bytes[places] / numbers.memory_bytes[places])
+            return Change(weight, as_ints(asked.rows[places]), ratio)
+
+        if training.master_weights is None:
+            narrow = asked.layout.narrow_states > 0.0
+            other = replace(asked.layout, narrow_states=np.where(narrow, 0.0, 1.0))
+            weights = ((SIXTEEN_BITS, ~narrow), (MASTERS, narrow))
+            found = [change(weight, other, self, which) for weight, which in weights if which[rows].any()]
+            yield "master_weights", found
+        if training.fused_loss is None:
+            dimensions = replace(self._knowledge.dimensions, training=replace(training, fused_loss=True))
+            fused = PartitioningModel(replace(self._knowledge, dimensions=dimensions))
+            yield "fused_loss", [change(FUSED, asked.layout, fused, np.ones(len(asked.rows), dtype=bool))]
 
     def refusals(self, configurations: Configurations) -> tuple[RowRefusal, ...]:
         """Rows that are no partition of the model, or whose device or number format is not known, and why."""
@@ -195,7 +283,7 @@ class PartitioningModel:
             return configurations, whole
         asked, groups, _ = rows_asked(self._knowledge, configurations.take(whole))
         numbers = self._numbers(asked.layout, groups, timed=False)
-        lacking = numbers.needed_bytes * self._factor - numbers.available_bytes
+        lacking = numbers.needed_bytes * numbers.factor - numbers.available_bytes
         unsplit = asked.rows[(asked.layout.zero_stage == 0.0) & (lacking <= 0.0)]
         searched = as_ints(np.delete(whole, unsplit))
         return quickest(self, stated, searched.tolist(), configurations, self._splits), searched
@@ -283,11 +371,6 @@ class PartitioningModel:
             "memory_capacity_bytes": capacity.ravel(),
         }
 
-    @property
-    def _factor(self) -> float:
-        """From bytes to the bounds of their 90 % interval."""
-        return float(np.exp(DEVIATIONS * self._knowledge.memory_log_spread))
-
     def _used(self, layout: Layout, numbers: _Numbers) -> Floats:
         """Share of the devices' peak that the model's own FLOPs take, without what is computed again (PaLM's MFU).
 
@@ -302,14 +385,14 @@ class PartitioningModel:
     def _upper_bytes(self, numbers: _Numbers) -> Floats:
         """Upper bound of the bytes held: what is needed, and a cache that takes no more than the device has."""
         held = np.maximum(
-            numbers.memory_bytes, np.minimum(numbers.memory_bytes * self._factor, numbers.available_bytes)
+            numbers.memory_bytes, np.minimum(numbers.memory_bytes * numbers.factor, numbers.available_bytes)
         )
-        return np.asarray(np.maximum(held, numbers.needed_bytes * self._factor))
+        return np.asarray(np.maximum(held, numbers.needed_bytes * numbers.factor))
 
     def _numbers(self, layout: Layout, groups: list[Group], *, timed: bool = True, spread: bool = False) -> _Numbers:
         rows = len(layout)
         found = _Numbers(
-            np.zeros((len(PARTS), rows)), np.zeros((len(TERMS), rows)), *(np.zeros(rows) for _ in range(4))
+            *(np.zeros((len(names), rows)) for names in (PARTS, TERMS, OVER_STEP)), *(np.zeros(rows) for _ in range(5))
         )
         for group in groups:
             device, members, software = group.device, group.rows, group.software
@@ -318,6 +401,7 @@ class PartitioningModel:
             found.available_bytes[members] = device.memory_bytes
             found.named_bytes[members] = device.named_memory_bytes
             found.peak_flops_per_s[members] = device.flops_per_s
+            found.memory_log_spread[members] = software.memory_log_spread
             if spread:
                 found.log_spread[members] = self._knowledge.levels.log_spread_of(
                     device, self._knowledge.dimensions, own
@@ -329,9 +413,14 @@ class PartitioningModel:
                     seconds = step_parts_s(self._knowledge.dimensions, part, device, software)
                     level = self._knowledge.levels.factor_of(device, self._knowledge.dimensions, part)
                     found.parts_s[:, where] = level * seconds
-                memory = memory_of(self._knowledge.dimensions, part, device, software)
+                needed = needed_of_fullest_stage(self._knowledge.dimensions, part, device, software)
+                memory = terms_of(needed, device, software)
                 for place, term in enumerate(TERMS):
                     found.terms_bytes[place, where] = memory[term]
+                if spread:
+                    columns = over_step(needed, part, self._knowledge.dimensions.training)
+                    for place, name in enumerate(OVER_STEP):
+                        found.over_step[place, where] = columns[name]
         return found
 
 
@@ -342,19 +431,23 @@ def memory_learned(knowledge: Knowledge, observed: Observations) -> Knowledge:
     if not rows:
         return knowledge
     needed, cached, capacity = np.zeros(rows), np.zeros(rows), np.zeros(rows)
+    log_spread = 0.0
     for group in groups:
         device, members, software = group.device, group.rows, group.software
+        log_spread = max(log_spread, software.memory_log_spread)
         terms = memory_of(knowledge.dimensions, asked.layout.take(members), device, software)
         cached[members] = terms["cache"]
         needed[members] = added(terms.values()) - terms["cache"]
         capacity[members] = device.memory_bytes
+    held = observed.measured_memory_bytes[asked.rows]
     level, spread = memory_level(
         MemoryRuns(
             needed_bytes=needed,
             cached_bytes=cached,
             capacity_bytes=capacity,
-            held_bytes=observed.measured_memory_bytes[asked.rows],
-            ran=(observed.steps_per_s + observed.measured_memory_bytes)[asked.rows] > 0.0,
-        )
+            held_bytes=held,
+            ran=(observed.steps_per_s[asked.rows] + held) > 0.0,
+        ),
+        log_spread,
     )
-    return replace(knowledge, memory_level=level, memory_log_spread=spread)
+    return replace(knowledge, memory_level=level, memory_log_spread=spread, memory_measured=bool(held.any()))

@@ -126,7 +126,7 @@ def said(
     needed: Floats,
     available: Floats,
     named: Floats,
-    factor: float,
+    factor: Floats,
     rows: int,
 ) -> Iterator[Notice]:
     """What a reader should know of single rows.

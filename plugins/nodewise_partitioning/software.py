@@ -14,11 +14,16 @@ from typing import Any, Final
 __all__ = [
     "DEFAULT_FRAMEWORK",
     "FIELDS",
+    "LOG_SPREAD",
     "Corrected",
     "Software",
     "is_known",
     "stack_of",
 ]
+
+
+LOG_SPREAD: Final = 0.06
+"""Deviation of ln(bytes held) by Megatron's stacks: nine of ten of BigScience's 53 runs lie within 9 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +148,8 @@ class Software:
         Gradients are kept in the format that they are reduced in (Megatron's buffer of gradients).
     memory_level : float
         Factor on all that a device cannot do without, which the job's runs ask for.
+    memory_log_spread : float
+        Deviation of ln(bytes held).
     """
 
     gemm_efficiency: float = _fit(0.79, "share of peak", 0.05, 0.2, 0.9, "large matrices: large b, h")
@@ -204,6 +211,7 @@ class Software:
     cache_share: float = 0.05
     bucket_bytes: float = 2.0 * 5e8 * 2.0
     memory_level: float = 1.0
+    memory_log_spread: float = LOG_SPREAD
     exchanged_gradient_bytes: float = 2.0
     reduces_in_place: bool = False
 
@@ -266,12 +274,14 @@ OF_TORCH: Final[Mapping[str, Any]] = {
     "norm_bytes": 24.0,
     "cache_share": 0.0,
     "update_bytes": 4.0,
+    "memory_log_spread": 0.1,
 }
 """Memory of PyTorch without fused operators. Of each logit three 32-bit copies are held at once: in the forward pass
 it, its shifted copy or none, and its log-softmax; in the backward pass this, the gradient of what is picked from it,
 and its own gradient. The 16 bits it was are freed, but their block is kept. Norms keep input and result in 32 bits,
 twice a layer (16), and their gradients are as wide, one norm's at a time (8). Adam over lists of parameters
-(`torch.optim`, foreach) makes roots of all second moments at once."""
+(`torch.optim`, foreach) makes roots of all second moments at once. The deviation of ln(bytes) is .11 over 141 runs of
+Hugging Face's trainer whose states are held as is taken (fms-acceleration), and .08 over 12 of torchtitan."""
 FUSED_LOSS: Final[Mapping[str, Any]] = {"logit_bytes": 10.0, "cached_logit_bytes": 4.0}
 """The gradient takes the logits' place (Unsloth's cross-entropy): two 32-bit copies, and 16 bits of the cast back."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["CASES", "MODERN", "PHASES", "RULES", "Case", "Part", "named"]
+__all__ = ["CASES", "FACTS", "MODERN", "PHASES", "RULES", "Case", "Part", "named"]
 
 WHOLE: Final = ""
 JOB: Final = r"(.*)"

@@ -13,7 +13,9 @@ from accuracy.manifest import Case, named
 from accuracy.tables import table_of
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.columns import Ints, as_ints, freeze
+from nodewise.domain.configurations import Configurations
 from nodewise.domain.measurements import MeasurementTable
+from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO
 from nodewise.evaluation.backtest import ALL, backtested
@@ -41,7 +43,9 @@ class Predicted:
     outcomes, memory : mapping of estimator to its outcomes
     jobs, sources : tuple of str
         Of each row.
-    nodes : int
+    configurations : Configurations
+        Of each row.
+    workloads : tuple of Workload
         Of each row.
     shown : tuple of int, int
         Rows that are shown of the job of which fewest are, and of that of which most are.
@@ -53,9 +57,15 @@ class Predicted:
     memory: Mapping[str, MemoryOutcomes]
     jobs: tuple[str, ...]
     sources: tuple[str, ...]
-    nodes: Ints
+    configurations: Configurations
+    workloads: tuple[Workload, ...]
     shown: tuple[int, int]
     prior: str
+
+    @property
+    def nodes(self) -> Ints:
+        """Of each row."""
+        return self.configurations.nodes
 
 
 def answers_of() -> Answers:
@@ -100,7 +110,8 @@ def predicted(answers: Answers, case: Case, folder: Path) -> Predicted:
         memory={name: truth.memory(each) for name, each in joined.items()},
         jobs=tuple(jobs),
         sources=tuple(named(case.source or "", job) for job in jobs),
-        nodes=table.configurations.nodes[truth.rows],
+        configurations=table.configurations.take(truth.rows),
+        workloads=tuple(table.workloads[job] for job in truth.job.tolist()),
         shown=(int(shown.min()), int(shown.max())),
         prior="; ".join(filter(None, priors)),
     )

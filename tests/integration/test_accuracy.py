@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from accuracy.manifest import CASES, Case, named
+from accuracy.manifest import CASES, FACTS, Case, named
 from accuracy.page import page
 from accuracy.predicting import answers_of, predicted
 from accuracy.record import LEAST, paired, recorded, worsened
 from accuracy.scoring import scored
+from accuracy.support import RESULTS, SUPPORT, is_of_support, measured, support_page, written_results
 
 UNITS = [f"job {number}" for number in range(10)]
 SCRIPT = Path(__file__).parents[2] / "research" / "score_accuracy.py"
@@ -57,6 +59,39 @@ def test_a_case_is_scored_and_told_from_its_table_to_the_page() -> None:
     told = page(parts)
     assert "**Left out: job, others known; shown: 1 row a job.**" in told
     assert "| queueing | 18 | 0 | 4." in told
+
+
+TRANSFORMERS = """\
+job,device,nodes,workers,global_batch,micro_batch,layers,hidden_size,attention_heads,sequence_length,vocabulary_size,\
+experts,experts_per_token,frozen_weights,frozen_weight_bits,precision,framework,steps_per_s,split
+dense,A100-80GB,1,8,64,1,24,2048,16,2048,51200,,,,,bf16,pytorch,1.5,test
+experts,A100-80GB,1,8,64,1,24,1024,16,2048,51200,8,2,,,fp16,pytorch,1.5,test
+half,A100-80GB,1,8,64,1,24,2048,16,2048,51200,,,0.99,,bf16,pytorch,1.5,test
+quarter,A100-80GB,1,8,64,1,24,2048,16,2048,51200,,,0.99,4,bf16,pytorch,1.5,test
+lost,Z100,1,8,64,1,24,2048,16,2048,51200,,,,,bf16,pytorch,1.5,test
+"""
+
+
+def test_what_was_measured_is_told_by_device_format_model_and_training(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text(TRANSFORMERS, encoding="utf-8")
+    case = Case(tables=("own",), held=FACTS, rows=0)
+    assert is_of_support(case)
+    assert not is_of_support(replace(case, dropped=("framework",)))
+    found = measured([predicted(answers_of(), case, tmp_path)])
+    kinds = {key: (each["rows"], each["refused"], "mean" in each) for key, each in found.items()}
+    assert kinds == {
+        ("A100-80GB", "bf16", "dense", "all weights"): (1, 0, True),
+        ("A100-80GB", "fp16", "experts", "all weights"): (1, 0, True),
+        ("A100-80GB", "bf16", "dense", "LoRA"): (1, 0, True),
+        ("A100-80GB", "bf16", "dense", "QLoRA"): (1, 0, True),
+        ("Z100", "bf16", "dense", "all weights"): (1, 1, False),
+    }
+    assert json.loads(written_results(found))["Z100 | bf16 | dense | all weights"] == {"rows": 1, "refused": 1}
+
+
+def test_the_support_matrix_is_fresh() -> None:
+    page_now = support_page(answers_of(), json.loads(RESULTS.read_text(encoding="utf-8")))
+    assert page_now == SUPPORT.read_text(encoding="utf-8"), "stale: python research/write_support.py"
 
 
 @pytest.mark.parametrize(

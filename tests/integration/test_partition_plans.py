@@ -83,6 +83,16 @@ def test_the_example_is_searched_and_explained(target: str) -> None:
     assert everything["frontier"] == found["frontier"]
 
 
+def test_memory_over_a_step_is_told_and_drawn(target: str) -> None:
+    asked = ["plan", str(SPEC), "--no-explain", "--memory-timeline", "--server", target]
+    best = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)["best"]
+    most = max(point["total_bytes"] for point in best["memory_timeline"])
+    assert most == pytest.approx(best["memory_bytes"], rel=1e-9)
+    drawn = CliRunner().invoke(app, asked)
+    assert "GiB at the peak" in drawn.stdout
+    assert best["memory_peak"] in drawn.stdout
+
+
 def test_auto_finds_the_estimator_that_plans(client: Client) -> None:
     found = plan(client)
     assert found.estimator == "partitioning"

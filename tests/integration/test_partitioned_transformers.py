@@ -81,6 +81,17 @@ def test_a_job_that_never_ran_is_predicted_from_its_dimensions(client: Client) -
     assert found.recommendation.row == steps.index(min(steps))
 
 
+def test_a_machine_may_be_named_in_the_place_of_its_device(client: Client) -> None:
+    unlinked = profile_source(ProfileContent(workload=FACTS.workload))
+    named = configurations(nodes=2, devices="p4d.24xlarge", global_batch_samples=256)
+    stated = configurations(nodes=2, workers=16, devices="A100", link_bytes_per_second=50e9, global_batch_samples=256)
+    first, second = (
+        client.predict(PredictRequest(profile=unlinked, configurations=rows, options=PARTITIONING))
+        for rows in (named, stated)
+    )
+    assert [row.step_seconds for row in first] == [row.step_seconds for row in second]
+
+
 def test_runs_of_the_job_correct_it(client: Client) -> None:
     before = client.predict(PredictRequest(profile=profile_source(FACTS), configurations=ROWS, options=PARTITIONING))
     where = configurations(

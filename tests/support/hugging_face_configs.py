@@ -143,6 +143,146 @@ ROBERTA: dict[str, Any] = BERT | {
     "model_type": "roberta", "vocab_size": 50265, "max_position_embeddings": 514,
 }  # fmt: skip
 
+DEEPSEEK_V2: dict[str, Any] = DEEPSEEK_V3 | {
+    "model_type": "deepseek_v2", "num_hidden_layers": 60, "hidden_size": 5120, "intermediate_size": 12288,
+    "vocab_size": 102400, "n_routed_experts": 160, "n_shared_experts": 2, "num_experts_per_tok": 6,
+    "moe_intermediate_size": 1536, "first_k_dense_replace": 1, "num_nextn_predict_layers": None,
+}  # fmt: skip
+DEEPSEEK_V2_LITE: dict[str, Any] = DEEPSEEK_V2 | {
+    "num_hidden_layers": 27, "hidden_size": 2048, "intermediate_size": 10944, "num_attention_heads": 16,
+    "n_routed_experts": 64, "moe_intermediate_size": 1408, "q_lora_rank": None,
+}  # fmt: skip
+KIMI_K2: dict[str, Any] = DEEPSEEK_V3 | {
+    "model_type": "kimi_k2", "num_attention_heads": 64, "n_routed_experts": 384, "first_k_dense_replace": 1,
+    "vocab_size": 163840, "num_nextn_predict_layers": 0,
+}  # fmt: skip
+GEMMA2_9B: dict[str, Any] = GEMMA_7B | {
+    "model_type": "gemma2", "num_hidden_layers": 42, "hidden_size": 3584, "num_key_value_heads": 8,
+    "intermediate_size": 14336, "sliding_window": 4096,
+}  # fmt: skip
+GEMMA3_1B: dict[str, Any] = GEMMA_7B | {
+    "model_type": "gemma3_text", "num_hidden_layers": 26, "hidden_size": 1152, "num_attention_heads": 4,
+    "num_key_value_heads": 1, "intermediate_size": 6912, "vocab_size": 262144, "sliding_window": 512,
+    "sliding_window_pattern": 6,
+}  # fmt: skip
+COHERE2_7B: dict[str, Any] = {
+    "model_type": "cohere2", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 14336, "vocab_size": 256000,
+    "max_position_embeddings": 132096, "sliding_window": 4096, "sliding_window_pattern": 4,
+}  # fmt: skip
+OLMO3_7B: dict[str, Any] = {
+    "model_type": "olmo3", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+    "num_key_value_heads": 32, "intermediate_size": 11008, "vocab_size": 100278, "max_position_embeddings": 65536,
+}  # fmt: skip
+NEMOTRON_H_8B: dict[str, Any] = {
+    "model_type": "nemotron_h", "num_hidden_layers": 52, "hidden_size": 4096, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 21504, "vocab_size": 131072,
+    "max_position_embeddings": 8192, "mamba_num_heads": 128, "mamba_head_dim": 64, "ssm_state_size": 128,
+    "n_groups": 8, "hybrid_override_pattern": "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-",
+}  # fmt: skip
+NEMOTRON_3_NANO: dict[str, Any] = NEMOTRON_H_8B | {
+    "hidden_size": 2688, "num_key_value_heads": 2, "mamba_num_heads": 64, "n_routed_experts": 128,
+    "num_experts_per_tok": 6, "moe_intermediate_size": 1856, "moe_shared_expert_intermediate_size": 3712,
+    "hybrid_override_pattern": "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
+}  # fmt: skip
+JAMBA: dict[str, Any] = {
+    "model_type": "jamba", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 65536, "max_position_embeddings": 262144,
+    "num_experts": 16, "num_experts_per_tok": 2, "expert_layer_period": 2, "expert_layer_offset": 1,
+    "attn_layer_period": 8, "attn_layer_offset": 4, "mamba_d_state": 16, "mamba_expand": 2,
+}  # fmt: skip
+BAMBA_9B: dict[str, Any] = {
+    "model_type": "bamba", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256, "max_position_embeddings": 262144,
+    "attn_layer_indices": [9, 18, 27], "mamba_n_heads": 128, "mamba_d_head": 64, "mamba_d_state": 128,
+    "mamba_n_groups": 1, "mamba_expand": 2,
+}  # fmt: skip
+GRANITE4_TINY: dict[str, Any] = {
+    "model_type": "granitemoehybrid", "num_hidden_layers": 40, "hidden_size": 1536, "num_attention_heads": 12,
+    "num_key_value_heads": 4, "intermediate_size": 512, "shared_intermediate_size": 1024, "vocab_size": 100352,
+    "max_position_embeddings": 131072, "num_local_experts": 64, "num_experts_per_tok": 6, "mamba_n_heads": 48,
+    "mamba_d_head": 64, "mamba_d_state": 128, "mamba_n_groups": 1, "tie_word_embeddings": True,
+    "layer_types": ["attention" if layer in {5, 15, 25, 35} else "mamba" for layer in range(40)],
+}  # fmt: skip
+GRANITE4_MICRO: dict[str, Any] = GRANITE4_TINY | {
+    "hidden_size": 2048, "num_attention_heads": 32, "num_key_value_heads": 8, "shared_intermediate_size": 8192,
+    "num_local_experts": 0, "num_experts_per_tok": 0, "mamba_n_heads": 64,
+}  # fmt: skip
+FALCON_H1_34B: dict[str, Any] = {
+    "model_type": "falcon_h1", "num_hidden_layers": 72, "hidden_size": 5120, "num_attention_heads": 20,
+    "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 21504, "vocab_size": 261120,
+    "max_position_embeddings": 262144, "mamba_d_ssm": 4096, "mamba_n_heads": 32, "mamba_d_head": 128,
+    "mamba_d_state": 256, "mamba_n_groups": 2,
+}  # fmt: skip
+QWEN3_NEXT: dict[str, Any] = {
+    "model_type": "qwen3_next", "num_hidden_layers": 48, "hidden_size": 2048, "num_attention_heads": 16,
+    "num_key_value_heads": 2, "head_dim": 256, "intermediate_size": 5120, "vocab_size": 151936,
+    "max_position_embeddings": 262144, "num_experts": 512, "num_experts_per_tok": 10, "moe_intermediate_size": 512,
+    "shared_expert_intermediate_size": 512, "full_attention_interval": 4, "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32, "linear_key_head_dim": 128, "linear_value_head_dim": 128,
+}  # fmt: skip
+ZAMBA2_7B: dict[str, Any] = {
+    "model_type": "zamba2", "num_hidden_layers": 81, "hidden_size": 3584, "num_attention_heads": 32,
+    "num_key_value_heads": 32, "attention_head_dim": 224, "intermediate_size": 14336, "vocab_size": 32000,
+    "max_position_embeddings": 4096, "mamba_d_state": 64, "mamba_expand": 2, "mamba_ngroups": 2, "num_mem_blocks": 2,
+    "hybrid_layer_ids": [6, 11, 17, 23, 29, 35, 41, 47, 53, 59, 65, 71, 77],
+}  # fmt: skip
+MAMBA_CODESTRAL: dict[str, Any] = {
+    "model_type": "mamba2", "num_hidden_layers": 64, "hidden_size": 4096, "num_heads": 128, "head_dim": 64,
+    "state_size": 128, "n_groups": 8, "expand": 2, "vocab_size": 32768, "tie_word_embeddings": False,
+}  # fmt: skip
+_CLIP: dict[str, Any] = {
+    "model_type": "clip_vision_model", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
+    "num_attention_heads": 16, "image_size": 336, "patch_size": 14,
+}  # fmt: skip
+LLAVA_7B: dict[str, Any] = {
+    "model_type": "llava", "torch_dtype": "float16", "vision_config": _CLIP,
+    "text_config": {"model_type": "llama", "max_position_embeddings": 4096, "vocab_size": 32064},
+}  # fmt: skip
+QWEN2_VL_7B: dict[str, Any] = {
+    "model_type": "qwen2_vl", "num_hidden_layers": 28, "hidden_size": 3584, "num_attention_heads": 28,
+    "num_key_value_heads": 4, "intermediate_size": 18944, "vocab_size": 152064, "max_position_embeddings": 32768,
+    "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+    "vision_config": {"depth": 32, "embed_dim": 1280, "mlp_ratio": 4, "num_heads": 16, "hidden_size": 3584},
+}  # fmt: skip
+QWEN25_VL_7B: dict[str, Any] = QWEN2_VL_7B | {
+    "model_type": "qwen2_5_vl",
+    "vision_config": {
+        "depth": 32, "hidden_size": 1280, "intermediate_size": 3420, "num_heads": 16, "window_size": 112,
+        "fullatt_block_indexes": [7, 15, 23, 31],
+    },
+}  # fmt: skip
+GEMMA3_4B: dict[str, Any] = {
+    "model_type": "gemma3", "torch_dtype": "bfloat16",
+    "text_config": {
+        "model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34,
+        "sliding_window": 1024,
+    },
+    "vision_config": {
+        "model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304,
+        "num_attention_heads": 16, "num_hidden_layers": 27, "image_size": 896, "patch_size": 14,
+    },
+}  # fmt: skip
+INTERNVL3_8B: dict[str, Any] = {
+    "model_type": "internvl", "torch_dtype": "bfloat16",
+    "text_config": {
+        "model_type": "qwen2", "num_hidden_layers": 28, "hidden_size": 3584, "num_attention_heads": 28,
+        "num_key_value_heads": 4, "intermediate_size": 18944, "vocab_size": 151674, "max_position_embeddings": 32768,
+    },
+    "vision_config": {
+        "model_type": "internvl_vision", "hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16,
+        "num_hidden_layers": 24, "image_size": [448, 448], "patch_size": [14, 14],
+    },
+}  # fmt: skip
+MISTRAL3_24B: dict[str, Any] = {
+    "model_type": "mistral3", "torch_dtype": "bfloat16",
+    "text_config": {
+        "model_type": "mistral", "hidden_size": 5120, "intermediate_size": 32768, "num_hidden_layers": 40,
+        "head_dim": 128, "vocab_size": 131072, "sliding_window": None,
+    },
+    "vision_config": {"model_type": "pixtral", "image_size": 1540, "patch_size": 14},
+}  # fmt: skip
+
 PUBLISHED: list[tuple[dict[str, Any], float]] = [
     (LLAMA3_8B, 8.030e9),
     (LLAMA3_70B, 70.55e9),
@@ -171,5 +311,26 @@ PUBLISHED: list[tuple[dict[str, Any], float]] = [
     (STARCODER2_3B, 3.03e9),
     (INTERNLM2_7B, 7.74e9),
     (DISTILBERT, 66.4e6),
+    (DEEPSEEK_V2, 235.7e9),
+    (DEEPSEEK_V2_LITE, 15.71e9),
+    (DEEPSEEK_V3, 671e9),
+    (KIMI_K2, 1.03e12),
+    (GEMMA2_9B, 9.24e9),
+    (GEMMA3_1B, 1.00e9),
+    (COHERE2_7B, 8.03e9),
+    (OLMO3_7B, 7.30e9),
+    (JAMBA, 51.6e9),
+    (BAMBA_9B, 9.78e9),
+    (GRANITE4_TINY, 6.94e9),
+    (GRANITE4_MICRO, 3.19e9),
+    (FALCON_H1_34B, 33.6e9),
+    (QWEN3_NEXT, 79.7e9),
+    (NEMOTRON_3_NANO, 31.6e9),
+    (LLAVA_7B, 7.06e9),
+    (QWEN2_VL_7B, 8.29e9),
+    (QWEN25_VL_7B, 8.29e9),
+    (GEMMA3_4B, 4.30e9),
+    (INTERNVL3_8B, 7.94e9),
+    (MISTRAL3_24B, 24.0e9),
 ]
 """All parameters of a model, as published."""

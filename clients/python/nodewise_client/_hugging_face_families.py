@@ -11,8 +11,29 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+AFTER_DENSE: Final = "after dense"
+EVERY_OTHER: Final = "every other"
+PERIOD: Final = "period"
+LISTED: Final = "listed"
+
 STATED: Final = "stated"
 """Key-value heads of a family whose class has a number of its own for them: the key must be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """How a family writes its experts."""
+
+    count: str
+    """Key of their number in a layer."""
+    width: str = "moe_intermediate_size"
+    """Key of the width of one."""
+    shared_count: str = ""
+    """Key of how many of that width every token visits; "" = it has none."""
+    shared_width: str = ""
+    """Key of the width of those that every token visits, together; "" = it has none."""
+    layers: str = ""
+    """Which layers have them: after the first dense ones, by steps, by a period, as listed by kind; "" = all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +58,10 @@ class Family:
     """Positions of `max_position_embeddings` that no token has."""
     grouped: bool = False
     """Has `num_key_value_heads`."""
-    experts: str = ""
-    """Key of the number of experts; "" = dense."""
+    experts: Experts | None = None
+    """None = dense."""
+    latent: bool = False
+    """Its attention is latent (MLA)."""
 
 
 USUAL: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
@@ -103,52 +126,86 @@ _QWEN_1: Final = MappingProxyType(
         "sequence_length": ("seq_length", "max_position_embeddings"),
     }
 )
+_MAMBA: Final = MappingProxyType({"attention_heads": ("num_heads",), "feed_forward_size": ("num_heads",)})
+"""A model of mixers alone: their heads are what tensor parallelism splits; a feed-forward part so narrow is none."""
 _LLAMA: Final = Family(tied=False, gated=True, grouped=True)
 _QWEN: Final = Family(tied=False, gated=True, grouped=True, key_value_heads=STATED)
+_DEEPSEEK: Final = Experts("n_routed_experts", shared_count="n_shared_experts", layers=AFTER_DENSE)
+_LATENT: Final = Family(tied=False, gated=True, experts=_DEEPSEEK, latent=True)
+_GEMMA: Final = Family(tied=True, gated=True, grouped=True, key_value_heads=STATED, head_size=256)
+_QWEN_MOE: Final = Experts("num_experts", layers=EVERY_OTHER)
+_QWEN_SHARED: Final = Experts("num_experts", shared_width="shared_expert_intermediate_size", layers=EVERY_OTHER)
+_ALIKE: Final = Experts("num_local_experts", "intermediate_size")
 _BERT: Final = Family(tied=True, gated=False)
 _ROBERTA: Final = Family(tied=True, gated=False, positions_unused=2)
 
 FAMILIES: Final[Mapping[str, Family]] = MappingProxyType(
     {
+        "bamba": _LLAMA,
         "bert": _BERT,
         "bloom": Family(tied=True, gated=False, names=_BLOOM, feed_forward_default=True),
         "codegen": Family(tied=False, gated=False, names=_GPT2, feed_forward_default=True),
         "cohere": Family(tied=True, gated=True, grouped=True),
-        "deepseek": Family(tied=False, gated=True, grouped=True, experts="n_routed_experts"),
-        "deepseek_v2": Family(tied=False, gated=True, experts="n_routed_experts"),
-        "deepseek_v3": Family(tied=False, gated=True, experts="n_routed_experts"),
+        "cohere2": Family(tied=True, gated=True, grouped=True),
+        "deepseek": Family(tied=False, gated=True, grouped=True, experts=_DEEPSEEK),
+        "deepseek_v2": _LATENT,
+        "deepseek_v3": _LATENT,
         "distilbert": Family(tied=True, gated=False, names=_DISTILBERT),
         "falcon": Family(tied=True, gated=False, names=_FALCON, feed_forward_default=True),
-        "gemma": Family(tied=True, gated=True, grouped=True, key_value_heads=STATED, head_size=256),
-        "gemma2": Family(tied=True, gated=True, grouped=True, key_value_heads=STATED, head_size=256),
-        "gemma3_text": Family(tied=True, gated=True, grouped=True, key_value_heads=STATED, head_size=256),
+        "falcon_h1": _LLAMA,
+        "gemma": _GEMMA,
+        "gemma2": _GEMMA,
+        "gemma3_text": _GEMMA,
         "gpt2": Family(tied=True, gated=False, names=_GPT2, feed_forward_default=True),
         "gpt_bigcode": Family(tied=True, gated=False, names=_GPT2, feed_forward_default=True),
         "gpt_neo": Family(tied=True, gated=False, names=_GPT_NEO, feed_forward_default=True),
         "gpt_neox": Family(tied=False, gated=False),
-        "gpt_oss": Family(
-            tied=False, gated=True, grouped=True, key_value_heads=STATED, head_size=64, experts="num_local_experts"
-        ),
+        "gpt_oss": Family(tied=False, gated=True, grouped=True, key_value_heads=STATED, head_size=64, experts=_ALIKE),
         "gptj": Family(tied=False, gated=False, names=_GPT2, feed_forward_default=True),
         "granite": Family(tied=False, gated=True, grouped=True),
+        "granitemoehybrid": Family(
+            tied=False,
+            gated=True,
+            grouped=True,
+            names=MappingProxyType({"feed_forward_size": ("shared_intermediate_size",)}),
+            experts=Experts("num_local_experts", "intermediate_size", shared_width="shared_intermediate_size"),
+        ),
         "internlm2": Family(tied=False, gated=True, grouped=True),
+        "jamba": Family(
+            tied=False,
+            gated=True,
+            grouped=True,
+            key_value_heads=STATED,
+            experts=Experts("num_experts", "intermediate_size", layers=PERIOD),
+        ),
         "llama": _LLAMA,
+        "mamba2": Family(tied=False, gated=False, names=_MAMBA),
         "mistral": _QWEN,
-        "mixtral": Family(tied=False, gated=True, grouped=True, key_value_heads=STATED, experts="num_local_experts"),
+        "mixtral": Family(tied=False, gated=True, grouped=True, key_value_heads=STATED, experts=_ALIKE),
         "mpt": Family(tied=True, gated=False, names=_MPT, feed_forward_default=True),
+        "nemotron_h": Family(
+            tied=False,
+            gated=False,
+            grouped=True,
+            key_value_heads=STATED,
+            experts=Experts("n_routed_experts", shared_width="moe_shared_expert_intermediate_size", layers=LISTED),
+        ),
         "olmo": _LLAMA,
         "olmo2": _LLAMA,
+        "olmo3": _LLAMA,
         "opt": Family(tied=True, gated=False, names=MappingProxyType({"feed_forward_size": ("ffn_dim",)})),
         "phi": Family(tied=False, gated=False, grouped=True),
         "phi3": _LLAMA,
         "qwen": Family(tied=False, gated=True, names=_QWEN_1, halved_feed_forward=True),
         "qwen2": _QWEN,
-        "qwen2_moe": Family(tied=False, gated=True, grouped=True, key_value_heads=STATED, experts="num_experts"),
+        "qwen2_moe": Family(tied=False, gated=True, grouped=True, key_value_heads=STATED, experts=_QWEN_SHARED),
         "qwen3": Family(tied=False, gated=True, grouped=True, key_value_heads=STATED, head_size=128),
-        "qwen3_moe": Family(tied=False, gated=True, grouped=True, key_value_heads=STATED, experts="num_experts"),
+        "qwen3_moe": Family(tied=False, gated=True, grouped=True, key_value_heads=STATED, experts=_QWEN_MOE),
+        "qwen3_next": Family(tied=False, gated=True, grouped=True, key_value_heads=STATED, experts=_QWEN_SHARED),
         "roberta": _ROBERTA,
         "stablelm": _LLAMA,
         "starcoder2": Family(tied=True, gated=False, grouped=True, key_value_heads=STATED),
+        "zamba2": Family(tied=True, gated=True, grouped=True, feed_forward_default=True),
     }
 )
 ALIASES: Final[Mapping[str, str]] = MappingProxyType(

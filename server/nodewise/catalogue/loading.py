@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from nodewise.catalogue.efficiencies import check_efficiency, efficiencies_of
-from nodewise.catalogue.machines import check_machine, machines_of, machines_with
+from nodewise.catalogue.machines import check_machine, devices_called, machine_names, machines_of, machines_with
 from nodewise.catalogue.measured import FIELDS as MEASURED
 from nodewise.catalogue.measured import Fail, Named, all_reduces_of, check_measured, is_positive, matrix_products_of
 from nodewise.plugin import Catalogue, CatalogueDevice, catalogue_key
@@ -21,14 +21,12 @@ from nodewise.plugin import Catalogue, CatalogueDevice, catalogue_key
 __all__ = ["CatalogueError", "load_catalogue"]
 
 DEVICE_FACTS: Final = (
-    "fp64_flops_per_s",
     "fp32_flops_per_s",
     "tf32_flops_per_s",
     "fp16_flops_per_s",
     "bf16_flops_per_s",
     "fp8_flops_per_s",
     "fp4_flops_per_s",
-    "int8_ops_per_s",
     "memory_bytes",
     "memory_bytes_per_s",
     "devices_per_node",
@@ -38,7 +36,7 @@ DEVICE_FACTS: Final = (
     "cores",
     "last_level_cache_bytes",
 )
-LINK_FACTS: Final = ("bytes_per_s", "latency_s")
+LINK_FACTS: Final = ("bytes_per_s",)
 NEEDED: Final = {"devices": ("memory_bytes", "memory_bytes_per_s"), "links": ("bytes_per_s",)}
 KNOWN: Final = {"devices": DEVICE_FACTS, "links": LINK_FACTS}
 EFFICIENCIES: Final = "efficiencies"
@@ -101,6 +99,12 @@ def _catalogue(sections: Mapping[str, _Entries], name: str) -> Catalogue:
         for alias in (device, *fields.get("aliases", ()))
     }
     machines = machines_of(sections[MACHINES], devices, fail)
+    devices = devices_called(machines, devices)
+    link_of = {
+        key: link
+        for device, link in link_of.items()
+        for key in (device, *(each for each, facts in devices.items() if facts is devices[device]))
+    }
     content = json.dumps(dict(sections), sort_keys=True).encode()
     return Catalogue(
         digest=hashlib.sha256(content).hexdigest(),
@@ -109,7 +113,7 @@ def _catalogue(sections: Mapping[str, _Entries], name: str) -> Catalogue:
         listed=tuple(
             CatalogueDevice(
                 name=device,
-                aliases=tuple(fields.get("aliases", ())),
+                aliases=tuple(dict.fromkeys((*fields.get("aliases", ()), *machine_names(machines, device)))),
                 facts=devices[catalogue_key(device)],
                 intra_node_link=fields.get(LINK, ""),
                 source=fields["source"],

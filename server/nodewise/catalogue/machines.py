@@ -7,14 +7,14 @@ A weight says how likely a job on one of the devices runs on this kind, beside t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
 from nodewise.catalogue.measured import Fail, Named, is_positive, names_of
 from nodewise.plugin import CatalogueMachine, catalogue_key
 
-__all__ = ["FIELDS", "check_machine", "machines_of", "machines_with"]
+__all__ = ["FIELDS", "check_machine", "devices_called", "machine_names", "machines_of", "machines_with"]
 
 NEEDED: Final = ("node_link_bytes_per_s", "weight")
 NUMBERS: Final = ("devices_per_node", *NEEDED)
@@ -53,6 +53,7 @@ def machines_of(entries: Mapping[str, Mapping[str, Any]], devices: Named, fail: 
             name=entry,
             aliases=aliases,
             devices=tuple(members),
+            device=_called(fields["devices"]),
             devices_per_node=float(fields.get("devices_per_node", 0.0)),
             node_link_bytes_per_s=float(fields["node_link_bytes_per_s"]),
             weight=float(fields["weight"]),
@@ -73,6 +74,25 @@ def machines_with(machines: Mapping[str, CatalogueMachine]) -> Mapping[str, tupl
         for device in dict.fromkeys(machine.devices):
             found.setdefault(device, []).append(machine)
     return MappingProxyType({device: tuple(each) for device, each in found.items()})
+
+
+def devices_called(machines: Mapping[str, CatalogueMachine], devices: Named) -> Named:
+    """The devices, and each again by the names of the machines that stand for it."""
+    called = {key: devices[catalogue_key(machine.device)] for key, machine in machines.items() if machine.device}
+    return MappingProxyType(called | dict(devices))
+
+
+def machine_names(machines: Mapping[str, CatalogueMachine], device: str) -> tuple[str, ...]:
+    """Names of machines that stand for a device."""
+    found = {each.name: each for each in machines.values() if each.device == device}
+    return tuple(name for each in found.values() for name in (each.name, *each.aliases))
+
+
+def _called(devices: Sequence[str]) -> str:
+    """The device that a machine's name stands for: boards of one name differ in memory alone."""
+    first, *others = devices
+    alike = all(catalogue_key(other).removeprefix(catalogue_key(first)).endswith("gb") for other in others)
+    return first if alike and all(catalogue_key(other).startswith(catalogue_key(first)) for other in others) else ""
 
 
 def _are_names(value: object) -> bool:

@@ -36,7 +36,7 @@ FIELDS: Final = {
 """Fields of an entry, by section."""
 
 SIZES: Final = {"all_reduces": "sizes_bytes", "matrix_products": "flops"}
-FORMATS: Final = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
+FORMATS: Final = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
 PEAK_SLACK: Final = 1.05
 """Clocks above those that the peak is stated at."""
 

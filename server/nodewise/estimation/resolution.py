@@ -16,9 +16,10 @@ from nodewise.domain.errors import NodewiseError, Reason, Violation, invalid_fie
 from nodewise.domain.profile import Profile
 from nodewise.estimation.reach import UNMEASURED, Reach, reach_of
 from nodewise.estimation.weights import ENTRY_BYTES, part_of_rows
+from nodewise.plugin import Catalogue
 from nodewise.ports.cache import CacheSpace, LruCache
 
-__all__ = ["MAX_WORKERS", "Defaults", "Resolution", "defaults_of", "resolved"]
+__all__ = ["MAX_WORKERS", "Defaults", "Resolution", "defaults_of", "on_devices", "resolved"]
 
 MAX_WORKERS: Final = 131_072
 """Largest number of workers that is asked of a model unless whoever answers says otherwise: exact models cost in
@@ -103,10 +104,13 @@ class Resolution:
         Largest number of workers that is asked of a model, stated or resolved from nodes.
     space : CacheSpace
         For what is kept.
+    catalogue : Catalogue
+        Where devices are called by the names of machines, it says which these are.
     """
 
-    def __init__(self, max_workers: int, space: CacheSpace) -> None:
+    def __init__(self, max_workers: int, space: CacheSpace, catalogue: Catalogue) -> None:
         self._max_workers = max_workers
+        self._catalogue = catalogue
         self._defaults: LruCache[str, Defaults] = LruCache(space)
         self._resolved: LruCache[tuple[Configurations, Defaults], Configurations] = LruCache(space)
 
@@ -133,10 +137,42 @@ class Resolution:
         key = (configurations, defaults)
         found = self._resolved.get(key)
         if found is None:
-            found = resolved(configurations, defaults, self._max_workers)
+            found = resolved(on_devices(configurations, self._catalogue), defaults, self._max_workers)
             parts = (part_of_rows(configurations), part_of_rows(found)) if found is not configurations else ()
             self._resolved.put(key, found, ENTRY_BYTES, parts)
         return found
+
+
+def on_devices(configurations: Configurations, catalogue: Catalogue) -> Configurations:
+    """The same rows where a device is called by its machine's name: on the device itself, by that machine's facts.
+
+    Its link stands where a row states none; full nodes where a row counts nodes or workers alone.
+    """
+    named = [catalogue.named_machine(name) for name in configurations.devices]
+    if not any(named):
+        return configurations
+    devices = tuple(
+        machine.device if machine else name for machine, name in zip(named, configurations.devices, strict=True)
+    )
+    # One place more: rows without a device have index -1.
+    links = np.array([machine.node_link_bytes_per_s if machine else 0.0 for machine in named] + [0.0])
+    sizes = np.array([int(machine.devices_per_node) if machine else 0 for machine in named] + [0])
+    index = configurations.device_index
+    link, nodes, workers, per_node = (
+        configurations.link_bytes_per_s,
+        configurations.nodes,
+        configurations.workers,
+        sizes[index],
+    )
+    counted = (per_node > 0) & (configurations.placement is None and configurations.worker_groups is None)
+    filled = np.where((workers == 0) & counted, nodes * per_node, workers)
+    full = np.where((nodes == 0) & counted, -(-workers // np.maximum(per_node, 1)), nodes)
+    return configurations.replaced(
+        devices=devices,
+        link_bytes_per_s=freeze(np.where(link == 0.0, links[index], link)),
+        workers=freeze(filled),
+        nodes=freeze(full),
+    )
 
 
 def resolved(configurations: Configurations, defaults: Defaults, max_workers: int = MAX_WORKERS) -> Configurations:

@@ -8,7 +8,7 @@ from typing import Final
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal, invalid_field
 from nodewise.domain.objective import Objective
-from nodewise.domain.planning import PlanConstraints
+from nodewise.domain.planning import PlanConstraints, PlanPool
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.estimators.estimators import joint_refusal
 from nodewise.estimation.question import AUTO, Answer, Basis, Question
@@ -17,7 +17,7 @@ from nodewise.planning.checked_model import BoundedSpace, CheckedModel
 from nodewise.planning.goal import Goal, goal_of
 from nodewise.planning.results import PlanQuestion
 from nodewise.planning.search import Found, How, searched
-from nodewise.plugin import PlanningModel
+from nodewise.plugin import Catalogue, PlanningModel
 
 __all__ = ["CAPABILITY", "Planner", "planner_of"]
 
@@ -71,7 +71,7 @@ def planner_of(answers: Answers, question: PlanQuestion) -> Planner:
     NodewiseError
         ESTIMATOR_NOT_FOUND; INVALID_FIELD for an estimator that does not plan; why none can answer; what a fit raises.
     """
-    constraints = _linked(question)
+    constraints = _linked(question, answers.estimators.catalogue)
     pool = constraints.pools[0]
     # One device that holds everything is a configuration of every model.
     probe = Configurations.of(
@@ -94,14 +94,16 @@ def planner_of(answers: Answers, question: PlanQuestion) -> Planner:
     return Planner(answers=answers, question=question, constraints=constraints, model=model, basis=fitted.basis)
 
 
-def _linked(question: PlanQuestion) -> PlanConstraints:
-    """The constraints with the job's own link where a pool does not state one, as questions are resolved."""
+def _linked(question: PlanQuestion, catalogue: Catalogue) -> PlanConstraints:
+    """The constraints with the job's own link, or a named machine's, where a pool states none."""
     own = question.profile.network.link_bytes_per_s or 0.0
-    pools = tuple(
-        replace(pool, link_bytes_per_s=own) if pool.link_bytes_per_s == 0.0 else pool
-        for pool in question.constraints.pools
-    )
-    return replace(question.constraints, pools=pools)
+
+    def linked(pool: PlanPool) -> PlanPool:
+        machine = catalogue.named_machine(pool.device)
+        link = machine.node_link_bytes_per_s if machine else own
+        return replace(pool, link_bytes_per_s=pool.link_bytes_per_s or link)
+
+    return replace(question.constraints, pools=tuple(map(linked, question.constraints.pools)))
 
 
 def _chosen(answers: Answers, question: PlanQuestion, probe: Configurations) -> str:

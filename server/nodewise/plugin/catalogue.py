@@ -56,6 +56,8 @@ class CatalogueMachine:
     ----------
     devices : tuple of str
         Keys of all names of the devices that it comes with.
+    device : str
+        What a job runs on that names the machine alone; "" = it comes with several.
     devices_per_node : float
         0 = of different sizes.
     node_link_bytes_per_s : float
@@ -67,6 +69,7 @@ class CatalogueMachine:
     name: str
     aliases: tuple[str, ...] = ()
     devices: tuple[str, ...]
+    device: str = ""
     devices_per_node: float = 0.0
     node_link_bytes_per_s: float
     weight: float
@@ -118,6 +121,11 @@ class Catalogue:
         """A kind of machine by any of its names; None = not known."""
         return self.machines.get(catalogue_key(name))
 
+    def named_machine(self, device: str) -> CatalogueMachine | None:
+        """The machine whose name stands for its device; None = the name is that of a device, or of no such machine."""
+        machine = self.machine(device)
+        return machine if machine is not None and machine.device else None
+
     def node_links(self, device: str) -> tuple[tuple[float, float, str], ...]:
         """What a node's adapters are likely to be, together and in one direction, where nobody states them.
 
@@ -125,7 +133,8 @@ class Catalogue:
         likely first; the shares add up to 1. Empty = no machine with this device is known.
         """
         of_link: dict[float, list[CatalogueMachine]] = {}
-        for machine in self.machines_with.get(catalogue_key(device), ()):
+        named = self.named_machine(device)
+        for machine in (named,) if named else self.machines_with.get(catalogue_key(device), ()):
             of_link.setdefault(machine.node_link_bytes_per_s, []).append(machine)
         whole = sum(machine.weight for machines in of_link.values() for machine in machines)
         links = [

@@ -224,7 +224,7 @@ def test_the_digest_is_of_the_content(tmp_path: Path) -> None:
         (MINE.replace("1e14", "-1"), "devices.Z9.fp16_flops_per_s: must be a number above 0, found -1"),
         (MINE.replace("1e14", "nan"), "devices.Z9.fp16_flops_per_s: must be a number above 0"),
         (MINE.replace("1e14", "true"), "devices.Z9.fp16_flops_per_s: must be a number above 0"),
-        (MINE.replace("fp16_flops_per_s", "speed"), "devices.Z9.speed: is no fact; known are fp64_flops_per_s"),
+        (MINE.replace("fp16_flops_per_s", "speed"), "devices.Z9.speed: is no fact; known are fp32_flops_per_s"),
         (MINE.replace("memory_bytes = 48e9\n", ""), "devices.Z9.memory_bytes: is missing"),
         (MINE.replace("fp16_flops_per_s = 1e14\n", ""), "devices.Z9.fp32_flops_per_s: is missing, as is"),
         (MINE.replace('"ring"', '"wire"'), "devices.Z9.intra_node_link: names no link of the catalogue, found 'wire'"),
@@ -330,7 +330,7 @@ def test_a_measured_link_counts_for_shipped_devices(tmp_path: Path) -> None:
         ("[1000000, 100000000]", "[100, 100]", "all_reduces.four.sizes_bytes: must ascend, each size once"),
         ('"nccl-tests, our rack"', "3", "all_reduces.pair.source: must be a text, found 3"),
         ('source = "nccl-tests, our rack"', "", "all_reduces.pair.source: is missing"),
-        ('"fp16"', '"fp12"', "matrix_products.half.precision: must be one of fp64"),
+        ('"fp16"', '"fp12"', "matrix_products.half.precision: must be one of fp32"),
         ('"fp16"', '"bf16"', "matrix_products.half.precision: the device's entry has no bf16_flops_per_s"),
         (
             "1.25e-2]",

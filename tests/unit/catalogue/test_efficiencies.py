@@ -49,7 +49,7 @@ def test_a_user_states_their_own(tmp_path: Path) -> None:
         ('"T4"', '"T5"', "efficiencies.mine.device: names no device of the catalogue, found 'T5'"),
         ('device = "T4"', "", "efficiencies.mine.device: must be a text, found None"),
         ('"fp16"', '"fp8"', "efficiencies.mine.precision: the device's entry has no fp8_flops_per_s"),
-        ('"fp16"', '"fp12"', "efficiencies.mine.precision: must be one of fp64"),
+        ('"fp16"', '"fp12"', "efficiencies.mine.precision: must be one of fp32"),
         ("0.5", "1.5", "efficiencies.mine.matrix_share: must be above 0 and at most 1, found 1.5"),
         ("1e-5", "0", "efficiencies.mine.matrix_ramp_s: must be a number above 0, found 0"),
         ("[64, 128]", "[128, 64]", "efficiencies.mine.head_sizes: must be a list of numbers above 0 that ascend"),

@@ -72,6 +72,39 @@ def test_machines_are_known_by_the_names_of_their_makers(name: str, link: float)
     assert machine.node_link_bytes_per_s == link
 
 
+@pytest.mark.parametrize(
+    ("name", "device", "per_node"),
+    [
+        ("p5.48xlarge", "H100", 8),
+        ("p5e", "H200", 8),
+        ("a3-megagpu-8g", "H100", 8),
+        ("ND-H100-v5", "H100", 8),
+        ("p4d.24xlarge", "A100", 8),
+        ("p4de", "A100-80GB", 8),
+        ("p6e-gb200", "GB200", 4),
+        ("v5p-128", "TPU-v5p", 4),
+        ("v5litepod-256", "TPU-v5e", 4),
+        ("DGX A100", "A100", 8),
+    ],
+)
+def test_a_machines_name_stands_for_its_device(name: str, device: str, per_node: int) -> None:
+    catalogue = load_catalogue()
+    machine = catalogue.named_machine(name)
+    assert machine is not None
+    assert (machine.device, machine.devices_per_node) == (device, per_node)
+    assert catalogue.device(name) is catalogue.device(device)
+    assert [link for link, _, _ in catalogue.node_links(name)] == [machine.node_link_bytes_per_s]
+    (listed,) = (each for each in catalogue.listed if each.name == device)
+    assert {machine.name, *machine.aliases} <= set(listed.aliases)
+
+
+def test_a_machine_of_several_devices_stands_for_none() -> None:
+    catalogue = load_catalogue()
+    assert catalogue.named_machine("OVX with L40S") is None
+    assert catalogue.named_machine("H100") is None
+    assert catalogue.device("OVX with L40S") is None
+
+
 def test_a_users_machine_joins_the_others_by_its_weight(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(OWN, encoding="utf-8")

@@ -20,6 +20,10 @@ name = "llama3"
 batch_size = 1
 seq_len = 4_096
 tensor_parallel_degree = 2
+pipeline_parallel_schedule = "Interleaved1F1B"
+[optimizer]
+name = "AdamW"
+lr = 3e-4
 """
 NEOX = """# GPT-2 pretraining setup
 {
@@ -29,6 +33,7 @@ NEOX = """# GPT-2 pretraining setup
   "num-layers": 24, "hidden-size": 2048, "seq-length": 1024,
   "train_micro_batch_size_per_gpu": 8,
   "zero_optimization": {"stage": 1, "overlap_comm": True},
+  "optimizer": {"type": "Adam", "params": {"lr": 0.0006}},
 }
 """
 FOUNDRY = """variables:
@@ -55,6 +60,7 @@ GPT_ARGS="
     --hidden-size $HIDDEN \\
     --tensor-model-parallel-size=2 \\
     --micro-batch-size 4 \\
+    --optimizer adam \\
     --global-batch-size 64
 "
 torchrun pretrain_gpt.py $GPT_ARGS
@@ -73,13 +79,16 @@ FILES = [
         "llama.toml",
         TORCHTITAN,
         "is a torchtitan configuration",
-        "--sequence-length 4096 --micro-batch 1 --tensor-parallel 2",
+        "--sequence-length 4096 --micro-batch 1 --tensor-parallel 2 --optimizer adamw --pipeline-schedule 1f1b",
     ),
     (
         "small.yml",
         NEOX,
         "is a GPT-NeoX configuration",
-        "--sequence-length 1024 --micro-batch 8 --tensor-parallel 4 --pipeline-parallel 2 --zero-stage 1",
+        (
+            "--sequence-length 1024 --micro-batch 8 --tensor-parallel 4 --pipeline-parallel 2 --zero-stage 1 "
+            "--optimizer adam"
+        ),
     ),
     ("1b.yaml", FOUNDRY, "is an llm-foundry configuration", "--sequence-length 4096 --global-batch 256"),
     ("default.yaml", ACCELERATE, "is an Accelerate configuration", "--zero-stage 3 --precision bf16"),
@@ -87,7 +96,7 @@ FILES = [
         "train.sh",
         MEGATRON,
         "holds arguments of Megatron-LM",
-        "--global-batch 64 --micro-batch 4 --tensor-parallel 2",
+        "--global-batch 64 --micro-batch 4 --tensor-parallel 2 --optimizer adam",
     ),
     ("nemo.yaml", NEMO, "is a NeMo configuration", "--micro-batch 2 --tensor-parallel 8"),
     ("nothing.yaml", "mixed_precision: no\nmachine_rank: 0\nnum_machines: 1\n", "is an Accelerate configuration", ""),

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from estimators import profile_of
 
+from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.columns import as_floats, as_ints, constant_floats
 from nodewise.domain.configurations import UNSTATED, Configurations, Placement, Recomputation, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Observations, PhaseTimings, Profile
 from nodewise.domain.workload import Network
-from nodewise.estimation.resolution import Defaults, defaults_of, resolved
+from nodewise.estimation.resolution import Defaults, defaults_of, on_devices, resolved
 
 
 def defaults(**values: Any) -> Defaults:
@@ -24,6 +25,20 @@ def defaults(**values: Any) -> Defaults:
         "link_bytes_per_s": 0.0,
     }
     return Defaults(**(nothing | values))
+
+
+def test_a_machines_name_is_its_device_nodes_and_link() -> None:
+    asked = Configurations.of(4, nodes=[2, 0, 2, 2], workers=[0, 17, 4, 4]).replaced(
+        devices=("p5.48xlarge", "a3-mega", "p5", "H100"),
+        device_index=as_ints([0, 1, 2, 3]),
+        link_bytes_per_s=as_floats([0.0, 0.0, 7e9, 0.0]),
+    )
+    found = on_devices(asked, load_catalogue())
+    assert found.device_names() == ["H100"] * 4
+    assert found.nodes.tolist() == [2, 3, 2, 2]
+    assert found.workers.tolist() == [16, 17, 4, 4]
+    assert found.link_bytes_per_s.tolist() == [400e9, 200e9, 7e9, 0.0]
+    assert on_devices(found, load_catalogue()) is found
 
 
 def test_defaults_come_from_timings_and_observations_together() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,11 @@ from partitioned_transformers import KnownContext, profile, rows
 from typer.testing import CliRunner
 
 from nodewise.plugin import Configurations, Observations, Options, RowStatus, Transformer, as_floats
+from nodewise.runtime.embedded import EmbeddedServer
 from nodewise_cli.app import app
+from nodewise_cli.inputs.table_content import configurations_of, profile_content
+from nodewise_cli.inputs.tables import read_table
+from nodewise_client import Client, ModelOptions, PredictOptions, PredictRequest, profile_source
 from nodewise_partitioning.estimator import PartitioningEstimator
 
 pytestmark = pytest.mark.data
@@ -78,3 +83,33 @@ def test_bytes_held_under_pytorch_and_verdicts(name: str, mean: float, false_fit
     assert found["memory_mape"] <= mean
     assert found["false_refusals"] == 0.0
     assert false_fits is None or found["false_fits"] <= false_fits
+
+
+@pytest.mark.parametrize("unsaid", ["", "recompute", "framework", "micro_batch", "precision"])
+@pytest.mark.parametrize("name", ["partitioning_modern/bigscience_memory", "abroad/fms"])
+def test_the_interval_holds_what_was_measured_whatever_is_unsaid(name: str, unsaid: str, tmp_path: Path) -> None:
+    with table_path(f"{name}_dev.csv").open() as file:
+        cells = [
+            {column: "" if column == unsaid else cell for column, cell in row.items()} for row in csv.DictReader(file)
+        ]
+    path = tmp_path / "table.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, cells[0].keys())
+        writer.writeheader()
+        writer.writerows(cells)
+    table, within = read_table(path), []
+    with EmbeddedServer() as server, Client(server.target, timeout_s=60) as client:
+        for job, rows in table.rows_by_job.items():
+            found = client.predict(
+                PredictRequest(
+                    profile=profile_source(profile_content(table, job)),
+                    configurations=configurations_of(table, rows),
+                    options=PredictOptions(model=ModelOptions(estimator="partitioning")),
+                )
+            )
+            for row, predicted in zip(rows, found):
+                measured = float(cells[row]["measured_memory_bytes"] or 0.0)
+                if measured and "memory_upper_bytes" in predicted.extra:
+                    bounds = predicted.extra["memory_lower_bytes"], predicted.extra["memory_upper_bytes"]
+                    within.append(bounds[0] <= measured <= bounds[1])
+    assert np.mean(within) >= 0.85

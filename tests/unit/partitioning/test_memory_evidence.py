@@ -11,8 +11,8 @@ from partitioned_transformers import GPT3, KnownContext, profile, rows
 
 from nodewise.plugin import Options, Predictions, RowStatus
 from nodewise_partitioning.estimator import PartitioningEstimator
-from nodewise_partitioning.memory import LOG_SPREAD
 from nodewise_partitioning.memory_evidence import MemoryRuns, memory_level
+from nodewise_partitioning.software import LOG_SPREAD
 
 GB = st.floats(1e9, 1e12)
 

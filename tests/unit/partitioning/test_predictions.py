@@ -27,8 +27,8 @@ from nodewise.plugin import (
 )
 from nodewise_partitioning.estimator import PartitioningEstimator
 from nodewise_partitioning.hardware import Device, device_of, node_link_of
-from nodewise_partitioning.memory import LOG_SPREAD
 from nodewise_partitioning.model import COLUMNS, PartitioningModel
+from nodewise_partitioning.software import LOG_SPREAD
 from nodewise_partitioning.step import PARTS
 
 ONE_NODE = {"nodes": 1, "workers": 8, "global_batch": 32}

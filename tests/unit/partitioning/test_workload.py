@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,14 +11,14 @@ import pytest
 from hugging_face_configs import PUBLISHED
 from partitioned_transformers import GPT3, SMALL, a100, dimensions
 
-from nodewise.plugin import Transformer
+from nodewise.plugin import Encoder, Transformer, Workload
 from nodewise_client import model_from_hugging_face
 from nodewise_partitioning.block import block_of
 from nodewise_partitioning.data_parallel import held_parameters
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.software import Software
 from nodewise_partitioning.workload import Dimensions
-from nodewise_values.facts import TRANSFORMER
+from nodewise_values.facts import ENCODER, TRANSFORMER, Fact
 
 ONE, FOUR = np.ones(1), np.full(1, 4.0)
 
@@ -28,12 +29,18 @@ def test_gpt_3_has_175_billion_parameters() -> None:
 
 @pytest.mark.parametrize(("config", "published"), PUBLISHED, ids=[str(each["model_type"]) for each, _ in PUBLISHED])
 def test_imported_models_have_their_published_size(config: dict[str, Any], published: float) -> None:
-    shape = model_from_hugging_face(config, sequence_length=1024).workload.transformer
-    assert shape is not None
-    known = Transformer(
-        **{fact.row: stated for name, fact in TRANSFORMER.items() if (stated := getattr(shape, name)) is not None},
-    )
-    assert Dimensions.of(known).parameters() == pytest.approx(published, rel=0.015)
+    imported = model_from_hugging_face(config, sequence_length=1024).workload
+    assert imported.transformer is not None
+    known = Transformer(**_stated(imported.transformer, TRANSFORMER))
+    tower = None if imported.encoder is None else Encoder(**_stated(imported.encoder, ENCODER))
+    found = Dimensions.of(known, workload=Workload(transformer=known, encoder=tower))
+    encoder = 0.0 if found.encoder is None else found.encoder.parameters()
+    assert found.parameters() + encoder == pytest.approx(published, rel=0.015)
+
+
+def _stated(value: object, facts: Mapping[str, Fact]) -> dict[str, Any]:
+    """Facts that are stated, by the names of the domain."""
+    return {fact.row: stated for name, fact in facts.items() if (stated := getattr(value, name)) is not None}
 
 
 def test_operations_are_those_of_the_published_closed_form() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
@@ -12,9 +12,10 @@ from nodewise_cli.commands.options import TEN_MINUTES, Call
 from nodewise_cli.device_names import nearest_named
 from nodewise_cli.failures import RefusedAnswer
 from nodewise_cli.inputs.plan_files import OfModel, read_plan
+from nodewise_cli.views.memory_timeline import show_memory, timeline_document
 from nodewise_cli.views.plan import document, show
 from nodewise_cli.waiting import waiting
-from nodewise_client import ModelOptions, PlanProgress
+from nodewise_client import ModelOptions, PlanAnswer, PlanProgress
 
 __all__ = ["plan"]
 
@@ -33,6 +34,9 @@ def plan(
         bool, Option("--exhaustive", help="Evaluate every configuration: the same answer, more slowly.")
     ] = False,
     explain: Annotated[bool, Option(help="Say why the winner wins, what binds, and what would change it.")] = True,
+    memory_timeline: Annotated[
+        bool, Option("--memory-timeline", help="Show how the memory of the best's devices grows and falls over a step.")
+    ] = False,
     call: Call = TEN_MINUTES,
 ) -> None:
     """Find the best configuration of a space, before anything is built.
@@ -54,6 +58,18 @@ def plan(
         pools = request.constraints.pools if request.constraints else ()
         with nearest_named(client, [pool.device_name for pool in pools]):
             result = client.plan(request, on_progress=tell, timeout_s=call.timeout_s)
-    call.tell(document, show, result)
+
+    def told(found: PlanAnswer) -> dict[str, Any]:
+        known = document(found)
+        if memory_timeline and found.best is not None:
+            known["best"] |= timeline_document(found.best.prediction)
+        return known
+
+    def shown(found: PlanAnswer) -> None:
+        show(found)
+        if memory_timeline and found.best is not None:
+            show_memory(found.best.prediction, "Memory of the best's fullest device over a step")
+
+    call.tell(told, shown, result)
     if result.best is None:
         raise RefusedAnswer("; ".join(found.message for found in result.rejections) or "nothing is feasible")

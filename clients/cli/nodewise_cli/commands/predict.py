@@ -14,12 +14,14 @@ from nodewise_cli.inputs.measured import measured_points
 from nodewise_cli.inputs.objectives import Wanted, goal_of
 from nodewise_cli.inputs.questions import Question, asked_job, asked_ranges, located, options_of
 from nodewise_cli.pictures.figures import checked_plot
+from nodewise_cli.pictures.memory import draw_memory
 from nodewise_cli.pictures.prediction import draw
 from nodewise_cli.refusals import refuse_unanswered
+from nodewise_cli.views.memory_timeline import show_memory
 from nodewise_cli.views.predict import document, problem_of, show
 from nodewise_cli.views.units import unit_of
 from nodewise_cli.waiting import waiting
-from nodewise_client import Fidelity, PredictOptions, PredictRequest
+from nodewise_client import Fidelity, PredictOptions, PredictRequest, PredictResult
 
 __all__ = ["predict"]
 
@@ -34,8 +36,12 @@ def predict(
         int | None, Option(min=1, help="simulate: steps to count in each row. Default: as the estimator thinks right.")
     ] = None,
     plot: Annotated[
-        Path | None, Option(metavar="FILE.png", help="Draw the predicted curve, its interval and the measured points.")
+        Path | None,
+        Option(metavar="FILE.png", help="Draw the curve, its interval and the measured points; or the timeline."),
     ] = None,
+    memory_timeline: Annotated[
+        bool, Option("--memory-timeline", help="Show how a device's memory grows and falls over a step.")
+    ] = False,
     call: Call = ONE_MINUTE,
 ) -> None:
     """Predict a job on configurations that were never run, and recommend one."""
@@ -52,11 +58,17 @@ def predict(
         result = client.predict(PredictRequest(profile=asked.source, ranges=ranges, options=options, **goal))
         unit = unit_of(result, asked.counts, asked.tokens_per_sample(client))
     points = measured_points(asked, question.settings, result)
-    if plot is not None:
+    shown_row = result.recommended or next((each for each in result if each.memory_bytes), result[0])
+    title = f"Memory of the fullest device over a step, {shown_row.workers:,} workers"
+    if plot is not None and memory_timeline:
+        draw_memory(plot, title, shown_row)
+    elif plot is not None:
         draw(plot, asked.name, result, points, unit, by_nodes=question.workers is None)
-    call.tell(
-        lambda found: document(found, unit),
-        lambda found: show(asked.name, found, points, wanted.currency, unit),
-        result,
-    )
+
+    def shown(found: PredictResult) -> None:
+        show(asked.name, found, points, wanted.currency, unit)
+        if memory_timeline:
+            show_memory(shown_row, title)
+
+    call.tell(lambda found: document(found, unit, memory_timeline=memory_timeline), shown, result)
     refuse_unanswered(map(problem_of, result), "row")

@@ -113,6 +113,22 @@ _WORDS: Final[Mapping[str, str]] = {
 }
 _ZERO_STAGE: Final = re.compile(r"""zero_optimization["']?\s*[:=].{0,2000}?\bstage["']?\s*[:=]\s*(\d)""", re.DOTALL)
 
+_OPTIMIZER: Final = re.compile(
+    r"""\boptimizer["']?(?:\s*[:=]\s*\{|\s*:\s*\n|\]\s*\n)[^{}\[\]]{0,500}?\b(?:type|name)["']?\s*[:=]\s*["']?(\w+)"""
+    r"""|(?:--|^\s*)optimizer(?:[ \t]+|\s*[:=][ \t]*)["']?([a-z]\w*)""",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""As an object with a type (DeepSpeed, NeoX, llm-foundry), a section with a name (torchtitan), or an argument."""
+_SCHEDULES: Final = {
+    "1f1b": "1f1b",
+    "gpipe": "gpipe",
+    "interleaved1f1b": "1f1b",
+    "zbvzerobubble": "zero-bubble",
+    "interleavedzerobubble": "zero-bubble",
+    "dualpipev": "dualpipe",
+}
+"""The contract's words for the schedules of torchtitan."""
+
 _PRECISION: Final = re.compile(
     r"""--(?P<argument>bf16|fp16)\b|precision["']?\s*[:=]\s*["']?(?:amp_)?(?P<value>bf16|fp16)\b"""
     r"""|\b(?P<section>bf16|fp16)["']?\s*[:=]\s*\{[^{}]{0,500}?enabled["']?\s*[:=]\s*true""",
@@ -147,7 +163,9 @@ def refuse_foreign(path: Path, text: str, keys: Collection[str] | None = None) -
     if what is None:
         return
     stated = _stated(text, found)
-    said = f" It says {_joined([_WORDS[option].format(value) for option, value in stated.items()])}:" if stated else ""
+    # Names say themselves what they are: they stand among the options alone.
+    words = [_WORDS[option].format(value) for option, value in stated.items() if option in _WORDS]
+    said = f" It says {_joined(words)}:" if words else ""
     options = " ".join(f"{option} {value}" for option, value in stated.items())
     give = "give the model's config.json to `nodewise predict` or `nodewise plan`"
     raise InputError(
@@ -194,6 +212,12 @@ def _stated(text: str, found: Mapping[str, str]) -> dict[str, str]:
     precision = _PRECISION.search(text)
     if precision is not None:
         stated["--precision"] = next(filter(None, precision.groups())).lower()
+    optimizer = _OPTIMIZER.search(text)
+    if optimizer is not None:
+        stated["--optimizer"] = next(filter(None, optimizer.groups())).lower()
+    schedule = _SCHEDULES.get(found.get("pipeline_parallel_schedule", "").lower())
+    if schedule is not None:
+        stated["--pipeline-schedule"] = schedule
     return stated
 
 

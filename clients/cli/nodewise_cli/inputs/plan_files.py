@@ -14,6 +14,7 @@ from typer import Option
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.documents import DocumentReader, read_document
 from nodewise_cli.inputs.model_files import workload_of_model
+from nodewise_cli.inputs.training import Training
 from nodewise_client import PlanConstraints, PlanRequest, ProfileContent
 from nodewise_values.wire import to_json, to_message
 
@@ -26,7 +27,7 @@ _COUNTS: Final = "nodewise.v1beta1.CountSet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OfModel:
+class OfModel(Training):
     """What a model's `config.json` leaves open."""
 
     cluster: Annotated[
@@ -71,6 +72,7 @@ def read_plan(path: Path, asked: OfModel) -> PlanRequest:
         "--batch": asked.batch,
         "--sequence": asked.sequence_length,
         "--precision": asked.precision,
+        **{f"--{name.replace('_', '-')}": value for name, value in asked.stated.items()},
     }.items():
         if value is not None:
             raise InputError(f"{option}: must come with the config.json of a model: {path} is a specification")
@@ -88,7 +90,8 @@ def _of_model(path: Path, document: dict[str, Any], asked: OfModel) -> dict[str,
     if missing:
         example = f"nodewise plan {path} --cluster {asked.cluster or 'H100=4x8'} --batch {asked.batch or 512}"
         raise InputError(f"{path}: is a model's config.json: state {' and '.join(missing)}, such as `{example}`")
-    content = to_json(ProfileContent(workload=workload_of_model(path, document, asked.sequence_length)))
+    workload = asked.of(workload_of_model(path, document, asked.sequence_length))
+    content = to_json(ProfileContent(workload=workload))
     if asked.precision is not None:
         content["workload"]["precision"] = asked.precision
     pools = _pools(asked.cluster or "")

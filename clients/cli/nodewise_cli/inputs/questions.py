@@ -20,6 +20,7 @@ from nodewise_cli.inputs.profile_names import profile_id_of
 from nodewise_cli.inputs.table_content import profile_content, train_rows
 from nodewise_cli.inputs.table_errors import in_rows
 from nodewise_cli.inputs.tables import Table, read_table
+from nodewise_cli.inputs.training import Training
 from nodewise_cli.inputs.typed_runs import typed_table
 from nodewise_client import (
     Client,
@@ -33,7 +34,6 @@ from nodewise_client import (
     ProfileView,
     Recomputation,
     SyncMode,
-    Workload,
     profile_source,
 )
 from nodewise_values.facts import CONFIGURATION_SETTINGS, MODEL_OPTIONS
@@ -54,7 +54,7 @@ _SPLIT: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Training):
     """What the options say of the job, of the configurations asked about, and of who answers."""
 
     source: Annotated[
@@ -124,9 +124,6 @@ class Question:
         Recomputation | None, Option(help="Activations that are computed again. Default: the least that fits.")
     ] = None
     precision: Annotated[str | None, Option(help="Number format, such as bf16. Default: the job's own.")] = None
-    framework: Annotated[
-        str | None, Option(help="config.json: software, such as pytorch, deepspeed or megatron-core.")
-    ] = None
     device: Annotated[str | None, Option(help="Accelerator. Default: as in the evidence.")] = None
     backup_workers: Annotated[
         int | None, Option(min=0, help="sync: workers of each step whose result is not waited for.")
@@ -206,6 +203,9 @@ def asked_job(question: Question, server: str | None, *, without_batch: bool = F
             raise InputError("--profile: must stand alone: it names a stored profile, instead of a file and --job")
         if server is None:
             raise InputError("--server: must name the server that holds the profile: an embedded one holds none")
+        if question.stated:
+            option = next(iter(question.stated)).replace("_", "-")
+            raise InputError(f"--{option}: must be left out beside --profile: the stored profile says it")
         return AskedJob(profile_id_of(profile), profile)
     if source is None:
         raise InputError(
@@ -214,15 +214,13 @@ def asked_job(question: Question, server: str | None, *, without_batch: bool = F
     if holds_json(source):
         if job is not None:
             raise InputError(f"--job: must be left out: {source} holds one profile")
-        return AskedJob(_with_framework(read_profile(source, sequence_length), question.framework), source.stem)
+        return AskedJob(_as_trained(read_profile(source, sequence_length), question), source.stem)
     return _of_table(question, source, without_batch=without_batch)
 
 
-def _with_framework(content: ProfileContent, framework: str | None) -> ProfileContent:
-    """The same, trained by the software that the options name."""
-    if framework is None:
-        return content
-    return replace(content, workload=replace(content.workload or Workload(), framework=framework))
+def _as_trained(content: ProfileContent, question: Question) -> ProfileContent:
+    """The same, trained as the options say."""
+    return replace(content, workload=question.of(content.workload))
 
 
 def _typed(question: Question, *, without_batch: bool) -> AskedJob:
@@ -231,7 +229,7 @@ def _typed(question: Question, *, without_batch: bool) -> AskedJob:
         raise InputError("--measured: must stand alone: it is given instead of a file or a --profile")
     table = typed_table(question, without_batch=without_batch)
     (name,) = table.jobs
-    return AskedJob(profile_content(table, name), name, table)
+    return AskedJob(_as_trained(profile_content(table, name), question), name, table)
 
 
 def _of_table(question: Question, source: Path, *, without_batch: bool) -> AskedJob:
@@ -245,7 +243,7 @@ def _of_table(question: Question, source: Path, *, without_batch: bool) -> Asked
     if job is None or job not in table.rows_by_job:
         found = "none" if job is None else repr(job)
         raise InputError(f"--job: must be a job of {source} ({', '.join(table.jobs)}), found {found}")
-    asked = AskedJob(profile_content(table, job), job, table)
+    asked = AskedJob(_as_trained(profile_content(table, job), question), job, table)
     for name in ("batch_per_worker", "global_batch", "accumulation"):
         if asked.counts and question.settings.get(name) is not None:
             text = f"needs the batch that was measured: give batch_per_worker or global_batch in {source}"

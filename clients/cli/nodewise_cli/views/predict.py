@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from nodewise_cli.console import say
 from nodewise_cli.inputs.measured import Point, at
+from nodewise_cli.views.memory_timeline import timeline_document
 from nodewise_cli.views.numbers import gibibytes, shown
 from nodewise_cli.views.plain import plain, short
 from nodewise_cli.views.table import figures, print_columns, words
@@ -29,10 +30,13 @@ _NAMES: Final = {name: short(name) for name in _COLUMNS} | {
 }
 
 
-def document(result: PredictResult, unit: Unit) -> dict[str, Any]:
-    """The JSON of a prediction. What is not known is null."""
+def document(result: PredictResult, unit: Unit, *, memory_timeline: bool = False) -> dict[str, Any]:
+    """The JSON of a prediction, with the memory of each row over a step if wanted. What is not known is null."""
+    rows = [unit.told(row_document(found), found) for found in result]
+    if memory_timeline:
+        rows = [row | timeline_document(found) for row, found in zip(rows, result)]
     return {
-        "predictions": [unit.told(row_document(found), found) for found in result],
+        "predictions": rows,
         "recommended": unit.in_words(plain(result.recommendation)),
         "estimator": result.basis.estimator,
         "estimator_version": result.basis.estimator_version,

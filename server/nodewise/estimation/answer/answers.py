@@ -105,7 +105,7 @@ class Answers:
         self.estimators = Estimators(registry, catalogue or Catalogue(), space, kept.built_on)
         self._generation, self._track = generation or registry.generation, track
         self._most_cycles = most_cycles
-        self._resolution = Resolution(max_workers, space)
+        self._resolution = Resolution(max_workers, space, self.estimators.catalogue)
         self._models = Models(
             self.estimators,
             self._resolution,

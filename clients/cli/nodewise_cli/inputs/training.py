@@ -1,0 +1,41 @@
+"""Options that say of a job how it is trained: facts of its workload, each by the name of its field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
+
+from typer import Option
+
+from nodewise_client import Workload
+
+__all__ = ["Training"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """How a job is trained, in the place of what its file says."""
+
+    framework: Annotated[str | None, Option(help="Software, such as pytorch, deepspeed or megatron-core.")] = None
+    optimizer: Annotated[str | None, Option(help="Optimizer, such as adamw, sgd, lion or adafactor.")] = None
+    master_weights: Annotated[
+        bool | None, Option("--master-weights/--no-master-weights", help="Keep a 32-bit copy of 16-bit weights.")
+    ] = None
+    fused_loss: Annotated[
+        bool | None, Option("--fused-loss/--no-fused-loss", help="Output layer and loss in one kernel.")
+    ] = None
+    execution: Annotated[str | None, Option(help="Launch of kernels: eager, compiled or graphs.")] = None
+    pipeline_schedule: Annotated[
+        str | None, Option(help="Schedule of the pipeline: 1f1b, gpipe, zero-bubble or dualpipe.")
+    ] = None
+
+    @property
+    def stated(self) -> Mapping[str, Any]:
+        """What the options say, by field of the workload."""
+        values = {field.name: getattr(self, field.name) for field in fields(Training)}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def of(self, workload: Workload | None) -> Workload | None:
+        """The workload with what the options say."""
+        return replace(workload or Workload(), **self.stated) if self.stated else workload

@@ -1,0 +1,40 @@
+"""The picture of a device's memory over a step: what it consists of, moment by moment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nodewise_cli.failures import CommandError
+from nodewise_cli.outputs import writing
+from nodewise_cli.pictures.figures import COLOURS, plain_axes
+from nodewise_cli.views.memory_timeline import TERMS, memory_timeline
+from nodewise_client import Prediction
+
+__all__ = ["draw_memory"]
+
+
+def draw_memory(path: Path, title: str, found: Prediction) -> None:
+    """Draw a row's timeline into a file.
+
+    Raises
+    ------
+    CommandError
+        If there is nothing to draw, or the file cannot be written.
+    """
+    timeline = memory_timeline(found.extra, found.breakdown_seconds)
+    if timeline is None:
+        raise CommandError(f"{path}: not drawn: the estimator does not tell how memory comes and goes")
+    held = {term: [point.terms[term] / 2**30 for point in timeline.points] for term in TERMS}
+    told = {term: sizes for term, sizes in held.items() if any(sizes)}
+    colours = dict(zip(TERMS, (*COLOURS, "#b0b0b0")))
+    figure, axes = plain_axes(7.2, 4.6)
+    times = [point.time_s for point in timeline.points]
+    axes.stackplot(times, *told.values(), labels=list(told), colors=[colours[term] for term in told], linewidth=0)
+    axes.set_title(title, loc="left")
+    axes.set_xlabel("seconds" if timeline.timed else "share of the step")
+    axes.set_ylabel("memory (GiB)")
+    axes.set_xlim(0, times[-1])
+    handles, labels = axes.get_legend_handles_labels()
+    axes.legend(handles[::-1], labels[::-1], frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    with writing(path):
+        figure.savefig(path)

@@ -1,0 +1,123 @@
+"""How far the memory of rows reaches that leave facts unsaid: down and up, as other values of them hold less and more.
+
+Each fact's other values are tried one at a time, as for a step's time (``hypotheses``), with facts beside that memory
+depends on more: master weights and losses under PyTorch, and larger micro-batches. A value of weight w that changes
+ln(bytes) by d reaches to |d| + z s in its direction, with s the equations' own deviation and z the quantile of
+1 - 0.05 / w of a normal variable; what several facts reach beyond the equations' own bound adds up as of independent
+causes, in either direction by itself. A value under which a row does not fit is none that the row runs under.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy.special import ndtri
+
+from nodewise.plugin import Configurations, Floats, Ints, Notice, as_ints
+from nodewise_partitioning.hypotheses import BEYOND, DEVIATIONS, Value
+from nodewise_partitioning.knowledge import Knowledge
+from nodewise_partitioning.micro_batches import is_open
+
+__all__ = ["FUSED", "MASTERS", "SIXTEEN_BITS", "UNKNOWN", "Change", "Reach", "larger_batches", "memory_reach"]
+
+SIXTEEN_BITS: Final = 0.4
+MASTERS: Final = 1.0 - SIXTEEN_BITS
+"""Of jobs under PyTorch that say nothing of their master weights: Hugging Face's trainer loads weights in the format
+that `torch_dtype` names, and trains in it; FSDP's mixed precision and autocast keep 32 bits. Nothing counts them."""
+FUSED: Final = 0.2
+"""Of those that say nothing of their loss, with one that never holds all logits."""
+LARGER: Final = ((2, 0.2), (4, 0.1))
+"""What multiplies the quickest micro-batch, where none is stated, with weights: with room people take larger ones."""
+UNKNOWN: Final = 0.3
+"""Deviation of ln(bytes) under a framework that is not known: root of the mean square of OneFlow's 14 runs (DLPerf)."""
+
+TOLD: Final = 0.01
+"""Of the squares of ln(bound / bytes), from which a fact is told: a tenth, where nothing else is in doubt."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """Another value of a fact: its weight, rows that may have it, and ln of how many times the bytes they then hold."""
+
+    weight: float
+    rows: Ints
+    log_ratio: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reach:
+    """How far the memory of rows reaches.
+
+    Attributes
+    ----------
+    down, up : float
+        Ln from the memory of each row to the lower and to the upper bound of its 90 % interval.
+    by_fact : mapping
+        What each fact adds to the squares of both, of each row, and least and most times the bytes.
+    """
+
+    down: Floats
+    up: Floats
+    by_fact: Mapping[str, tuple[Floats, float, float]]
+
+    def notices(self, rows: Ints) -> Iterator[Notice]:
+        """Facts that widen the interval of these rows, and which of them most."""
+        wider = {fact: float(squares[rows].mean()) for fact, (squares, _, _) in self.by_fact.items() if len(rows)}
+        told = sorted((fact for fact in wider if wider[fact] > TOLD), key=lambda fact: -wider[fact])
+        if not told:
+            return
+        texts = [
+            f"{fact} ({least:.2f} to {most:.2f} times)" for fact in told for _, least, most in [self.by_fact[fact]]
+        ]
+        text = f"not stated, and so in the interval of the bytes of a device: {', '.join(texts)}"
+        yield Notice("MEMORY_UNSAID", f"{text}. Stating {told[0]} narrows it most")
+
+
+def memory_reach(changes: Mapping[str, Sequence[Change]], log_spread: Floats, beside: float) -> Reach:
+    """The reach of rows by the values that their facts may have besides.
+
+    Parameters
+    ----------
+    changes : mapping
+        By fact; rows beyond those of ``log_spread`` are left out.
+    log_spread : float
+        Deviation of ln(bytes) of each row by the equations alone.
+    beside : float
+        Deviation of all rows that no value of a fact tells.
+    """
+    rows = len(log_spread)
+    own = DEVIATIONS * log_spread
+    squares = {direction: np.square(own) + (DEVIATIONS * beside) ** 2 for direction in (-1.0, 1.0)}
+    by_fact = {}
+    for fact, every in changes.items():
+        reached = {direction: own.copy() for direction in squares}
+        bounds = [0.0]
+        for change in every:
+            if change.weight <= BEYOND:
+                continue
+            asked = change.rows < rows
+            places, ratio = change.rows[asked], change.log_ratio[asked]
+            bounds += [ratio.min(initial=0.0), ratio.max(initial=0.0)]
+            further = float(ndtri(1.0 - BEYOND / change.weight)) * log_spread[places]
+            for direction, most in reached.items():
+                moved = np.where(direction * ratio > 0.0, direction * ratio + further, 0.0)
+                most[places] = np.maximum(most[places], moved)
+        wider = {direction: np.square(most) - np.square(own) for direction, most in reached.items()}
+        for direction, square in wider.items():
+            squares[direction] += square
+        by_fact[fact] = (wider[-1.0] + wider[1.0], float(np.exp(min(bounds))), float(np.exp(max(bounds))))
+    return Reach(np.sqrt(squares[-1.0]), np.sqrt(squares[1.0]), by_fact)
+
+
+def larger_batches(knowledge: Knowledge, stated: Configurations, taken: Configurations) -> Iterator[Value]:
+    """Micro-batches above the quickest, where none is stated."""
+    shares = taken.global_batch / taken.replicas()
+    for factor, weight in LARGER:
+        sizes = factor * np.maximum(taken.batch_per_worker, 1)
+        rows = as_ints(np.flatnonzero(is_open(stated) & (shares % sizes == 0)))
+        if len(rows):
+            own = taken.take(rows).replaced(batch_per_worker=as_ints(sizes[rows]))
+            yield Value(weight, rows, own, knowledge)
