@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from nodewise.plugin import Bottleneck
+from nodewise_diagnosis.accounting import Accounting
 from nodewise_diagnosis.candidates import Candidate, Tier, candidates
 from nodewise_diagnosis.case import Case
 from nodewise_diagnosis.stopwatch import NS, RECORDED, persistence_ns
@@ -15,6 +16,9 @@ __all__ = ["UNKNOWN_PERSISTENCE", "Ranked", "ranked"]
 _ROUNDING_S: Final = 2e-6
 """Gains below are rounding of recorders."""
 
+
+_FLOOR: Final = 0.005
+"""What gains less than this share of the step matters to nobody, however alike the steps are."""
 
 UNKNOWN_PERSISTENCE: Final = 0.01
 """Share of the step taken for what steps differ by where a single one was recorded: stable jobs' differ by 1 to 3 %."""
@@ -36,7 +40,7 @@ class _Tried:
     noise_s: float
 
 
-def ranked(case: Case) -> tuple[list[Ranked], float, bool]:
+def ranked(case: Case, accounting: Accounting) -> tuple[list[Ranked], float, bool]:
     """Replay every candidate, and rank them: faults before overheads and work, what does not matter last.
 
     A gain matters if it is more than what steps differ by anyway. A fault of single steps makes these differ itself, so
@@ -48,23 +52,24 @@ def ranked(case: Case) -> tuple[list[Ranked], float, bool]:
     noise = persistence_ns(lengths) * NS if len(lengths) > 1 else UNKNOWN_PERSISTENCE * base_ns * NS
     tried: list[_Tried] = []
     complete = True
-    for candidate in candidates(case):
+    for candidate in candidates(case, accounting):
         if tried and run.remaining_s() <= 0:
             complete = False
             break
         run.advanced("bottlenecks", len(tried), len(tried) + 1)
-        worth = gain = (base_ns - watch.step_ns(candidate.removed)) * NS
+        worth = gain = min((base_ns - watch.step_ns(candidate.removed)) * NS, candidate.holds_s)
         own_noise, is_fault = noise, candidate.tier == Tier.FAULT
         if is_fault and gain > _ROUNDING_S:
             own_noise = min(noise, persistence_ns(watch.lengths_ns(candidate.removed)) * NS or noise)
         if candidate.reduced is not None and gain > _ROUNDING_S:
-            worth = (base_ns - watch.step_ns(candidate.reduced)) * NS
+            worth = min((base_ns - watch.step_ns(candidate.reduced)) * NS, candidate.holds_s)
         # Columns of all nodes: only faults are mended later on.
         mendable = candidate.removed if is_fault and gain > _ROUNDING_S else RECORDED
         tried.append(_Tried(replace(candidate, removed=mendable, reduced=None), gain, worth, own_noise))
     # What makes single steps late hides no other fault.
     calm = min([one.noise_s for one in tried if one.gain_s > max(one.noise_s, _ROUNDING_S)], default=noise)
-    told = [(one, _bottleneck(one, min(one.noise_s, calm), base_ns * NS)) for one in tried]
+    calm = max(calm, _FLOOR * base_ns * NS)
+    told = [(one, _bottleneck(one, min(max(one.noise_s, _FLOOR * base_ns * NS), calm), base_ns * NS)) for one in tried]
     told.sort(key=lambda one: _order(one[0], matters=one[1].matters))
     return [Ranked(bottleneck=bottleneck, candidate=one.candidate) for one, bottleneck in told], calm, complete
 
@@ -89,7 +94,7 @@ def _bottleneck(tried: _Tried, noise_s: float, step_s: float) -> Bottleneck:
         parts.append(f"without it the step is {gain / step_s:.1%} shorter")
     elif gain > _ROUNDING_S:
         parts.append(
-            f"does not matter: the step gains {gain * 1e3:.3f} ms, and steps differ by {noise_s * 1e3:.3f} ms anyway"
+            f"does not matter: the step gains {gain * 1e3:.3f} ms, and below {noise_s * 1e3:.3f} ms that is noise"
         )
     else:
         parts.append("does not matter: the step gains nothing")

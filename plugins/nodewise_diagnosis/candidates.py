@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
+from math import inf
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.plugin import Floats, Ints
+from nodewise_diagnosis.accounting import Accounting, loading_name
 from nodewise_diagnosis.case import Case
 from nodewise_diagnosis.recurring import explained_ns
 from nodewise_diagnosis.roles import Role
 from nodewise_diagnosis.stopwatch import NS, Edit
 from nodewise_replay.graph.graph import NodeKind
 
-__all__ = ["AVOIDABLE", "Candidate", "Tier", "candidates"]
+__all__ = ["AVOIDABLE", "LAUNCH_PARTS", "Candidate", "Tier", "candidates", "launch_nodes"]
 
 _MOST_OUTLIERS: Final = 20
 _MOST_NAMES: Final = 40
@@ -35,6 +38,31 @@ AVOIDABLE: Final = 0.1
 
 _NEARLY_ALL: Final = 0.9
 """What is on one rank with at least this share of its time is told as that rank's."""
+
+
+NAMED_PARTS: Final = {
+    "startup": "start-up that happens once",
+    "blocking_copy": "a copy that blocks the host",
+    "allocation": "device memory is got or given back",
+    "host_computation": "the host computes",
+    "preprocessing": "the host prepares the step before it launches anything",
+    "garbage_collection": "the interpreter collects garbage",
+    "python": "the host runs other code",
+    "unexplained": "nothing tells what the host does: record stacks (with_stack=True)",
+}
+"""Kinds of parts in which a device waits for its host, but not for launches, in words."""
+
+LAUNCH_PARTS: Final = frozenset({"launch", "synchronisation"})
+"""Kinds of parts that shorter launches shorten: after a wait for the device too, launches come first."""
+
+
+def launch_nodes(role: NDArray[np.integer], accounting: Accounting) -> NDArray[np.bool_]:
+    """The host's nodes but for those that named parts consist of."""
+    found: NDArray[np.bool_] = np.equal(role, Role.HOST)
+    for (kind, _), nodes in accounting.nodes.items():
+        if kind in NAMED_PARTS:
+            found[nodes] = False
+    return found
 
 
 class Tier(IntEnum):
@@ -60,6 +88,10 @@ class Candidate:
         Without the share of it that a remedy can hope to take away; what is ranked by, beside faults. None = all.
     seconds : float
         What it takes in a step, on the rank where it takes most.
+    holds_s : float
+        What the accounting gives it at most: the step cannot gain more.
+    common : bool
+        Of what a device waits for its host for: whether every job has some of it.
     """
 
     kind: str
@@ -71,10 +103,18 @@ class Candidate:
     reduced: Edit | None = None
     reduced_share: float = 1.0
     why: str
+    holds_s: float = inf
+    common: bool = False
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether a job without faults would not have it."""
+        return self.tier == Tier.FAULT or (self.kind == "host" and not self.common)
 
 
 class _Maker:
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, accounting: Accounting) -> None:
+        self._accounting = accounting
         self._case, self._watch, self._graph = case, case.watch, case.graph
         self._duration = self._graph.duration_ns.astype(np.float64)
         self._column = self._graph.column
@@ -191,11 +231,21 @@ class _Maker:
             yield self._whole("collective", exchange.label, exchange.nodes, Tier.OVERHEAD, 0.5, why)
 
     def host(self) -> Iterator[Candidate]:
-        """The host's work between launches, where a device does the computing."""
-        nodes = np.flatnonzero(self._role == Role.HOST)
-        if len(nodes) and self._case.roles.device:
+        """What a device waits for its host for: by name where it is no launch, then the work between launches."""
+        if not self._case.roles.device:
+            return
+        held = self._accounting
+        for (kind, what), nodes in held.nodes.items():
+            if kind in NAMED_PARTS and len(nodes):
+                named = self._whole(
+                    "host", what, nodes, Tier.OVERHEAD, 1.0, f"{NAMED_PARTS[kind]}, and the device idles"
+                )
+                yield replace(named, holds_s=held.held_s({kind}, what), common=kind == "unexplained")
+        nodes = np.flatnonzero(launch_nodes(self._role, held))
+        if len(nodes):
             why = "operators, calls and interpreter; captured graphs or compiled steps take it away"
-            yield self._whole("host", "the host's work between launches", nodes, Tier.OVERHEAD, 0.5, why)
+            found = self._whole("host", "the host's work between launches", nodes, Tier.OVERHEAD, 0.5, why)
+            yield replace(found, holds_s=held.held_s(LAUNCH_PARTS), common=True)
 
     def copies(self) -> Iterator[Candidate]:
         """Copies and fills, by name."""
@@ -218,6 +268,7 @@ class _Maker:
                 seconds=float(waited[chosen].sum()) * NS / len(self._watch.steps) / len(graph.ranks),
                 removed=Edit(lag_ns=self._watch.without_edges(edges[chosen])),
                 why="the host waits for its device, and the device then for the host",
+                holds_s=self._accounting.held_s(LAUNCH_PARTS),
             )
 
     def work(self) -> Iterator[Candidate]:
@@ -282,19 +333,16 @@ class _Maker:
 
     def _main_name(self, nodes: Ints, weights: Floats) -> str:
         totals = np.bincount(self._graph.name[nodes], weights=weights, minlength=1)
-        name = self._graph.names[int(totals.argmax())]
-        if name.startswith("ProfilerStep") or name == "(gap)":
-            return "host time between events"
-        return _short(name)
+        return loading_name(self._graph.names[int(totals.argmax())])
 
 
 def _short(name: str) -> str:
     return name if len(name) <= 120 else name[:117] + "..."
 
 
-def candidates(case: Case) -> Iterator[Candidate]:
+def candidates(case: Case, accounting: Accounting) -> Iterator[Candidate]:
     """Everything that might cost time, what is likely to matter most first: each is made when it is asked for."""
-    maker = _Maker(case)
+    maker = _Maker(case, accounting)
     for make in (
         maker.outliers, maker.slow_ranks, maker.slow_exchanges, maker.late_begins, maker.loading, maker.host,
         maker.exchanges, maker.synchronisations, maker.copies, maker.work,

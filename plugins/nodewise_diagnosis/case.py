@@ -50,6 +50,15 @@ class Case:
         """Whether every rank left a trace."""
         return len(self.graph.ranks) >= self.graph.world_size
 
+    def main_lane(self, column: int) -> int:
+        """The lane of the thread that goes from step to step on a rank; without one, of its first host thread."""
+        graph = self.graph
+        last = graph.steps.last_node[:, column]
+        if (last >= 0).any():
+            return int(graph.lane[last[last >= 0][0]])
+        rank = graph.ranks[column]
+        return next((n for n, (of, lane) in enumerate(graph.lanes) if of == rank and lane.is_host), -1)
+
     def late_begins_ns(self) -> Floats | None:
         """By how much each rank begins the first step later than the median of the others.
 

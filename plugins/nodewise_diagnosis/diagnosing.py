@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -16,19 +17,20 @@ from nodewise.plugin import (
     ReplayedCollective,
     Trace,
 )
+from nodewise_diagnosis.accounting import accounted
 from nodewise_diagnosis.bottlenecks import UNKNOWN_PERSISTENCE, ranked
 from nodewise_diagnosis.case import Case
 from nodewise_diagnosis.likeness import likeness_of
 from nodewise_diagnosis.recurring import exchanges_of
 from nodewise_diagnosis.roles import roles_of
 from nodewise_diagnosis.shares import rank_shares
-from nodewise_diagnosis.stopwatch import NS, Stopwatch, persistence_ns, wanted_steps
+from nodewise_diagnosis.stopwatch import NS, Stopwatch, odd_steps, persistence_ns, wanted_steps
 from nodewise_diagnosis.stragglers import late_ranks, stragglers
 from nodewise_diagnosis.strategies import searched
-from nodewise_diagnosis.verdict import bound_by, gains, verdict
+from nodewise_diagnosis.verdict import NOTHING, bound_by, claims, verdict
 from nodewise_replay.alignment.clocks import Clocks, aligned
 from nodewise_replay.building.assembly import built
-from nodewise_replay.graph.graph import Graph
+from nodewise_replay.graph.graph import NO_NODE, Graph
 from nodewise_replay.replaying.arrivals import replayed_collectives
 from nodewise_replay.replaying.replayer import edge_counts
 from nodewise_replay.replaying.timeline import timeline
@@ -51,6 +53,7 @@ def diagnosed(
     if not len(steps):
         raise NodewiseError(Reason.EVIDENCE_MISSING, "traces: no step has an end; record at least one whole step")
     by_rank = {trace.rank: trace for trace in ordered}
+    marked = not graph.timed or any(len(trace.steps) for trace in ordered)
     watch = Stopwatch(graph, steps)
     roles = roles_of(graph, ordered)
     case = Case(
@@ -65,26 +68,36 @@ def diagnosed(
         question=question,
         context=context,
     )
-    shares = rank_shares(case)
     collectives = replayed_collectives(
         graph, by_rank, graph.end_ns - graph.duration_ns, graph.end_ns, steps.tolist(), clocks.uncertainty_ns
     )
     by_node = _by_node(graph, steps, collectives)
+    accounting = accounted(case, by_node)
+    shares = rank_shares(case, accounting)
     last = stragglers(case.exchanges, by_node)
     late = late_ranks(case, by_node, last)
-    found, noise, complete = ranked(case)
-    weighed = gains(case)
-    bound = bound_by(weighed, noise)
+    found, noise, complete = ranked(case, accounting)
+    weighed = claims(case, shares)
+    unknown = _unknown(case)
+    bound = NOTHING if unknown else bound_by(weighed, noise)
     bottlenecks = tuple(one.bottleneck for one in found[: question.bottlenecks])
-    strategies, searched_all = searched(case, found, noise)
-    transfers = sum(one.transfer_s for one in collectives) / len(steps)
+    strategies, searched_all = searched(case, accounting, found, noise)
     return Diagnosis(
         bottlenecks=bottlenecks,
         strategies=strategies,
         stragglers=last,
         bound_by=bound,
         verdict=verdict(
-            bound, weighed, shares, late, bottlenecks, noise, transfers, round(len(collectives) / len(steps))
+            bound,
+            weighed,
+            shares,
+            late,
+            bottlenecks,
+            noise,
+            limits=_limits(case),
+            unit="step" if marked else "window",
+            unknown=unknown,
+            stands_out=any(one.candidate.stands_out and one.bottleneck.matters for one in found),
         ),
         step_s=case.base_ns * NS,
         persistence_s=persistence_ns(watch.lengths_ns()) * NS,
@@ -108,6 +121,40 @@ def _by_node(
     return dict(zip(nodes.tolist(), collectives, strict=True))
 
 
+def _unknown(case: Case) -> str:
+    """Why nobody can tell what bounds the job; empty = one can."""
+    alone = case.roles.launched_alone
+    return f"{alone} calls launch kernels, and none of these was recorded" if alone else ""
+
+
+def _limits(case: Case) -> list[str]:
+    """What the traces cannot tell, or tell with doubt, each with why."""
+    graph, traces = case.graph, case.traces.values()
+    found = [f"the trace of rank {trace.rank} ends early" for trace in traces if trace.report.counts.get("truncated")]
+    if not case.whole:
+        found.append(f"{len(graph.ranks)} of {graph.world_size} ranks were recorded")
+    if graph.timed and not any(len(trace.steps) for trace in traces):
+        found.append("no steps are marked, so that all that was recorded is one window; profiler.step() marks them")
+    if graph.world_size > 1 and not case.exchanges:
+        found.append(
+            f"no exchange between the {graph.world_size} ranks was recognised, so that theirs count as computation"
+        )
+    other = sum(trace.report.counts.get("work_of_other_categories", 0) for trace in traces)
+    if other:
+        found.append(f"{other} events are of categories that are not known; they count as work of a device")
+    total = sum(trace.report.counts.get("device_events", 0) for trace in traces)
+    unlinked = sum(trace.report.counts.get("device_events_unlinked", 0) for trace in traces)
+    if unlinked > _FEW_UNLINKED * total:
+        found.append(
+            f"{unlinked} of {total} events on devices have no recorded launch: gains are what a replay can tell"
+        )
+    return found
+
+
+_FEW_UNLINKED: Final = 0.1
+"""Work that was launched before the recording has no launch in it: a part of one step of ten."""
+
+
 def _warnings(graph: Graph, clocks: Clocks, steps: int, noise_s: float) -> tuple[str, ...]:
     found = [*clocks.warnings, *graph.warnings]
     if not graph.timed:
@@ -122,6 +169,10 @@ def _warnings(graph: Graph, clocks: Clocks, steps: int, noise_s: float) -> tuple
             f"{len(graph.ranks)} of {graph.world_size} ranks: what these waited for the others is told from transfers "
             "by the shortest of each exchange"
         )
+    odd = odd_steps(graph, np.flatnonzero((graph.steps.last_node != NO_NODE).all(axis=1)))
+    if len(odd) and graph.timed:
+        told = ", ".join(map(str, graph.steps.number[odd].tolist()))
+        found.append(f"steps {told} do less than half or more than twice of what the others do: they are kept apart")
     begins = graph.steps.begin_ns[0]
     spread = float(begins.max() - begins.min()) * NS
     if len(graph.ranks) > 1 and steps == 1 and spread > noise_s:

@@ -8,10 +8,12 @@ from enum import IntEnum
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.plugin import Catalogue, Change, ChangeKind, CollectiveKind, Floats, Ints, NodewiseError
+from nodewise_diagnosis.accounting import Accounting
 from nodewise_diagnosis.bottlenecks import Ranked
-from nodewise_diagnosis.candidates import Tier
+from nodewise_diagnosis.candidates import LAUNCH_PARTS, Tier, launch_nodes
 from nodewise_diagnosis.case import Case
 from nodewise_diagnosis.roles import Role
 from nodewise_diagnosis.stopwatch import Edit, Stopwatch, whole_ns
@@ -20,7 +22,7 @@ from nodewise_replay.changes.applying import applied
 from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.graph.graph import NodeKind
 
-__all__ = ["Attempt", "Level", "Option", "changed_job", "options"]
+__all__ = ["EVERYTHING", "Attempt", "Level", "Option", "changed_job", "options"]
 
 
 class Level(IntEnum):
@@ -48,7 +50,11 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Option:
-    """One strategy. Of options with the same ``group`` only one can be in a combination; ``alone`` = it is in none."""
+    """One strategy.
+
+    Of options with the same ``group`` only one can be in a combination; ``alone`` = it is in none. ``acts_on`` are the
+    kinds of parts of a step that it makes shorter; EVERYTHING = any.
+    """
 
     name: str
     apply: Callable[[Attempt, Level], None]
@@ -57,7 +63,13 @@ class Option:
     rests_on: str = ""
     effort: str = ""
     alone: bool = False
+    acts_on: frozenset[str]
 
+
+EVERYTHING: Final = frozenset({"everything"})
+_LOADING: Final = frozenset({"loading"})
+_COMPUTATION: Final = frozenset({"computation"})
+_EXCHANGES: Final = frozenset({"transfer", "waiting"})
 
 _MICRO_BATCHES: Final = (2,)
 """How many of them are accumulated; more of them gain less each."""
@@ -82,13 +94,14 @@ _HALF_THE_BYTES: Final = 2.0
 """How many times faster 16-bit numbers are at best where the catalogue does not know the device."""
 
 
-def options(case: Case, found: Sequence[Ranked]) -> Iterator[Option]:
+def options(case: Case, accounting: Accounting, found: Sequence[Ranked]) -> Iterator[Option]:
     """All single strategies that the traces give grounds for."""
     yield from _mended(case, found)
     yield from _loading(case)
     if case.roles.device:
-        yield from _host(case)
-        yield from _kernels(case)
+        launches = launch_nodes(case.roles.role, accounting)
+        yield from _host(case, launches)
+        yield from _kernels(case, launches)
     if case.exchanges and case.graph.world_size > 1:
         yield from _communication(case)
     yield from _memory(case)
@@ -101,6 +114,8 @@ def _mended(case: Case, found: Sequence[Ranked]) -> Iterator[Option]:
         mended = one.candidate.removed.duration_ns
         if not one.bottleneck.matters or one.candidate.tier != Tier.FAULT or mended is None:
             continue
+        if one.bottleneck.kind == "loader" and one.bottleneck.rank < 0:
+            continue  # loading ahead is a strategy of its own
         ratio = np.minimum(mended / recorded, 1.0)
         touched = np.flatnonzero(mended != case.graph.duration_ns)
         took = float(recorded[touched].sum())
@@ -109,6 +124,7 @@ def _mended(case: Case, found: Sequence[Ranked]) -> Iterator[Option]:
         yield Option(
             name=f"mend: {one.bottleneck.what}",
             apply=_scaled((..., (ratio, ratio, (1 + ratio) / 2))),
+            acts_on=EVERYTHING,
             group=f"mend {one.bottleneck.kind} {one.bottleneck.what}",
             changes=(Change(kind=ChangeKind.SCALE, value=mean, ranks=ranks),),
             rests_on="replay of the recorded steps with it brought to its like; at worst half of it can be mended",
@@ -137,6 +153,7 @@ def _loading(case: Case) -> Iterator[Option]:
     yield Option(
         name="load batches ahead",
         apply=_scaled((chosen, (0.0, 0.0, 0.2))),
+        acts_on=_LOADING,
         group="loading",
         changes=(_scale(0.0, name_pattern=f"(?i){LOADING.pattern}"),),
         rests_on="replay without the time in which the host gets batches; needs workers that keep up with the step",
@@ -144,13 +161,14 @@ def _loading(case: Case) -> Iterator[Option]:
     )
 
 
-def _host(case: Case) -> Iterator[Option]:
-    watch, role = case.watch, case.roles.role
+def _host(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
+    watch = case.watch
     syncs = np.flatnonzero(watch.sync_edges())
     note = f"; {len(syncs)} waits of hosts for their devices stay" if len(syncs) else ""
     yield Option(
         name="capture the step's launches in graphs",
-        apply=_scaled((role == Role.HOST, _HOST_LEFT)),
+        apply=_scaled((launches, _HOST_LEFT)),
+        acts_on=LAUNCH_PARTS,
         group="launches",
         changes=(_scale(_HOST_LEFT[1], ("operator", "call", "gap")),),
         rests_on=f"replay with a tenth (0 to a half) of the host's work between launches{note}",
@@ -165,13 +183,14 @@ def _host(case: Case) -> Iterator[Option]:
         yield Option(
             name="remove the host's waits for its device",
             apply=unsynchronised,
+            acts_on=LAUNCH_PARTS,
             group="synchronisation",
             rests_on="replay without them, of the step alone; at worst none can go, as the host needs the results",
             effort="low to medium: no .item(), no prints of losses, pinned memory and non-blocking copies",
         )
 
 
-def _kernels(case: Case) -> Iterator[Option]:
+def _kernels(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
     graph = case.graph
     kernel = (graph.kind == NodeKind.KERNEL) & (case.roles.role == Role.COMPUTE)
     matrix = kernel & graph.named(MATRIX)
@@ -182,7 +201,8 @@ def _kernels(case: Case) -> Iterator[Option]:
         best, likely, worst = (1 - share * (1 - left) for left in _FUSED_LEFT)
         yield Option(
             name="fuse memory-bound kernels",
-            apply=_scaled((elementwise, _FUSED_LEFT), (case.roles.role == Role.HOST, (best, likely, worst))),
+            apply=_scaled((elementwise, _FUSED_LEFT), (launches, (best, likely, worst))),
+            acts_on=_COMPUTATION | LAUNCH_PARTS,
             group="fusion",
             changes=(_scale(_FUSED_LEFT[1], ("kernel",), ELEMENTWISE.pattern),),
             rests_on=f"{share:.0%} of the kernels are elementwise by name; two of them in one, with half the launches",
@@ -197,6 +217,7 @@ def _kernels(case: Case) -> Iterator[Option]:
         yield Option(
             name="16-bit numbers in matrix products and convolutions",
             apply=_scaled((full & matrix, left), (full & ~matrix, _MEMORY_BOUND_LEFT)),
+            acts_on=_COMPUTATION,
             group="precision",
             rests_on="kernels that work on 32-bit numbers by name: half the time as half the bytes, at best "
             f"1/{peak:g} as the matrix units of {devices[0] if devices else 'the device'} allow",
@@ -225,6 +246,7 @@ def _communication(case: Case) -> Iterator[Option]:
         yield Option(
             name="a link of twice the bandwidth",
             apply=carried,
+            acts_on=_EXCHANGES,
             group="link",
             changes=twice,
             rests_on=told,
@@ -233,6 +255,7 @@ def _communication(case: Case) -> Iterator[Option]:
         yield Option(
             name="exchange gradients in 16 bits",
             apply=carried,
+            acts_on=_EXCHANGES,
             group="compression",
             changes=(_scale(0.5, ("collective",)),),
             rests_on=f"as a link of twice the bandwidth ({told}); not if they are 16-bit already",
@@ -246,6 +269,7 @@ def _communication(case: Case) -> Iterator[Option]:
         yield Option(
             name="more overlap of communication with computation",
             apply=_scaled((hidden, (0.0, 0.5, 1.0))),
+            acts_on=_EXCHANGES,
             group="overlap",
             rests_on="bounds: all exchanges but the last hidden at best, none more than now at worst; half in between",
             effort="medium: order of buckets by when they are needed, priority of communication, smaller first buckets",
@@ -258,6 +282,7 @@ def _communication(case: Case) -> Iterator[Option]:
         yield Option(
             name=f"accumulate gradients over {count} micro-batches",
             apply=accumulated,
+            acts_on=_EXCHANGES | _COMPUTATION | LAUNCH_PARTS,
             group="accumulation",
             rests_on=f"replay: {count - 1} of {count} micro-batches without exchange and update; the speed-up is per "
             f"sample, of {count} times the samples per step",
@@ -290,6 +315,7 @@ def _buckets(case: Case) -> Iterator[Option]:
     yield Option(
         name=f"gradient buckets of {size / 2**20:.2f} MiB",
         apply=regrouped,
+        acts_on=_EXCHANGES,
         group="buckets",
         changes=(best[1],),
         rests_on=f"replay with the gradients exchanged in such buckets: {rests_on}; at worst nothing changes",
@@ -327,6 +353,7 @@ def _memory(case: Case) -> Iterator[Option]:
     yield Option(
         name=f"recompute activations and take {factor:g} times the batch",
         apply=recomputed,
+        acts_on=EVERYTHING,
         group="batch",
         rests_on=f"memory between {low:,} and {high:,} bytes in a step: the difference can be recomputed; computation "
         f"{factor:g} times as long and a third more, everything else as it is",

@@ -9,7 +9,7 @@ from nodewise_diagnosis.diagnoser import ReplayDiagnoser
 
 __all__ = ["nodewise_diagnosers"]
 
-VERSION: Final = "1.1"
+VERSION: Final = "1.2"
 """Of the rules: another version may find something else in the same traces."""
 
 

@@ -130,7 +130,7 @@ def _label(name: str, which: int, size: int, pieces: Ints, watch: Stopwatch) -> 
     spans = pieces[(graph.rank[pieces] >= 0) & (graph.event[pieces] >= 0)]
     by_name = np.bincount(graph.name[spans], weights=graph.duration_ns[spans]) if len(spans) else np.zeros(0)
     longest = graph.names[int(by_name.argmax())] if by_name.sum() > 0 else name
-    short = name.split("(", maxsplit=1)[0]  # without a kernel's arguments
+    short = name.removeprefix("void ").replace("(anonymous namespace)::", "").split("(", maxsplit=1)[0]  # no arguments
     short = short if len(short) <= 60 else short[:57] + "..."
     text = f"{short} #{which}"
     if longest != name and by_name.max() > 0.5 * max(float(graph.duration_ns[pieces].sum()), 1.0):

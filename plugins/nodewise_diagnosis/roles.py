@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import EventKind, Ints, Trace
-from nodewise_diagnosis.vocabulary import LOADING, OPTIMIZER
+from nodewise_diagnosis.vocabulary import LAUNCH, LOADING, OPTIMIZER
 from nodewise_replay.building.nesting import nested
 from nodewise_replay.graph.graph import EdgeKind, Graph, NodeKind, matching
 
@@ -50,7 +50,9 @@ class Roles:
     main : (nodes,) bool
         Whether it is on the thread that goes from step to step.
     device : bool
-        Whether anything runs on a device.
+        Whether anything runs on a device, recorded or not.
+    launched_alone : int
+        Calls that launch kernels in a job of which no work on devices was recorded.
     """
 
     role: NDArray[np.int8]
@@ -58,6 +60,7 @@ class Roles:
     optimizer: NDArray[np.bool_]
     main: NDArray[np.bool_]
     device: bool
+    launched_alone: int
 
 
 def roles_of(graph: Graph, traces: Sequence[Trace]) -> Roles:
@@ -67,6 +70,8 @@ def roles_of(graph: Graph, traces: Sequence[Trace]) -> Roles:
     role = np.full(len(graph), Role.HOST, dtype=np.int8)
     role[kind == NodeKind.KERNEL] = Role.COMPUTE
     role[(kind == NodeKind.COPY) | (kind == NodeKind.FILL)] = Role.COPY
+    launched_alone = 0 if has_device else int(((kind == NodeKind.CALL) & graph.named(LAUNCH)).sum())
+    has_device |= launched_alone > 0
     if not has_device:
         role[kind == NodeKind.OPERATOR] = Role.COMPUTE
     exchange = np.full(len(graph), -1, dtype=np.int64)
@@ -96,7 +101,9 @@ def roles_of(graph: Graph, traces: Sequence[Trace]) -> Roles:
     role[rows.arrival] = np.where(graph.duration_ns[rows.arrival] == 0, Role.COMMUNICATION, role[rows.arrival])
     main = np.isin(graph.lane, graph.main_lanes)
     _first_gaps(graph, role, main)
-    return Roles(role=role, exchange=exchange, optimizer=optimizer, main=main, device=has_device)
+    return Roles(
+        role=role, exchange=exchange, optimizer=optimizer, main=main, device=has_device, launched_alone=launched_alone
+    )
 
 
 class _Spans:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from nodewise.plugin import Ints, RankShares, Trace
+from nodewise.plugin import Ints, RankShares, StepPart, Trace
+from nodewise_diagnosis.accounting import HOST_PARTS, Accounting
 from nodewise_diagnosis.case import Case
 from nodewise_diagnosis.roles import Role
-from nodewise_diagnosis.stopwatch import NS, Stopwatch
+from nodewise_diagnosis.stopwatch import NS
 from nodewise_replay.alignment.clocks import Clock
-from nodewise_replay.graph.graph import NO_NODE, NodeKind
+from nodewise_replay.graph.graph import NodeKind
 
 __all__ = ["Intervals", "rank_shares"]
 
@@ -52,66 +53,51 @@ class Intervals:
         return Intervals(np.concatenate([none, *begins]), np.concatenate([none, *ends]))
 
 
-def rank_shares(case: Case) -> tuple[RankShares, ...]:
+def rank_shares(case: Case, accounting: Accounting) -> tuple[RankShares, ...]:
     """Shares of every rank, mean over the steps of interest, from the recorded times.
 
-    A step divides into compute (at least one kernel, copy or operator runs), exposed communication (an exchange or the
-    wait for one, and no compute), loading (neither of these, while the host gets a batch) and idle time. Of the idle
-    time the host-bound part passes while the host works. Communication and waiting are whole, hidden or not.
+    The parts of the accounting in sums: compute, exposed communication (exchanges and waits for them that no compute
+    hides), loading and idle time add up to the step. Of idle time the host-bound part passes while the device waits
+    for its host. Communication and waiting are whole, hidden or not.
     """
-    return tuple(_shares(case, column, rank) for column, rank in enumerate(case.graph.ranks))
+    return tuple(_shares(case, column, rank, accounting.parts[column]) for column, rank in enumerate(case.graph.ranks))
 
 
-def _shares(case: Case, column: int, rank: int) -> RankShares:
+def _shares(case: Case, column: int, rank: int, parts: tuple[StepPart, ...]) -> RankShares:
     graph, role = case.graph, case.roles.role
-    windows = _windows(case.watch, column)
+    windows = Intervals(*case.watch.windows_ns(column))
     steps = len(case.watch.steps)
-    of_rank = graph.rank == rank
     busy_from = graph.end_ns - graph.duration_ns
-
-    def when(chosen: np.ndarray) -> Intervals:
-        nodes = np.flatnonzero(of_rank & chosen & (graph.duration_ns > 0))
-        return Intervals(busy_from[nodes], graph.end_ns[nodes]).within(windows)
-
     rows = graph.collectives
     mine = np.flatnonzero(rows.rank == rank)
     arrived, transfer = graph.end_ns[rows.arrival[mine]], rows.transfer[mine]
     left = graph.end_ns[rows.departure[mine]]
     begun = np.minimum(np.maximum(busy_from[transfer], arrived), left)
     waiting = Intervals(arrived, begun).within(windows)
-    exchanging = Intervals(begun, left).within(windows) | when(
-        (role == Role.COMMUNICATION) & (graph.kind != NodeKind.DEPARTURE)
+    hosts = np.flatnonzero(
+        (graph.rank == rank)
+        & (role == Role.COMMUNICATION)
+        & (graph.kind != NodeKind.DEPARTURE)
+        & (graph.duration_ns > 0)
     )
-    compute = when((role == Role.COMPUTE) | (role == Role.COPY))
-    loading, host = when(role == Role.LOADING), when(role == Role.HOST)
-    taken = compute | exchanging | waiting
-    total = windows.total_ns
-    known = taken | loading
+    exchanging = (Intervals(begun, left) | Intervals(busy_from[hosts], graph.end_ns[hosts])).within(windows)
+
+    def held(*kinds: str) -> float:
+        return sum(part.seconds for part in parts if part.kind in kinds)
+
     return RankShares(
         rank=rank,
-        step_s=total * NS / steps,
-        compute_s=compute.total_ns * NS / steps,
+        step_s=windows.total_ns * NS / steps,
+        compute_s=held("computation"),
         communication_s=exchanging.total_ns * NS / steps,
-        exposed_communication_s=(exchanging | waiting).beyond(compute) * NS / steps,
+        exposed_communication_s=held("transfer", "waiting"),
         waiting_s=waiting.total_ns * NS / steps,
-        idle_s=max(total - known.total_ns, 0) * NS / steps,
-        host_bound_s=host.beyond(known) * NS / steps,
-        data_loading_s=loading.beyond(taken) * NS / steps,
+        idle_s=held("dependency", *HOST_PARTS),
+        host_bound_s=held(*HOST_PARTS),
+        data_loading_s=held("loading"),
         memory_high_water_bytes=_high_water(case.traces[rank], case.clocks.clocks[column], windows),
+        parts=parts,
     )
-
-
-def _windows(watch: Stopwatch, column: int) -> Intervals:
-    """The steps of interest on a rank's host, each until the next one begins or it ends."""
-    bounds, graph = watch.graph.steps, watch.graph
-    if not graph.timed:
-        return Intervals(
-            np.zeros(1, dtype=np.int64), graph.end_ns[graph.rank == graph.ranks[column]].max(keepdims=True)
-        )
-    last = bounds.last_node[watch.steps, column]
-    held = last != NO_NODE
-    begin = bounds.begin_ns[watch.steps[held], column]
-    return Intervals(begin, np.maximum(graph.end_ns[last[held]], begin))
 
 
 def _high_water(trace: Trace, clock: Clock, windows: Intervals) -> int:

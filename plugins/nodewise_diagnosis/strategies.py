@@ -11,9 +11,10 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Change, ChangeKind, Strategy
+from nodewise_diagnosis.accounting import Accounting
 from nodewise_diagnosis.bottlenecks import Ranked
 from nodewise_diagnosis.case import Case
-from nodewise_diagnosis.options import Attempt, Level, Option, changed_job, options
+from nodewise_diagnosis.options import EVERYTHING, Attempt, Level, Option, changed_job, options
 from nodewise_diagnosis.roles import Role
 from nodewise_diagnosis.stopwatch import NS, Edit, Stopwatch, whole_ns
 
@@ -43,7 +44,9 @@ class _Tried:
     per_sample_ns: float
 
 
-def searched(case: Case, found: Sequence[Ranked], noise_s: float) -> tuple[tuple[Strategy, ...], bool]:
+def searched(
+    case: Case, accounting: Accounting, found: Sequence[Ranked], noise_s: float
+) -> tuple[tuple[Strategy, ...], bool]:
     """The best strategies, single and combined, by speed-up per sample; whether the search came to its end.
 
     All pairs of the best single strategies are replayed, so that two that help only together are found; the best
@@ -52,7 +55,7 @@ def searched(case: Case, found: Sequence[Ranked], noise_s: float) -> tuple[tuple
     wanted = case.question.strategies
     if wanted <= 0:
         return (), True
-    search = _Search(case, list(options(case, found)), noise_s)
+    search = _Search(case, accounting, list(options(case, accounting, found)), noise_s)
     tried = search.all_tried()
     tried.sort(key=lambda one: (one.per_sample_ns, len(one.parts)))
     # Single strategies are what people begin with: they have half of the places at least. Of combinations the best of
@@ -67,7 +70,8 @@ def searched(case: Case, found: Sequence[Ranked], noise_s: float) -> tuple[tuple
 
 
 class _Search:
-    def __init__(self, case: Case, found: list[Option], noise_s: float) -> None:
+    def __init__(self, case: Case, accounting: Accounting, found: list[Option], noise_s: float) -> None:
+        self._accounting = accounting
         self._case, self._options, self._run, self._noise_s = case, found, case.context, noise_s
         self._recorded = case.watch.graph.duration_ns.astype(np.float64)
         self._least_ns = max(_LEAST_GAIN * case.base_ns, 1.0)
@@ -163,6 +167,11 @@ class _Search:
         if attempt.micro_batches > 1:
             alone = np.where((roles.role == Role.COMMUNICATION) | roles.optimizer, 0.0, attempt.duration_ns)
             step += (attempt.micro_batches - 1) * watch.step_ns(Edit(whole_ns(alone), attempt.lag_ns))
+        # No strategy gains more than the parts that it acts on hold, whatever else a replay makes of it.
+        kinds = frozenset[str]().union(*(self._options[index].acts_on for index in parts))
+        if not kinds & EVERYTHING:
+            least = (self._case.base_ns - self._accounting.held_s(kinds) / NS) * attempt.micro_batches * attempt.samples
+            step = max(step, least)
         return _Tried(parts, step, step / (attempt.micro_batches * attempt.samples))
 
     def _step_ns(self, attempt: Attempt) -> float:

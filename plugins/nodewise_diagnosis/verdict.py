@@ -1,43 +1,58 @@
-"""What bounds a job, in one word and in one paragraph."""
+"""What bounds a job, in one word and in one paragraph: made from the accounting, so that it cannot contradict it."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Bottleneck, Floats, Ints, RankShares
+from nodewise.plugin import Bottleneck, Floats, Ints, RankShares, StepPart
+from nodewise_diagnosis.accounting import HOST_PARTS
 from nodewise_diagnosis.candidates import AVOIDABLE
 from nodewise_diagnosis.case import Case
 from nodewise_diagnosis.roles import Role
 from nodewise_diagnosis.stopwatch import NS, Edit, whole_ns
 from nodewise_diagnosis.stragglers import LateRank
 
-__all__ = ["Gains", "bound_by", "gains", "verdict"]
+__all__ = ["NOTHING", "Claims", "bound_by", "claims", "verdict"]
+
+NOTHING: Final = "none"
+"""Nothing stands out, or nobody can tell."""
 
 _LOADING_IN_SKEW: Final = 0.8
 """Where most of what ranks wait for each other is loading, the job is bound by loading."""
 
+_MOST: Final = 0.5
+"""What explains most of the lost time takes more than this share of it."""
+
+_NAMED: Final = 0.05
+"""Parts of the step from this share on are named in the sentence."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gains:
-    """How much shorter the replayed step is, seconds, without each in turn.
+class Claims:
+    """Seconds of a step that each thing holds, and that the step is shorter without it.
 
-    ``skew`` is replayed with all ranks alike in their own work and in their begin.
+    ``held`` is the mean over ranks of the accounting's parts, by ``device``, ``network``, ``skew``, ``loading``,
+    ``host`` and ``dependency``; ``gain`` is that of a replay without it, and no more than it holds on any rank. The
+    gain of ``skew`` is replayed with all ranks alike in their own work and in their begin.
     """
 
     step: float
-    skew: float
-    loading: float
-    network: float
-    host: float
-    device: float
+    held: dict[str, float]
+    gain: dict[str, float]
+
+    @property
+    def lost(self) -> float:
+        """What is no computation."""
+        return max(self.step - self.held["device"], 0.0)
 
 
-def gains(case: Case) -> Gains:
-    """Replay the steps without each of the things that may bound them."""
+def claims(case: Case, shares: Sequence[RankShares]) -> Claims:
+    """Add the parts up, and replay the steps without each of the things that may bound them."""
     graph, role, beyond_ns = case.graph, case.roles.role, case.likeness.beyond_ranks_ns
     duration = graph.duration_ns.astype(np.float64)
 
@@ -58,59 +73,83 @@ def gains(case: Case) -> Gains:
     if case.watch.steps[0] == 0:
         begins = graph.steps.begin_ns[0]
         shift = np.rint(np.median(begins) - begins).astype(np.int64)
-    return Gains(
-        step=case.base_ns * NS,
-        skew=gained(alike, shift) if len(graph.ranks) > 1 else 0.0,
-        loading=without(Role.LOADING),
-        network=without(Role.COMMUNICATION),
-        host=without(Role.HOST) if case.roles.device else 0.0,
-        device=without(Role.COMPUTE),
-    )
+    groups = [_grouped(one.parts) for one in shares]
+    replayed = {
+        "device": gained(np.where((role == Role.COMPUTE) | (role == Role.COPY), 0.0, duration)),
+        "network": without(Role.COMMUNICATION),
+        "loading": without(Role.LOADING),
+        "host": without(Role.HOST) if case.roles.device else 0.0,
+    }
+    most = {name: max(parts[name] for parts in groups) for name in replayed}
+    most["network"] = max(parts["network"] + parts["skew"] for parts in groups)
+    gain = {name: max(min(each, most[name]), 0.0) for name, each in replayed.items()}
+    gain["skew"] = gained(alike, shift) if len(graph.ranks) > 1 else 0.0
+    held = {name: float(np.mean([each[name] for each in groups])) for name in (*gain, "dependency")}
+    return Claims(step=case.base_ns * NS, held=held, gain=gain)
 
 
-def bound_by(found: Gains, noise_s: float) -> str:
-    """What the job is bound by: ``host``, ``device``, ``network``, ``skew`` or ``loading``."""
+_GROUPS: Final = {"computation": "device", "transfer": "network", "waiting": "skew"}
+
+
+def _grouped(parts: Sequence[StepPart]) -> dict[str, float]:
+    found: dict[str, float] = defaultdict(float)
+    for part in parts:
+        found["host" if part.kind in HOST_PARTS else _GROUPS.get(part.kind, part.kind)] += part.seconds
+    return found
+
+
+def bound_by(found: Claims, noise_s: float) -> str:
+    """What the job is bound by: ``device``, ``host``, ``network``, ``skew``, ``loading`` or NOTHING.
+
+    Loading and skew should not be there at all: they bound the job from a tenth of the step on. Else computation does
+    where it takes most of the step; else what takes most of the rest, if the step gains more than the noise without it.
+    """
     least = max(AVOIDABLE * found.step, noise_s)
-    if found.loading >= least and found.loading >= _LOADING_IN_SKEW * found.skew:
+    if found.gain["loading"] >= least and found.gain["loading"] >= _LOADING_IN_SKEW * found.gain["skew"]:
         return "loading"
-    if found.skew >= least:
+    if found.gain["skew"] >= least:
         return "skew"
-    rest = {"device": found.device, "host": found.host, "network": found.network}
-    return max(rest, key=lambda name: rest[name])
+    computes = found.held["device"] >= _MOST * found.step
+    if computes and found.gain["device"] > noise_s:
+        return "device"
+    # Where no rank is slower than others, what they wait for is the exchange: a server's, or a chain of them.
+    held = {**found.held, "network": found.held["network"] + found.held["skew"]}
+    name = max(("network", "host", "loading"), key=lambda one: held[one])
+    enough = found.gain[name] > noise_s and held[name] >= _MOST * found.lost
+    if enough and (not computes or held[name] >= AVOIDABLE * found.step):
+        return name
+    return "device" if computes else NOTHING
 
 
 def verdict(
     bound: str,
-    found: Gains,
+    found: Claims,
     shares: Sequence[RankShares],
     late: Sequence[LateRank],
     bottlenecks: Sequence[Bottleneck],
     noise_s: float,
-    transfer_s: float,
-    exchanges: int,
+    *,
+    limits: Sequence[str] = (),
+    unit: str = "step",
+    unknown: str = "",
+    stands_out: bool = True,
 ) -> str:
-    """The job in a few sentences, each with its numbers."""
-    step = f"{found.step * 1e3:.2f} ms"
-    waiting = float(np.mean([one.waiting_s for one in shares])) if shares else 0.0
-    words, changed, gain = {
-        "skew": (
-            "skew between the ranks' hosts, not by the network" if found.host > found.network else "skew of the ranks",
-            "were the ranks alike,",
-            found.skew,
-        ),
-        "loading": ("the loading of batches", "without waiting for batches", found.loading),
-        "network": ("the network", "with transfers that take no time", found.network),
-        "host": ("the host", "without the host's work between launches", found.host),
-        "device": ("computation", "without computing", found.device),
-    }[bound]
-    gained = f"{changed} a step of {step} would be {gain * 1e3:.2f} ms shorter"
-    gained += ", more than without anything else" if bound == "device" else ""
-    sentences = [f"Bound by {words}: {gained}."]
-    if exchanges:
-        sentences.append(
-            f"The {exchanges} exchanges of a step transfer for {transfer_s * 1e3:.3f} ms; a rank waits "
-            f"{waiting * 1e3:.3f} ms in them for others."
-        )
+    """The job in a few sentences, each with its numbers.
+
+    Parameters
+    ----------
+    limits : sequence of str
+        What the answer cannot tell, and why.
+    unit : str
+        What was accounted: a ``step``, or a ``window`` where no steps are marked.
+    unknown : str
+        Why it cannot be told at all what bounds the job; empty = it can.
+    stands_out : bool
+        Whether anything that matters takes longer than its like, or is none of what every job has.
+    """
+    by_kind = _by_kind(shares)
+    first_words = f"What bounds it cannot be told: {unknown}." if unknown else ""
+    sentences = [first_words or _first(bound, found, by_kind, noise_s, unit), _account(found, by_kind, unit)]
     told = [one for one in late if one.imposed_wait_s > noise_s]
     if told and bound in {"skew", "loading"}:
         parts = [
@@ -119,15 +158,99 @@ def verdict(
             for one in told[:4]
         ]
         sentences.append("Last to arrive: " + ", ".join(parts) + ".")
-    faults = [one for one in bottlenecks if one.matters]
-    if faults:
-        first = faults[0]
+    first = next((one for one in bottlenecks if one.matters), None)
+    if first is not None:
         sentences.append(
-            f"First to look at: {first.what} ({first.gain_if_removed_s * 1e3:.2f} ms of the step; "
+            f"First to look at: {first.what} ({first.gain_if_removed_s * 1e3:.2f} ms of the {unit}; "
             f"{first.why.split(';')[0]})."
         )
-    else:
-        sentences.append(
-            f"Nothing that was tried gains more than the {noise_s * 1e3:.2f} ms by which steps differ anyway."
-        )
+    if not stands_out:
+        sentences.append("Compared with their like, nothing stands out among ranks, steps, exchanges and calls.")
+    sentences += [f"Limited: {limit}." for limit in limits]
     return " ".join(sentences)
+
+
+_WORDS: Final = {
+    "skew": ("skew of the ranks", "were the ranks alike,"),
+    "loading": ("the loading of batches", "without waiting for batches"),
+    "network": ("the network", "with transfers that take no time"),
+    "host": ("the host", "without the host's work that the device waits for"),
+    "device": ("computation", "without computing"),
+}
+
+_HOST_WORDS: Final = {
+    "startup": "start-up of the device",
+    "synchronisation": "waits of the host for the device",
+    "blocking_copy": "copies that block the host",
+    "allocation": "allocation of device memory",
+    "host_computation": "computation on the host",
+    "preprocessing": "preprocessing before the first launch",
+    "garbage_collection": "collection of garbage",
+    "python": "the interpreter",
+    "launch": "launches",
+    "unexplained": "what the host records nothing of (unexplained)",
+}
+
+
+def _first(bound: str, found: Claims, by_kind: dict[str, list[tuple[float, str]]], noise_s: float, unit: str) -> str:
+    if bound == NOTHING:
+        return f"Nothing stands out: no part explains most of what a {unit} of {_ms(found.step)} ms loses."
+    if bound == "device" and found.gain["device"] <= noise_s:
+        return f"Nothing stands out: {_ms(found.held['device'])} of {_ms(found.step)} ms of a {unit} are computation."
+    words, changed = _WORDS[bound]
+    if bound == "skew" and found.gain["host"] > found.gain["network"]:
+        words = "skew between the ranks' hosts, not by the network"
+    if bound == "host":
+        words += _main_part(by_kind, HOST_PARTS)
+    gain = found.gain[bound]
+    return f"Bound by {words}: {changed} a {unit} of {_ms(found.step)} ms would be {_ms(gain)} ms shorter."
+
+
+def _main_part(by_kind: dict[str, list[tuple[float, str]]], kinds: frozenset[str]) -> str:
+    """The kind of part that takes most, and the call or function in it that does."""
+    sums = {kind: sum(seconds for seconds, _ in by_kind[kind]) for kind in kinds if kind in by_kind}
+    if not sums:
+        return ""
+    kind = max(sums, key=lambda one: sums[one])
+    seconds, what = max(by_kind[kind])
+    inside = "" if kind == "unexplained" else f", {_ms(seconds)} of it in {what}"
+    return f", by {_HOST_WORDS[kind]} ({_ms(sums[kind])} ms{inside})"
+
+
+def _account(found: Claims, by_kind: dict[str, list[tuple[float, str]]], unit: str) -> str:
+    """Where a step goes, mean over ranks, with what is left so that the sum is the step."""
+    held = found.held
+    named = [
+        (held["device"], "computation"),
+        (held["network"], "exposed transfers"),
+        (held["skew"], "exposed waiting for other ranks"),
+        (held["loading"], "loading"),
+        *(
+            (sum(seconds for seconds, _ in by_kind[kind]), words)
+            for kind, words in _HOST_WORDS.items()
+            if kind in by_kind
+        ),
+        (held["dependency"], "work that waits for other work"),
+    ]
+    total = sum(seconds for seconds, _ in named)
+    told = sorted((one for one in named if one[0] >= _NAMED * total), key=lambda one: -one[0])
+    rest = total - sum(seconds for seconds, _ in told)
+    words = [f"{_ms(seconds)} ms {what}" for seconds, what in told]
+    words += [f"{_ms(rest)} ms other"] if rest * 1e3 >= 0.005 else []
+    return f"Of a rank's {unit} of {_ms(total)} ms: " + ", ".join(words) + "."
+
+
+def _by_kind(shares: Sequence[RankShares]) -> dict[str, list[tuple[float, str]]]:
+    """Mean seconds over ranks of every named part, by kind."""
+    sums: dict[tuple[str, str], float] = defaultdict(float)
+    for one in shares:
+        for part in one.parts:
+            sums[part.kind, part.what] += part.seconds / len(shares)
+    found: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for (kind, what), seconds in sums.items():
+        found[kind].append((seconds, what))
+    return found
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.2f}"

@@ -5,7 +5,20 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["COUNTER", "ELEMENTWISE", "FULL_PRECISION", "HALF_PRECISION", "LOADING", "MATRIX", "OPTIMIZER", "family"]
+__all__ = [
+    "ALLOCATION",
+    "COUNTER",
+    "ELEMENTWISE",
+    "FULL_PRECISION",
+    "GARBAGE",
+    "HALF_PRECISION",
+    "LAUNCH",
+    "LOADING",
+    "MATRIX",
+    "OPTIMIZER",
+    "SYNCHRONISATION",
+    "family",
+]
 
 LOADING: Final = re.compile(
     r"DataLoader.*(?:__next__|next)|wait_for_batch|(?:load|next|get|fetch|read)_?(?:next_?)?(?:mini_?)?batch|"
@@ -33,6 +46,20 @@ FULL_PRECISION: Final = re.compile(r"sgemm|scudnn|_fp32|f32f32|<float|float>|, f
 
 HALF_PRECISION: Final = re.compile(r"fp16|bf16|bfloat16|half|hgemm|_h884|h1688|h16816|bf16f32|s16816", re.IGNORECASE)
 """Kernels that work on 16-bit numbers."""
+
+SYNCHRONISATION: Final = re.compile(r"synchronize|urQueueFinish|urEventWait", re.IGNORECASE)
+"""Calls in which a host waits for its device."""
+
+ALLOCATION: Final = re.compile(
+    r"Malloc|Free(?!ze)|HostAlloc|HostRegister|HostUnregister|Mem(?:Create|Release|Map|Unmap|AddressReserve|Pool)"
+)
+"""Calls that get or give back memory of a device, or memory that it reaches."""
+
+LAUNCH: Final = re.compile(r"Launch|EnqueueKernel|runFunction")
+"""Calls that start kernels or graphs of them."""
+
+GARBAGE: Final = re.compile(r"\bgc\b|garbage|<built-in function collect>", re.IGNORECASE)
+"""Python's collector of garbage."""
 
 COUNTER: Final = re.compile(r"\d+")
 

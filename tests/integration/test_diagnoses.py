@@ -267,6 +267,10 @@ def test_a_diagnosis(client: Client) -> None:
     )
     assert [(each.ranks, each.margin_seconds) for each in found.stragglers] == [((0, 1), 9e-6)]
     assert [each.memory_high_water_bytes for each in found.rank_shares] == [None, 1 << 30]
+    parts = [part for each in found.rank_shares for part in each.parts]
+    assert [(part.kind, part.what, part.seconds, part.waits_for_rank) for part in parts] == [
+        ("waiting", "all_reduce 0", 1e-4, rank) for rank in (None, 0)
+    ]
     assert found.complete
     assert found.timeline is not None
     assert heard[-1].stage == "searching"

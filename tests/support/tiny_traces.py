@@ -31,6 +31,7 @@ from nodewise.plugin import (
     ReplayedCollective,
     ReplayedStep,
     ReplayQuestion,
+    StepPart,
     Straggler,
     Strategy,
     Timeline,
@@ -219,6 +220,7 @@ class TinyDiagnoser:
                     idle_s=0.0001,
                     host_bound_s=0.0,
                     memory_high_water_bytes=1 << 30 if rank else -1,
+                    parts=(StepPart(kind="waiting", what="all_reduce 0", seconds=1e-4, waits_for_rank=rank - 1),),
                 )
                 for rank in ranks
             ),

@@ -15,6 +15,7 @@ from nodewise_replay.building.sharing import shared_nodes, world_size
 from nodewise_replay.building.stated import stated_part
 from nodewise_replay.building.step_clocks import StepClock, step_clocks
 from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph, StepBounds
+from nodewise_replay.graph.ordering import a_circle
 from nodewise_replay.graph.sweep import swept
 from nodewise_replay.graph.wiring import Edges, NodeColumns, wired
 
@@ -70,7 +71,10 @@ def _assembled(parts: Sequence[RankPart], numbers: Ints, steps: Sequence[StepClo
     kept = nodes.step >= 0
     outside = edges.rows(np.flatnonzero(~kept[edges.source] & kept[edges.target]))
     np.maximum.at(nodes.release_ns, outside.target, nodes.end_ns[outside.source] + outside.lag_ns)
-    columns, number = wired(nodes, edges, kept)
+    try:
+        columns, number = wired(nodes, edges, kept)
+    except NodewiseError as error:
+        raise _circle(nodes, edges.rows(np.flatnonzero(kept[edges.source] & kept[edges.target])), names) from error
     missing = Counter({EdgeKind.COLLECTIVE: shared.alone})
     for part in parts:
         missing.update(part.missing)
@@ -85,6 +89,30 @@ def _assembled(parts: Sequence[RankPart], numbers: Ints, steps: Sequence[StepClo
         missing=dict(missing),
         warnings=(*shared.warnings, *(warning for part in parts for warning in part.warnings)),
         timed=timed,
+    )
+
+
+def _circle(nodes: NodeColumns, edges: Edges, names: tuple[str, ...]) -> NodewiseError:
+    """What waits for each other in a circle, and where the times make that likeliest to be wrong."""
+    circle = a_circle(len(nodes), edges.source, edges.target)
+    source, target = edges.source[circle], edges.target[circle]
+    late_ns = nodes.end_ns[source] - nodes.begin_ns[target]
+    worst = int(late_ns.argmax())
+
+    def told(node: int) -> str:
+        rank = int(nodes.rank[node])
+        where = f"rank {rank}" if rank >= 0 else "an exchange"
+        return f"{names[int(nodes.name[node])][:80]} of {where}"
+
+    events = list(dict.fromkeys(told(int(node)) for node in target))
+    who = sorted({int(rank) for rank in nodes.rank[target] if rank >= 0})
+    return NodewiseError(
+        Reason.CONTRADICTORY_FACTS,
+        f"traces of ranks {', '.join(map(str, who))}: {len(circle)} events wait for each other in a circle, among them "
+        f"{'; '.join(events[:4])}; likeliest because {told(int(source[worst]))} is recorded to end "
+        f"{late_ns[worst] * 1e-6:.3f} ms after {told(int(target[worst]))} begins, which waits for it: times that were "
+        "overwritten, clocks that differ, or files of different runs",
+        {"nodes": str(len(circle))},
     )
 
 

@@ -24,11 +24,11 @@ _PREFIX: Final = r"^(?:cuda|hip|cu)"
 
 POLLING: Final = re.compile(_PREFIX + r"(?:Event|Stream)Query$")
 """Calls that look whether something is over and go on: noise of watchdogs."""
-STREAM_WAIT: Final = re.compile(_PREFIX + r"StreamWaitEvent")
-EVENT_RECORD: Final = re.compile(_PREFIX + r"EventRecord")
+STREAM_WAIT: Final = re.compile(_PREFIX + r"StreamWaitEvent|^urEnqueueEventsWaitWithBarrier")
+EVENT_RECORD: Final = re.compile(_PREFIX + r"EventRecord|^urEnqueueEventsWait$")
 STREAM_SYNC: Final = re.compile(_PREFIX + r"StreamSynchronize")
 EVENT_SYNC: Final = re.compile(_PREFIX + r"EventSynchronize")
-DEVICE_SYNC: Final = re.compile(_PREFIX + r"(?:(?:Device|Ctx)Synchronize|Free(?:_v\d+)?)$")
+DEVICE_SYNC: Final = re.compile(_PREFIX + r"(?:(?:Device|Ctx)Synchronize|Free(?:_v\d+)?)$|^urQueueFinish$")
 """Calls that return when all streams are idle; freeing memory of the device is one."""
 BLOCKING_COPY: Final = re.compile(_PREFIX + r"(?:Memcpy(?!.*Async)|Memset(?!.*Async))")
 PAGEABLE_TO_HOST: Final = re.compile(r"(?:DtoH|DeviceToHost).*Pageable", re.IGNORECASE)

@@ -15,6 +15,7 @@ from nodewise_replay.building.host_collectives import host_collectives
 from nodewise_replay.building.keys import device_keys, host_keys, mixed
 from nodewise_replay.building.lags import device_lags
 from nodewise_replay.building.launched import streams
+from nodewise_replay.building.queues import full_queues
 from nodewise_replay.building.step_clocks import StepClock
 from nodewise_replay.building.threads import handovers
 from nodewise_replay.building.view import View, viewed
@@ -212,6 +213,16 @@ class _Builder:
         waited = nodes.begin_ns.copy()
         np.maximum.at(waited, target, np.minimum(nodes.end_ns[source], nodes.end_ns[target]))
         nodes.duration_ns[target] = nodes.end_ns[target] - waited[target]
+        self._full_queues(syncs.waiter)
+
+    def _full_queues(self, waiting: Ints) -> None:
+        """Leave of launches that block on a full queue what a launch takes; ``waiting`` calls block on other things."""
+        nodes, found = self._nodes, full_queues(self._view)
+        free = ~np.isin(found.call, waiting)
+        target, source = self._view.nesting.rest[found.call[free]], self._end_node[found.awaited[free]]
+        nodes.duration_ns[target] = np.minimum(nodes.duration_ns[target], found.usual_ns)
+        lag = nodes.end_ns[target] - nodes.duration_ns[target] - nodes.end_ns[source]
+        self._edges.append(Edges.exact(source, target, lag, EdgeKind.QUEUE, Origin.INFERRED))
 
     def _anchors(self, unlinked: Ints) -> Ints:
         """The main thread's last boundary before work whose launch was not recorded."""

@@ -76,6 +76,8 @@ class EdgeKind(IntEnum):
     STATED = 7
     CONTENTION = 8
     """Work of another stream leaves the device to it; the lag may be negative: its last blocks leave room."""
+    QUEUE = 9
+    """A launch waits until work leaves the device's full queue."""
 
 
 class Origin(IntEnum):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from nodewise.plugin import Ints, NodewiseError, Reason
 from nodewise_laws.compiled import compiled
 
-__all__ = ["first_rows", "in_circles", "occurrences", "ordered"]
+__all__ = ["a_circle", "first_rows", "in_circles", "occurrences", "ordered"]
 
 
 def ordered(first_edge: Ints, source: NDArray[np.integer]) -> NDArray[np.int32]:
@@ -58,6 +58,22 @@ def in_circles(count: int, source: Ints, target: Ints) -> NDArray[np.bool_]:
     stuck = _peeled(source, target, count)[1] > 0
     circles: NDArray[np.bool_] = stuck[source] & stuck[target]
     return circles
+
+
+def a_circle(count: int, source: Ints, target: Ints) -> list[int]:
+    """Edges of one circle among ``count`` nodes, each from where the one before leads; empty = there is none."""
+    stuck = np.flatnonzero(in_circles(count, source, target))
+    if not len(stuck):
+        return []
+    into = dict(zip(target[stuck].tolist(), stuck.tolist()))
+    met: dict[int, int] = {}
+    path: list[int] = []
+    node = int(target[stuck[0]])
+    while node not in met:  # whatever is stuck waits for something that is
+        met[node] = len(path)
+        path.append(into[node])
+        node = int(source[path[-1]])
+    return path[met[node] :][::-1]
 
 
 def _peeled(source: NDArray[np.integer], target: Ints, count: int) -> tuple[NDArray[np.int32], Ints]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import EventKind, Trace, TraceReport, TraceSource
+from nodewise.plugin import EventKind, Ints, Trace, TraceReport, TraceSource
 from nodewise_traces.events.collectives import Spans, collectives_of
-from nodewise_traces.events.correlations import forward_lanes, launches
+from nodewise_traces.events.correlations import forward_lanes, launches, with_external
 from nodewise_traces.events.events import Columns, EventTable
 from nodewise_traces.events.header import Header
+from nodewise_traces.events.impossible import cut_outlasting, cut_overruns, moved_to_launches, without_stub
 from nodewise_traces.events.parents import parents
 from nodewise_traces.events.side_records import memory_of, syncs_of
 from nodewise_traces.events.step_spans import pattern_of, steps_of
@@ -35,33 +38,38 @@ def assembled(table: EventTable, columns: Columns, header: Header, source: Trace
     ends = columns.begin_ns.astype(np.float64) + columns.duration_ns + header.base_ns
     sane = (ends < _LATEST_NS) & (columns.begin_ns > -_LATEST_NS) & (ends > -_LATEST_NS)
     counts["malformed"] += int(np.count_nonzero(~sane))
-    # The order of Trace; where spans are equal to the unit of the clock, calls lie inside operators.
     kept = np.flatnonzero(sane)
-    order = kept[np.lexsort((columns.kind[kept] == EventKind.CALL, -columns.duration_ns[kept], columns.begin_ns[kept]))]
+    order = kept[_order(columns.rows(kept))]
     if not len(order):
         raise refused(
             source, "no event has a time and a duration; send what torch.profiler's export_chrome_trace wrote"
         )
+    names = table.names.public(header.hosts)
+    columns, again, launch = _repaired(columns.rows(order), names, counts, warnings)
+    order = order[again]
     place = np.full(len(sane), -1, dtype=np.int64)
     place[order] = np.arange(len(order))
     exchanges = {int(place[row]): exchange for row, exchange in table.exchanges.items() if place[row] >= 0}
-    columns = columns.rows(order)
     kind, lane, name, duration_ns = columns.kind, columns.lane, columns.name, columns.duration_ns
     begin_ns = columns.begin_ns + header.base_ns
     syncs = syncs_of(table.syncs, table.lanes, counts)
+    frames = table.frames(header.base_ns)
     lanes = table.lanes.values_by_number()
     spans = Spans(
-        names=table.names.public(header.hosts),
+        names=names,
         name=name,
         kind=kind,
         begin_ns=begin_ns,
         parent=parents(lane.astype(np.int64), begin_ns, begin_ns + duration_ns, len(lanes)),
-        launch=launches(kind, columns.correlation, counts, warnings),
+        launch=launch,
     )
     collectives = collectives_of(
         spans, exchanges, table.groups, pattern=pattern_of(source, "communication"), counts=counts
     )
-    steps = steps_of(spans, duration_ns, source)
+    steps = without_stub(steps_of(spans, duration_ns, source), kind, begin_ns, warnings)
+    work = np.flatnonzero((kind == EventKind.KERNEL) | (kind == EventKind.COPY) | (kind == EventKind.FILL))
+    duration_ns, far = cut_outlasting(name.astype(np.int64), begin_ns, duration_ns, steps, work)
+    counts["durations_outlasting"] = far
     memory = memory_of(table.memory(header.base_ns), counts, warnings)
     forward_lane = forward_lanes(columns.forward_thread, columns.sequence, lane, counts)
     for each in EventKind:
@@ -87,12 +95,52 @@ def assembled(table: EventTable, columns: Columns, header: Header, source: Trace
         collectives=collectives,
         syncs=syncs,
         memory=memory,
+        frames=frames,
         devices=header.devices,
         report=TraceReport(
             counts={name: count for name, count in sorted(counts.items()) if count or name in _ALWAYS},
             warnings=(*warnings, *_warnings(counts)),
         ),
     )
+
+
+def _order(columns: Columns) -> Ints:
+    """The order of Trace; where spans are equal to the unit of the clock, calls lie inside operators."""
+    return np.lexsort((columns.kind == EventKind.CALL, -columns.duration_ns, columns.begin_ns))
+
+
+def _repaired(
+    columns: Columns, names: Sequence[str], counts: Counter[str], warnings: list[str]
+) -> tuple[Columns, Ints, Ints]:
+    """Sorted columns with links by operator and without impossible times of devices' work.
+
+    Returns
+    -------
+    (columns, order, launch)
+        Sorted again; which of the given rows they are; the call that launched each.
+    """
+    told: list[str] = []
+    correlation = with_external(names, columns.name, columns.kind, columns.correlation, columns.external)
+    columns, order = replace(columns, correlation=correlation), np.arange(len(columns.kind))
+    launch = launches(columns.kind, correlation, counts, told)
+    begin_ns, sane = moved_to_launches(columns.begin_ns, launch, np.ones(len(order), dtype=np.bool_), warnings)
+    if begin_ns is not columns.begin_ns:
+        order = np.flatnonzero(sane)
+        columns = replace(columns, begin_ns=begin_ns).rows(order)
+        again = _order(columns)
+        columns, order = columns.rows(again), order[again]
+        told.clear()
+        launch = launches(columns.kind, columns.correlation, counts, told)
+    warnings += told
+    serial = (columns.kind == EventKind.KERNEL) | (columns.kind == EventKind.COPY) | (columns.kind == EventKind.FILL)
+    if counts["work_of_other_categories"]:
+        serial[:] = False  # nobody knows whether other makers' streams run one after the other
+    lane = columns.lane.astype(np.int64)
+    duration_ns, cut = cut_overruns(
+        lane, columns.begin_ns, columns.duration_ns, columns.correlation, np.flatnonzero(serial)
+    )
+    counts["durations_overrunning"] = cut
+    return replace(columns, duration_ns=duration_ns), order, launch
 
 
 _ALWAYS: Final = frozenset(
@@ -125,6 +173,15 @@ def _warnings(counts: Counter[str]) -> list[str]:
         (
             counts["collectives_of_unknown_kind"],
             f"the kind of {counts['collectives_of_unknown_kind']} collectives is not known",
+        ),
+        (over := counts["durations_overrunning"], f"{over} events outlast what follows on their serial streams: cut"),
+        (
+            far := counts["durations_outlasting"],
+            f"{far} events outlast the steps by far: their usual is taken",
+        ),
+        (
+            other := counts["work_of_other_categories"],
+            f"{other} events of unknown categories count as work of devices",
         ),
         (lost, f"{lost} durations are missing or negative: 0 is taken"),
     )

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from nodewise.plugin import EventKind
 from nodewise_traces.events.names import Names
 
-__all__ = ["DROPPED", "SYNC", "Categories"]
+__all__ = ["DROPPED", "FRAME", "SYNC", "Categories"]
 
 DROPPED: Final = -1
 """Code of a category that is left out: see ``_DROPPED``."""
 SYNC: Final = -2
 """Code of records of synchronisations: no work of their own."""
+FRAME: Final = -3
+"""Code of Python functions, of which only long calls are kept."""
 
 _KINDS: Final = {
     "cpu_op": EventKind.OPERATOR,
@@ -35,12 +37,12 @@ _KINDS: Final = {
     "gpu_memset": EventKind.FILL,
     "memset": EventKind.FILL,
     "cuda_sync": SYNC,
+    "python_function": FRAME,
 }
 """Codes by category in lower case; what is not listed is OTHER."""
 
 _DROPPED: Final = frozenset(
     {
-        "python_function",
         "gpu_user_annotation",
         "overhead",
         "trace",
@@ -54,7 +56,7 @@ _DROPPED: Final = frozenset(
         "cuda_profiler_range",
     }
 )
-"""Frames of Python, projections of annotations on streams, the profiler's own work and spans, and flows, which repeat
+"""Projections of annotations on streams, the profiler's own work and spans, and flows, which repeat
 correlations and sequence numbers less reliably."""
 
 
@@ -63,7 +65,7 @@ class Categories(Names):
 
     @property
     def codes(self) -> NDArray[np.int8]:
-        """Codes by number: an EventKind, DROPPED or SYNC."""
+        """Codes by number: an EventKind, DROPPED, SYNC or FRAME."""
         return np.array([_code(label.lower()) for label in self.texts()], dtype=np.int8)
 
 

@@ -16,9 +16,16 @@ from nodewise_traces.events.exchange_arguments import LIBRARY_SPAN, Exchange, Gr
 
 __all__ = ["Spans", "collectives_of", "collectives_table"]
 
-_KERNEL: Final = re.compile(r"^(nccl|rccl|msccl)", re.IGNORECASE)
+_KERNEL: Final = re.compile(
+    r"^(nccl|rccl|msccl|oneccl|hccl|hcom|lccl)|multimem_(?:one_shot_)?all_|(?:one|two)_?shot_?all_?reduce|"
+    r"cross_device_reduce|allreduce_fusion",
+    re.IGNORECASE,
+)
+"""Kernels of NCCL, RCCL, MSCCL, oneCCL and HCCL; of PyTorch's symmetric memory; of vLLM and TensorRT-LLM."""
 _HOST_SPAN: Final = re.compile(r"^(gloo|mpi|ucc):")
 _ISSUER: Final = re.compile(r"^(c10d::|record_param_comms|(nccl|rccl|xccl):)")
+_RECORD: Final = re.compile(r"^record_param_comms$")
+"""PyTorch's operator around everything that its process groups do."""
 _ENQUEUE: Final = re.compile(r"^c10d::")
 
 
@@ -74,6 +81,7 @@ def collectives_of(
     own = spans.named(pattern) if pattern else np.zeros(len(spans.kind), dtype=np.bool_)
     kernel |= own & (spans.kind >= EventKind.KERNEL)
     kernel[[event for event in exchanges if spans.kind[event] == EventKind.KERNEL]] = True
+    kernel[_by_record(spans, kernel)] = True
     rows: list[tuple[int, int, int, Exchange]] = []
     for event in np.flatnonzero(kernel).tolist():
         chain = _issuers(spans, int(spans.launch[event]))
@@ -113,6 +121,26 @@ def collectives_table(
     names = ("event", "call", "kind", "group", "in_bytes", "out_bytes", "sequence", "peer")
     columns = dict(zip(names, np.ascontiguousarray(np.array(table, dtype=np.int64).reshape(-1, len(names)).T)))
     return Collectives(**{**columns, "kind": columns["kind"].astype(np.int8)}, groups=tuple(groups))
+
+
+def _by_record(spans: Spans, known: NDArray[np.bool_]) -> list[int]:
+    """Kernels that no name tells: the last one launched within a record of the process groups that holds no other."""
+    records = spans.named(_RECORD)
+    if not records.any():
+        return []
+    last: dict[int, int] = {}
+    told: set[int] = set()
+    for event in np.flatnonzero((spans.kind == EventKind.KERNEL) & (spans.launch >= 0)).tolist():
+        around = int(spans.launch[event])
+        while around >= 0 and not records[around]:
+            around = int(spans.parent[around])
+        if around < 0:
+            continue
+        if known[event]:
+            told.add(around)
+        else:
+            last[around] = event
+    return [event for around, event in last.items() if around not in told]
 
 
 def _issuers(spans: Spans, call: int) -> list[int]:

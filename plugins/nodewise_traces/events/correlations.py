@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import NO_EVENT, EventKind, Ints
 
-__all__ = ["forward_lanes", "launches"]
+_LAUNCHES: Final = re.compile(r"launch|memcpy|memset|enqueue", re.IGNORECASE)
+"""Calls that give a device work; an operator makes others too."""
+
+__all__ = ["forward_lanes", "launches", "with_external"]
+
+
+def with_external(
+    names: Sequence[str], name: NDArray[np.int32], kind: NDArray[np.int8], correlation: Ints, external: Ints
+) -> Ints:
+    """Correlations, also of work and calls that have none but state the same operator (``External id``).
+
+    The n-th work of an operator was launched by its n-th call that launches anything.
+    """
+    work = (kind == EventKind.KERNEL) | (kind == EventKind.COPY) | (kind == EventKind.FILL)
+    alone = (external >= 0) & (correlation < 0)
+    if not (alone & work).any():
+        return correlation
+    launching = np.fromiter((bool(_LAUNCHES.search(text)) for text in names), np.bool_, len(names))[name]
+    correlation, first = correlation.copy(), int(correlation.max(initial=0)) + 1
+    by_operator: dict[int, list[int]] = {}
+    for call in np.flatnonzero(alone & (kind == EventKind.CALL) & launching).tolist():
+        by_operator.setdefault(int(external[call]), []).append(call)
+    for number, event in enumerate(np.flatnonzero(alone & work).tolist(), start=first):
+        calls = by_operator.get(int(external[event]))
+        if calls:
+            correlation[event] = correlation[calls.pop(0)] = number
+    return correlation
 
 
 def launches(kind: NDArray[np.int8], correlation: Ints, counts: Counter[str], warnings: list[str]) -> Ints:

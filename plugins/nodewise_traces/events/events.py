@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -10,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import NO_EVENT, EventKind, Ints, TraceSource
-from nodewise_traces.events.categories import DROPPED, SYNC, Categories
+from nodewise.plugin import NO_EVENT, EventKind, Frames, Ints, TraceSource
+from nodewise_traces.events.categories import DROPPED, FRAME, SYNC, Categories
 from nodewise_traces.events.exchange_arguments import Exchange, Groups, exchange_of
 from nodewise_traces.events.lanes import Lanes
 from nodewise_traces.events.names import Names
@@ -32,6 +33,11 @@ _THREAD_NAME: Final = "thread_name"
 _PROCESS_NAME: Final = "process_name"
 _ANNOTATIONS: Final = ("ProfilerStep#", "nccl:", "gloo:", "## ", "Optimizer.", "enumerate(DataLoader)")
 """Beginnings of annotations' names, which older recorders file among the operators."""
+_SHORTEST_FRAME_NS: Final = 500_000
+"""Calls of Python functions below explain no wait that matters, and there are millions of them."""
+_COPIES: Final = re.compile(r"dma|memcpy|copy", re.IGNORECASE)
+_STREAM_EVENTS: Final = re.compile(r"^event_|(?:wait|record)_?event", re.IGNORECASE)
+"""Names of what devices of other makers do on their streams: the first move data, the second pass no time at work."""
 _COMMUNICATION: Final = ("nccl", "rccl", "msccl", "record_param_comms", "c10d::", "gloo:", "mpi:", "ucc:", "xccl:")
 """Beginnings of names whose arguments tell about exchanges."""
 
@@ -40,6 +46,8 @@ _ANNOTATES: Final = 1
 _COMMUNICATES: Final = 2
 _MEMORY_SAMPLE: Final = 4
 _NAMES_LANES: Final = 8
+_MOVES: Final = 16
+_WAITS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +63,14 @@ class Columns:
     sequence: Ints
     forward_thread: Ints
     bytes: Ints
+    external: Ints
 
     def rows(self, order: Ints) -> Columns:
         """Some spans, in an order."""
         return Columns(*(getattr(self, one.name)[order] for one in fields(self)))
 
 
-_TYPES: Final = (np.int32, np.int32, np.int8, *(np.int64,) * 6)
+_TYPES: Final = (np.int32, np.int32, np.int8, *(np.int64,) * 7)
 
 
 @dataclass(slots=True)
@@ -81,6 +90,7 @@ class EventTable:
     _meanings: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     _batches: list[tuple[NDArray[Any], ...]] = field(default_factory=list)
     _memory: list[Ints] = field(default_factory=list)
+    _frames: list[Ints] = field(default_factory=list)
 
     def add(self, batch: Batch) -> None:
         """Take a batch; what has no phase or no time is counted as ``malformed``."""
@@ -89,7 +99,9 @@ class EventTable:
         numbers, categories = self.names, self.categories
         category = np.array([categories[text] for text in batch.texts(CATEGORY)], dtype=np.int64)
         code = categories.codes[category]
-        dropped = (code == DROPPED) & (phase != ord("M"))
+        frame = (code == FRAME) & (phase == ord("X"))
+        long_frame = frame & (rows[:, DUR] >= _SHORTEST_FRAME_NS) & (rows[:, TS] != MISSING)
+        dropped = ((code == DROPPED) | (frame & ~long_frame)) & (phase != ord("M"))
         for label, count in zip(categories.texts(), np.bincount(category[dropped]).tolist()):
             if count:
                 self.counts[f"dropped_{label}"] += count
@@ -97,7 +109,7 @@ class EventTable:
         name = np.full(len(rows), NO_EVENT, dtype=np.int64)
         name[named] = [numbers[text] for text in batch.texts(NAME, named)]
         meaning = self._meaning_of(name)
-        spans = ~dropped & (phase == ord("X"))
+        spans = ~dropped & ~long_frame & (phase == ord("X"))
         instants = ~dropped & ((phase == ord("i")) | (phase == ord("I")))
         metadata = phase == ord("M")
         self.counts["malformed"] += int(np.count_nonzero(spans & (rows[:, TS] == MISSING) | (phase == MISSING)))
@@ -108,6 +120,7 @@ class EventTable:
         )
         spans &= rows[:, TS] != MISSING
         self._add_spans(batch, np.flatnonzero(spans & (code >= 0)), name, code, meaning)
+        self._add_frames(batch, np.flatnonzero(long_frame), name)
         self.syncs.extend(_arguments(batch, row) for row in np.flatnonzero(spans & (code == SYNC)).tolist())
         samples = np.flatnonzero(instants & (meaning & _MEMORY_SAMPLE > 0) & (rows[:, TS] != MISSING))
         self._memory.append(rows[samples][:, _MEMORY_COLUMNS])
@@ -131,8 +144,12 @@ class EventTable:
         kind[(kind == EventKind.OPERATOR) & (meaning[chosen] & _ANNOTATES > 0)] = EventKind.ANNOTATION
         on_device = (kind == EventKind.KERNEL) | (kind == EventKind.COPY) | (kind == EventKind.FILL)
         device, stream = rows[:, _ARGUMENT["device"]], rows[:, _ARGUMENT["stream"]]
-        # What runs beside known kinds on a stream (a category of another recorder) says so by its arguments.
-        on_device |= (kind == EventKind.OTHER) & (device >= 0) & (stream >= 0)
+        # What runs on a stream (a category of another recorder's) says so by its arguments.
+        other = (kind == EventKind.OTHER) & (stream >= 0)
+        kind[other & (meaning[chosen] & _WAITS == 0)] = EventKind.KERNEL
+        kind[other & (meaning[chosen] & (_WAITS | _MOVES) == _MOVES)] = EventKind.COPY
+        self.counts["work_of_other_categories"] += int(np.count_nonzero(other & (kind != EventKind.OTHER)))
+        on_device |= other
         duration_ns = rows[:, DUR]
         self.counts["durations_missing"] += int(np.count_nonzero(duration_ns == MISSING))
         self.counts["durations_negative"] += int(np.count_nonzero((duration_ns < 0) & (duration_ns != MISSING)))
@@ -148,6 +165,7 @@ class EventTable:
                 _or_none(rows[:, _ARGUMENT["Sequence number"]]),
                 np.maximum(rows[:, _ARGUMENT["Fwd thread id"]], 0),
                 np.where(sized, _or_none(rows[:, _ARGUMENT["bytes"]]), NO_EVENT),
+                _or_none(rows[:, _ARGUMENT["External id"]]),
             )
         )
         described = rows[:, [_ARGUMENT["Collective name"], _ARGUMENT["Input Dims"]]].max(axis=1, initial=MISSING) == 1
@@ -157,6 +175,19 @@ class EventTable:
                 self._texts[int(name[row])], _arguments(batch, row), self.groups
             )
         self.rows += len(chosen)
+
+    def _add_frames(self, batch: Batch, chosen: Ints, name: Ints) -> None:
+        """Keep long calls of Python functions: name, lane, begin, duration."""
+        unknown = np.full(len(chosen), MISSING, dtype=np.int64)
+        lane = self.lanes.of_rows(batch, chosen, np.zeros(len(chosen), dtype=np.bool_), unknown, unknown)
+        self._frames.append(np.stack((name[chosen], lane, batch.rows[chosen, TS], batch.rows[chosen, DUR])))
+
+    def frames(self, base_ns: int) -> Frames:
+        """Long calls of Python functions, in order of begin, longer ones first."""
+        name, lane, begin, duration = np.concatenate([np.zeros((4, 0), dtype=np.int64), *self._frames], axis=1)
+        order = np.lexsort((-duration, begin))
+        columns = {"name": name, "lane": lane, "begin_ns": begin + base_ns, "duration_ns": duration}
+        return Frames(**{key: np.ascontiguousarray(column[order]) for key, column in columns.items()})
 
     def _name_lane(self, event: dict[str, Any]) -> None:
         """Keep what a process or a thread is called, where both are numbers."""
@@ -202,6 +233,7 @@ def scanned(stream: Source, source: TraceSource) -> tuple[EventTable, Mapping[st
 
 def _meaning(name: str) -> int:
     meaning = _ANNOTATES * name.startswith(_ANNOTATIONS) | _COMMUNICATES * name.startswith(_COMMUNICATION)
+    meaning |= _MOVES * bool(_COPIES.search(name)) | _WAITS * bool(_STREAM_EVENTS.search(name))
     return meaning | _MEMORY_SAMPLE * (name == _MEMORY) | _NAMES_LANES * (name in {_THREAD_NAME, _PROCESS_NAME})
 
 

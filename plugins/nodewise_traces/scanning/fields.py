@@ -62,6 +62,7 @@ ARGUMENT_KEYS: Final = (
     "device",
     "stream",
     "bytes",
+    "External id",
     "Sequence number",
     "Fwd thread id",
     "Device Type",
@@ -73,7 +74,7 @@ ARGUMENT_KEYS: Final = (
 )
 """Integer members of ``args`` in the order of their columns. Of the last two, which are none, presence counts."""
 
-PRESENT_FROM: Final = FIRST_ARGUMENT + 10
+PRESENT_FROM: Final = FIRST_ARGUMENT + 11
 """Columns from here on hold 1 where the member is there."""
 
 COLUMNS: Final = FIRST_ARGUMENT + len(ARGUMENT_KEYS)

@@ -87,6 +87,7 @@ __all__ = [
     "SIMULATION_SETTINGS",
     "STATISTICAL_EFFICIENCY",
     "STEP_ELSEWHERE",
+    "STEP_PART",
     "STRATEGY",
     "SUGGEST_MEASUREMENTS_REQUEST",
     "TRACE_CHUNK",
@@ -3547,6 +3548,20 @@ STRATEGY: Final[Mapping[str, Fact]] = by_field(
 )
 """Of Strategy, by field."""
 
+STEP_PART: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="waits_for_rank",
+        row="waits_for_rank",
+        csv=None,
+        kind="int",
+        unit="",
+        default=-1,
+        minimum=0,
+        meaning="Of waiting: the rank that comes last. Absent = several, or not known.",
+    ),
+)
+"""Of StepPart, by field."""
+
 RANK_SHARES: Final[Mapping[str, Fact]] = by_field(
     Fact(
         field="memory_high_water_bytes",
@@ -4426,6 +4441,7 @@ BY_MESSAGE: Final[Mapping[str, Mapping[str, Fact]]] = MappingProxyType(
         "nodewise.v1beta1.DiagnoseRequest": DIAGNOSE_REQUEST,
         "nodewise.v1beta1.Bottleneck": BOTTLENECK,
         "nodewise.v1beta1.Strategy": STRATEGY,
+        "nodewise.v1beta1.StepPart": STEP_PART,
         "nodewise.v1beta1.RankShares": RANK_SHARES,
         "nodewise.v1beta1.MeasurementTable": MEASUREMENT_TABLE,
         "nodewise.v1beta1.PlanPool": PLAN_POOL,

@@ -15,7 +15,7 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from nodewise.domain.diagnosis import Bottleneck, Diagnosis, RankShares, Strategy
+from nodewise.domain.diagnosis import Bottleneck, Diagnosis, RankShares, StepPart, Strategy
 from nodewise.domain.replay import Replay, ReplayedCollective, ReplayedStep, Timeline
 
 __all__ = ["wrong_diagnosis", "wrong_replay"]
@@ -23,12 +23,13 @@ __all__ = ["wrong_diagnosis", "wrong_replay"]
 MOST_SECONDS: Final = 1e9
 MOST_NS: Final = 10**18
 MOST_TEXT: Final = 16_384
-BOUNDS: Final = frozenset({"host", "device", "network", "skew", "loading"})
+BOUNDS: Final = frozenset({"none", "host", "device", "network", "skew", "loading"})
 
 _LEAST: Final[Mapping[tuple[type, str], float]] = {
     (Bottleneck, "rank"): -1,
     (Bottleneck, "gain_if_removed_s"): -MOST_SECONDS,
     (RankShares, "memory_high_water_bytes"): -1,
+    (StepPart, "waits_for_rank"): -1,
     (ReplayedCollective, "bytes"): -1,
     (ReplayedCollective, "step"): 1,
     (ReplayedStep, "step"): 1,

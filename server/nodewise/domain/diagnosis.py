@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from nodewise.domain.replay import Change, EdgeCounts, ReplayedCollective, Timeline
 
-__all__ = ["Bottleneck", "Diagnosis", "DiagnosisQuestion", "RankShares", "Straggler", "Strategy"]
+__all__ = ["Bottleneck", "Diagnosis", "DiagnosisQuestion", "RankShares", "StepPart", "Straggler", "Strategy"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +85,34 @@ class Strategy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepPart:
+    """A part of a rank's mean step. The parts add up to the step.
+
+    Attributes
+    ----------
+    kind : str
+        ``computation``, ``transfer`` and ``waiting`` (in exchanges, hidden by nothing), ``loading``; where the device
+        waits for its host: ``startup``, ``synchronisation``, ``blocking_copy``, ``allocation``, ``host_computation``,
+        ``preprocessing``, ``garbage_collection``, ``python``, ``launch``, ``unexplained``; and ``dependency``.
+    what : str
+        The kind of kernels, the exchange, the call that blocks, the function.
+    waits_for_rank : int
+        Of waiting: the rank that comes last; -1 = several, or not known.
+    """
+
+    kind: str
+    what: str
+    seconds: float
+    waits_for_rank: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RankShares:
-    """Where one rank's mean step goes, seconds; device shares are 0 where nothing runs on a device."""
+    """Where one rank's mean step goes, seconds; device shares are 0 where nothing runs on a device.
+
+    A step lasts from where the one before is over, else from its mark, until its host and all work that it gave its
+    devices are done. ``parts`` divide it, the longest first.
+    """
 
     rank: int
     step_s: float
@@ -98,6 +124,7 @@ class RankShares:
     host_bound_s: float
     data_loading_s: float = 0.0
     memory_high_water_bytes: int = -1
+    parts: tuple[StepPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -107,7 +134,8 @@ class Diagnosis:
     Attributes
     ----------
     bound_by : str
-        ``host``, ``device``, ``network``, ``skew`` (ranks wait for each other) or ``loading``.
+        ``host``, ``device``, ``network``, ``skew`` (ranks wait for each other), ``loading``, or ``none``: nothing
+        stands out, or it cannot be told.
     step_s, persistence_s : float
         Mean step, and the mean absolute difference of a step from the mean of the others.
     exposed_communication_s : float

@@ -174,7 +174,8 @@ class Replay:
         Of the devices' work, against its recorded begin within its step.
     edges : mapping of str to EdgeCounts
         By kind: ``host``, ``launch``, ``stream``, ``stream_wait``, ``host_sync``, ``collective``, ``forward_backward``,
-        ``stated``, ``contention`` (work that waits for another stream's to leave the device; always inferred).
+        ``stated``, and two that are always inferred: ``contention`` (work that waits for another stream's to leave the
+        device) and ``queue`` (a launch that waits for room in the device's queue).
     clock_offset_s, clock_uncertainty_s : (ranks,) float
         Of every rank to the first, as found; uncertainty 0 for a single rank, -1 where nothing ties two clocks.
     events, nodes : int

@@ -17,6 +17,7 @@ __all__ = [
     "CollectiveKind",
     "Collectives",
     "EventKind",
+    "Frames",
     "Lane",
     "MemorySamples",
     "ProcessGroup",
@@ -214,6 +215,22 @@ class MemorySamples(_Records):
         return len(self.time_ns)
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Frames(_Records):
+    """Long calls of the interpreter's functions, as columns in order of begin, longer ones first, so that they nest.
+
+    ``name`` and ``lane`` are indexes into the trace's; ``begin_ns`` and ``duration_ns`` as those of its events.
+    """
+
+    name: Ints
+    lane: Ints
+    begin_ns: Ints
+    duration_ns: Ints
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceReport:
     """What a reader met: counts by name (``events``, ``device_events_linked``, ``malformed`` ...), and warnings."""
@@ -293,6 +310,7 @@ class Trace:
     collectives: Collectives = field(default_factory=Collectives.none)
     syncs: SyncRecords = field(default_factory=SyncRecords.none)
     memory: MemorySamples = field(default_factory=MemorySamples.none)
+    frames: Frames = field(default_factory=Frames.none)
     dependencies: Ints = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     timed: bool = True
     devices: tuple[str, ...] = ()

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from nodewise.domain.trace import (
     Collectives,
+    Frames,
     Lane,
     MemorySamples,
     ProcessGroup,
@@ -56,7 +57,7 @@ ABANDONED_S: Final = 86_400.0
 """Age at which a file that was never finished is nobody's any more."""
 _UNFINISHED: Final = "reading-"
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Of the files; part of every key, so that files of another release are not looked at."""
 _MAGIC: Final = b"nodewise trace\0\0"
 _HEAD: Final = struct.Struct("<16sQQI4x")
@@ -80,6 +81,7 @@ _TABLES: Final = {
     "collectives": Collectives,
     "syncs": SyncRecords,
     "memory": MemorySamples,
+    "frames": Frames,
 }
 _STATED: Final = tuple(f.name for f in fields(Trace) if f.name not in {*_COLUMNS, *_TABLES})
 """What else a trace holds: words, and numbers of all of it."""

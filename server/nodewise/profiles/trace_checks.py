@@ -75,6 +75,10 @@ def _wrong_values(trace: Trace) -> str | None:
         ("collectives.group", trace.collectives.group, -1, groups - 1),
         ("syncs.kind", trace.syncs.kind, 0, max(SyncKind)),
         ("syncs.lane", trace.syncs.lane, -1, len(trace.lanes) - 1),
+        ("frames.name", trace.frames.name, 0, len(trace.names) - 1),
+        ("frames.lane", trace.frames.lane, 0, len(trace.lanes) - 1),
+        ("frames.begin_ns", trace.frames.begin_ns, -LONGEST_NS, LONGEST_NS),
+        ("frames.duration_ns", trace.frames.duration_ns, 0, LONGEST_NS),
         ("syncs.awaited_lane", trace.syncs.awaited_lane, -1, len(trace.lanes) - 1),
     ]
     for path, column, least, most in bounds:

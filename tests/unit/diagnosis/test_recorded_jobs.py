@@ -43,6 +43,7 @@ def test_a_rank_with_layers_of_1_3_times_comes_first_with_what_it_costs(name: st
     assert found.bound_by == "skew"
     assert all(straggler.ranks == (rank,) for straggler in found.stragglers)
     assert f"rank {rank}" in found.verdict
+    assert "nothing stands out" not in found.verdict
 
 
 def test_a_collective_of_five_times_the_transfer_comes_first() -> None:
@@ -84,6 +85,7 @@ def test_a_healthy_job_has_no_faults() -> None:
     assert not any(one.matters for one in faults)
     assert all("does not matter" in one.why for one in faults)
     assert found.bound_by == "device"
+    assert "nothing stands out" in found.verdict
 
 
 def test_a_server_is_not_compared_with_its_workers() -> None:

@@ -53,6 +53,7 @@ def show(result: DiagnosisAnswer) -> None:
         _stragglers(result.stragglers)
     if result.rank_shares:
         _ranks(result.rank_shares)
+        _parts(result.rank_shares)
     warn(result)
 
 
@@ -119,6 +120,28 @@ def _ranks(shares: Sequence[RankShares]) -> None:
         (figures("loading"), [milliseconds(each.data_loading_seconds) for each in shares]),
         *([(figures("GiB"), [gibibytes(each) for each in held])] if any(each is not None for each in held) else []),
         title="Ranks, ms of a mean step",
+    )
+
+
+def _parts(shares: Sequence[RankShares]) -> None:
+    """The longest parts of a step, mean over ranks, and on which rank each is longest."""
+    by_part: dict[tuple[str, str], dict[int, float]] = {}
+    for each in shares:
+        for part in each.parts:
+            by_rank = by_part.setdefault((part.kind, part.what), {})
+            by_rank[each.rank] = by_rank.get(each.rank, 0.0) + part.seconds
+    mean = {part: sum(by_rank.values()) / len(shares) for part, by_rank in by_part.items()}
+    listed = sorted(mean, key=lambda part: -mean[part])[:SHOWN]
+    if not listed:
+        return
+    most = {part: max(by_part[part], key=by_part[part].__getitem__) for part in listed}
+    print_columns(
+        (figures("ms"), [milliseconds(mean[part]) for part in listed]),
+        (figures("most"), [milliseconds(by_part[part][most[part]]) for part in listed]),
+        (figures("on rank"), [str(most[part]) for part in listed]),
+        (words("part"), [kind.replace("_", " ") for kind, _ in listed]),
+        (words("what"), [what for _, what in listed]),
+        title=f"Parts of a mean step, which add up to it ({_counted(len(mean))})",
     )
 
 

@@ -2334,7 +2334,7 @@ pub struct ReplayedStep {
 /// Edges of one kind in the graph of what was recorded.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EdgeCounts {
-    /// host, launch, stream, stream_wait, host_sync, collective, forward_backward, stated.
+    /// host, launch, stream, stream_wait, host_sync, collective, forward_backward, stated, contention, queue.
     #[prost(string, tag = "1")]
     pub kind: ::prost::alloc::string::String,
     /// Stated by the traces.
@@ -2611,8 +2611,27 @@ pub struct Strategy {
     #[prost(string, tag = "9")]
     pub effort: ::prost::alloc::string::String,
 }
+/// A part of a rank's mean step.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StepPart {
+    /// computation, transfer and waiting (in exchanges, hidden by nothing), loading, dependency; and where the device waits
+    /// for its host: startup, synchronisation, blocking_copy, allocation, host_computation, preprocessing,
+    /// garbage_collection, python, launch, unexplained.
+    #[prost(string, tag = "1")]
+    pub kind: ::prost::alloc::string::String,
+    /// The kind of kernels, the exchange, the call that blocks, the function.
+    #[prost(string, tag = "2")]
+    pub what: ::prost::alloc::string::String,
+    /// How long it takes.
+    #[prost(double, tag = "3")]
+    pub seconds: f64,
+    /// Of waiting: the rank that comes last. Absent = several, or not known.
+    #[prost(int32, optional, tag = "4")]
+    pub waits_for_rank: ::core::option::Option<i32>,
+}
 /// Where one rank's mean step goes, seconds; what runs on a device is 0 where nothing does.
-#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+/// A step lasts from where the one before is over, else from its mark, until its host and all work of its devices are done.
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RankShares {
     /// The rank.
     #[prost(int32, tag = "1")]
@@ -2644,6 +2663,9 @@ pub struct RankShares {
     /// Most memory that the allocator held. Absent = not recorded.
     #[prost(double, optional, tag = "10")]
     pub memory_high_water_bytes: ::core::option::Option<f64>,
+    /// Parts that add up to the step, the longest first.
+    #[prost(message, repeated, tag = "11")]
+    pub parts: ::prost::alloc::vec::Vec<StepPart>,
 }
 /// The answer of a diagnosis, most worthwhile first.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2753,6 +2775,8 @@ pub enum StepBound {
     Skew = 4,
     /// Loading of data.
     Loading = 5,
+    /// Nothing stands out, or it cannot be told: the verdict says which, and why.
+    None = 6,
 }
 impl StepBound {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2767,6 +2791,7 @@ impl StepBound {
             Self::Network => "STEP_BOUND_NETWORK",
             Self::Skew => "STEP_BOUND_SKEW",
             Self::Loading => "STEP_BOUND_LOADING",
+            Self::None => "STEP_BOUND_NONE",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -2778,6 +2803,7 @@ impl StepBound {
             "STEP_BOUND_NETWORK" => Some(Self::Network),
             "STEP_BOUND_SKEW" => Some(Self::Skew),
             "STEP_BOUND_LOADING" => Some(Self::Loading),
+            "STEP_BOUND_NONE" => Some(Self::None),
             _ => None,
         }
     }

@@ -29,6 +29,7 @@ class StepBound(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     STEP_BOUND_NETWORK: _ClassVar[StepBound]
     STEP_BOUND_SKEW: _ClassVar[StepBound]
     STEP_BOUND_LOADING: _ClassVar[StepBound]
+    STEP_BOUND_NONE: _ClassVar[StepBound]
 REPLAY_CHANGE_KIND_UNSPECIFIED: ReplayChangeKind
 REPLAY_CHANGE_KIND_SCALE: ReplayChangeKind
 REPLAY_CHANGE_KIND_DELAY: ReplayChangeKind
@@ -42,6 +43,7 @@ STEP_BOUND_DEVICE: StepBound
 STEP_BOUND_NETWORK: StepBound
 STEP_BOUND_SKEW: StepBound
 STEP_BOUND_LOADING: StepBound
+STEP_BOUND_NONE: StepBound
 
 class ReplayChange(_message.Message):
     __slots__ = ("kind", "value", "name_pattern", "event_kinds", "ranks")
@@ -397,8 +399,20 @@ class Strategy(_message.Message):
     effort: str
     def __init__(self, name: _Optional[str] = ..., predicted_step_seconds: _Optional[float] = ..., speedup_ratio: _Optional[float] = ..., lower_step_seconds: _Optional[float] = ..., upper_step_seconds: _Optional[float] = ..., parts: _Optional[_Iterable[str]] = ..., changes: _Optional[_Iterable[_Union[ReplayChange, _Mapping]]] = ..., rests_on: _Optional[str] = ..., effort: _Optional[str] = ...) -> None: ...
 
+class StepPart(_message.Message):
+    __slots__ = ("kind", "what", "seconds", "waits_for_rank")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FOR_RANK_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    what: str
+    seconds: float
+    waits_for_rank: int
+    def __init__(self, kind: _Optional[str] = ..., what: _Optional[str] = ..., seconds: _Optional[float] = ..., waits_for_rank: _Optional[int] = ...) -> None: ...
+
 class RankShares(_message.Message):
-    __slots__ = ("rank", "step_seconds", "compute_seconds", "communication_seconds", "exposed_communication_seconds", "waiting_seconds", "idle_seconds", "host_bound_seconds", "data_loading_seconds", "memory_high_water_bytes")
+    __slots__ = ("rank", "step_seconds", "compute_seconds", "communication_seconds", "exposed_communication_seconds", "waiting_seconds", "idle_seconds", "host_bound_seconds", "data_loading_seconds", "memory_high_water_bytes", "parts")
     RANK_FIELD_NUMBER: _ClassVar[int]
     STEP_SECONDS_FIELD_NUMBER: _ClassVar[int]
     COMPUTE_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -409,6 +423,7 @@ class RankShares(_message.Message):
     HOST_BOUND_SECONDS_FIELD_NUMBER: _ClassVar[int]
     DATA_LOADING_SECONDS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_HIGH_WATER_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
     rank: int
     step_seconds: float
     compute_seconds: float
@@ -419,7 +434,8 @@ class RankShares(_message.Message):
     host_bound_seconds: float
     data_loading_seconds: float
     memory_high_water_bytes: float
-    def __init__(self, rank: _Optional[int] = ..., step_seconds: _Optional[float] = ..., compute_seconds: _Optional[float] = ..., communication_seconds: _Optional[float] = ..., exposed_communication_seconds: _Optional[float] = ..., waiting_seconds: _Optional[float] = ..., idle_seconds: _Optional[float] = ..., host_bound_seconds: _Optional[float] = ..., data_loading_seconds: _Optional[float] = ..., memory_high_water_bytes: _Optional[float] = ...) -> None: ...
+    parts: _containers.RepeatedCompositeFieldContainer[StepPart]
+    def __init__(self, rank: _Optional[int] = ..., step_seconds: _Optional[float] = ..., compute_seconds: _Optional[float] = ..., communication_seconds: _Optional[float] = ..., exposed_communication_seconds: _Optional[float] = ..., waiting_seconds: _Optional[float] = ..., idle_seconds: _Optional[float] = ..., host_bound_seconds: _Optional[float] = ..., data_loading_seconds: _Optional[float] = ..., memory_high_water_bytes: _Optional[float] = ..., parts: _Optional[_Iterable[_Union[StepPart, _Mapping]]] = ...) -> None: ...
 
 class DiagnosisResult(_message.Message):
     __slots__ = ("bottlenecks", "strategies", "stragglers", "bound_by", "verdict", "step_seconds", "persistence_seconds", "exposed_communication_seconds", "rank_shares", "edges", "warnings", "complete", "basis")

@@ -30,6 +30,7 @@ __all__ = [
     "ReplayedCollectives",
     "ReplayedStep",
     "StepBound",
+    "StepPart",
     "Straggler",
     "Strategy",
     "TimelinePiece",
@@ -66,6 +67,8 @@ class StepBound(Word):
     """Ranks wait for each other."""
     LOADING = "loading"
     """Loading of data."""
+    NONE = "none"
+    """Nothing stands out, or it cannot be told: the verdict says which, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -241,7 +244,7 @@ class EdgeCounts(Value):
     """Edges of one kind in the graph of what was recorded."""
 
     kind: str = ""
-    """host, launch, stream, stream_wait, host_sync, collective, forward_backward, stated."""
+    """host, launch, stream, stream_wait, host_sync, collective, forward_backward, stated, contention, queue."""
     found_count: int = 0
     """Stated by the traces."""
     inferred_count: int = 0
@@ -444,8 +447,31 @@ class Strategy(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class StepPart(Value):
+    """A part of a rank's mean step."""
+
+    kind: str = ""
+    """computation, transfer and waiting (in exchanges, hidden by nothing), loading, dependency.
+
+    computation, transfer and waiting (in exchanges, hidden by nothing), loading, dependency; and where the device waits
+    for its host: startup, synchronisation, blocking_copy, allocation, host_computation, preprocessing,
+    garbage_collection, python, launch, unexplained.
+    """
+    what: str = ""
+    """The kind of kernels, the exchange, the call that blocks, the function."""
+    seconds: float = 0.0
+    """How long it takes."""
+    waits_for_rank: int | None = None
+    """Of waiting: the rank that comes last. Absent = several, or not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RankShares(Value):
-    """Where one rank's mean step goes, seconds; what runs on a device is 0 where nothing does."""
+    """Where one rank's mean step goes, seconds; what runs on a device is 0 where nothing does.
+
+    A step lasts from where the one before is over, else from its mark, until its host and all work of its devices are
+    done.
+    """
 
     rank: int = 0
     """The rank."""
@@ -467,6 +493,8 @@ class RankShares(Value):
     """Waiting for data."""
     memory_high_water_bytes: float | None = None
     """Most memory that the allocator held. Absent = not recorded."""
+    parts: tuple[StepPart, ...] = ()
+    """Parts that add up to the step, the longest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -111,6 +111,8 @@ const (
 	StepBound_STEP_BOUND_SKEW StepBound = 4
 	// Loading of data.
 	StepBound_STEP_BOUND_LOADING StepBound = 5
+	// Nothing stands out, or it cannot be told: the verdict says which, and why.
+	StepBound_STEP_BOUND_NONE StepBound = 6
 )
 
 // Enum value maps for StepBound.
@@ -122,6 +124,7 @@ var (
 		3: "STEP_BOUND_NETWORK",
 		4: "STEP_BOUND_SKEW",
 		5: "STEP_BOUND_LOADING",
+		6: "STEP_BOUND_NONE",
 	}
 	StepBound_value = map[string]int32{
 		"STEP_BOUND_UNSPECIFIED": 0,
@@ -130,6 +133,7 @@ var (
 		"STEP_BOUND_NETWORK":     3,
 		"STEP_BOUND_SKEW":        4,
 		"STEP_BOUND_LOADING":     5,
+		"STEP_BOUND_NONE":        6,
 	}
 )
 
@@ -975,7 +979,7 @@ func (x *ReplayedStep) GetUpperHostSeconds() float64 {
 // Edges of one kind in the graph of what was recorded.
 type EdgeCounts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// host, launch, stream, stream_wait, host_sync, collective, forward_backward, stated.
+	// host, launch, stream, stream_wait, host_sync, collective, forward_backward, stated, contention, queue.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Stated by the traces.
 	FoundCount int64 `protobuf:"varint,2,opt,name=found_count,json=foundCount,proto3" json:"found_count,omitempty"`
@@ -2028,7 +2032,83 @@ func (x *Strategy) GetEffort() string {
 	return ""
 }
 
+// A part of a rank's mean step.
+type StepPart struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// computation, transfer and waiting (in exchanges, hidden by nothing), loading, dependency; and where the device waits
+	// for its host: startup, synchronisation, blocking_copy, allocation, host_computation, preprocessing,
+	// garbage_collection, python, launch, unexplained.
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// The kind of kernels, the exchange, the call that blocks, the function.
+	What string `protobuf:"bytes,2,opt,name=what,proto3" json:"what,omitempty"`
+	// How long it takes.
+	Seconds float64 `protobuf:"fixed64,3,opt,name=seconds,proto3" json:"seconds,omitempty"`
+	// Of waiting: the rank that comes last. Absent = several, or not known.
+	WaitsForRank  *int32 `protobuf:"varint,4,opt,name=waits_for_rank,json=waitsForRank,proto3,oneof" json:"waits_for_rank,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StepPart) Reset() {
+	*x = StepPart{}
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepPart) ProtoMessage() {}
+
+func (x *StepPart) ProtoReflect() protoreflect.Message {
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepPart.ProtoReflect.Descriptor instead.
+func (*StepPart) Descriptor() ([]byte, []int) {
+	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *StepPart) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *StepPart) GetWhat() string {
+	if x != nil {
+		return x.What
+	}
+	return ""
+}
+
+func (x *StepPart) GetSeconds() float64 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
+
+func (x *StepPart) GetWaitsForRank() int32 {
+	if x != nil && x.WaitsForRank != nil {
+		return *x.WaitsForRank
+	}
+	return 0
+}
+
 // Where one rank's mean step goes, seconds; what runs on a device is 0 where nothing does.
+// A step lasts from where the one before is over, else from its mark, until its host and all work of its devices are done.
 type RankShares struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rank.
@@ -2051,13 +2131,15 @@ type RankShares struct {
 	DataLoadingSeconds float64 `protobuf:"fixed64,9,opt,name=data_loading_seconds,json=dataLoadingSeconds,proto3" json:"data_loading_seconds,omitempty"`
 	// Most memory that the allocator held. Absent = not recorded.
 	MemoryHighWaterBytes *float64 `protobuf:"fixed64,10,opt,name=memory_high_water_bytes,json=memoryHighWaterBytes,proto3,oneof" json:"memory_high_water_bytes,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// Parts that add up to the step, the longest first.
+	Parts         []*StepPart `protobuf:"bytes,11,rep,name=parts,proto3" json:"parts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RankShares) Reset() {
 	*x = RankShares{}
-	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[16]
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2069,7 +2151,7 @@ func (x *RankShares) String() string {
 func (*RankShares) ProtoMessage() {}
 
 func (x *RankShares) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[16]
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2082,7 +2164,7 @@ func (x *RankShares) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankShares.ProtoReflect.Descriptor instead.
 func (*RankShares) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{16}
+	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RankShares) GetRank() int32 {
@@ -2155,6 +2237,13 @@ func (x *RankShares) GetMemoryHighWaterBytes() float64 {
 	return 0
 }
 
+func (x *RankShares) GetParts() []*StepPart {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
 // The answer of a diagnosis, most worthwhile first.
 type DiagnosisResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2190,7 +2279,7 @@ type DiagnosisResult struct {
 
 func (x *DiagnosisResult) Reset() {
 	*x = DiagnosisResult{}
-	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[17]
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2202,7 +2291,7 @@ func (x *DiagnosisResult) String() string {
 func (*DiagnosisResult) ProtoMessage() {}
 
 func (x *DiagnosisResult) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[17]
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2215,7 +2304,7 @@ func (x *DiagnosisResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnosisResult.ProtoReflect.Descriptor instead.
 func (*DiagnosisResult) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{17}
+	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DiagnosisResult) GetBottlenecks() []*Bottleneck {
@@ -2525,7 +2614,13 @@ const file_nodewise_v1beta1_diagnosis_service_proto_rawDesc = "" +
 	"\brests_on\x18\b \x01(\tR\arestsOn\x12\x16\n" +
 	"\x06effort\x18\t \x01(\tR\x06effortB\x15\n" +
 	"\x13_lower_step_secondsB\x15\n" +
-	"\x13_upper_step_seconds\"\x88\x04\n" +
+	"\x13_upper_step_seconds\"\xa2\x01\n" +
+	"\bStepPart\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04what\x18\x02 \x01(\tR\x04what\x12\x18\n" +
+	"\aseconds\x18\x03 \x01(\x01R\aseconds\x12A\n" +
+	"\x0ewaits_for_rank\x18\x04 \x01(\x05B\x16\xaa\x9a#\x12!\x00\x00\x00\x00\x00\x00\xf0\xbf)\x00\x00\x00\x00\x00\x00\x00\x00H\x00R\fwaitsForRank\x88\x01\x01B\x11\n" +
+	"\x0f_waits_for_rank\"\xba\x04\n" +
 	"\n" +
 	"RankShares\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\x05R\x04rank\x12!\n" +
@@ -2538,7 +2633,8 @@ const file_nodewise_v1beta1_diagnosis_service_proto_rawDesc = "" +
 	"\x12host_bound_seconds\x18\b \x01(\x01R\x10hostBoundSeconds\x120\n" +
 	"\x14data_loading_seconds\x18\t \x01(\x01R\x12dataLoadingSeconds\x12Y\n" +
 	"\x17memory_high_water_bytes\x18\n" +
-	" \x01(\x01B\x1d\xaa\x9a#\x19\x1a\x05bytes!\x00\x00\x00\x00\x00\x00\xf0\xbf)\x00\x00\x00\x00\x00\x00\x00\x00H\x00R\x14memoryHighWaterBytes\x88\x01\x01B\x1a\n" +
+	" \x01(\x01B\x1d\xaa\x9a#\x19\x1a\x05bytes!\x00\x00\x00\x00\x00\x00\xf0\xbf)\x00\x00\x00\x00\x00\x00\x00\x00H\x00R\x14memoryHighWaterBytes\x88\x01\x01\x120\n" +
+	"\x05parts\x18\v \x03(\v2\x1a.nodewise.v1beta1.StepPartR\x05partsB\x1a\n" +
 	"\x18_memory_high_water_bytes\"\xac\x05\n" +
 	"\x0fDiagnosisResult\x12>\n" +
 	"\vbottlenecks\x18\x01 \x03(\v2\x1c.nodewise.v1beta1.BottleneckR\vbottlenecks\x12:\n" +
@@ -2567,14 +2663,15 @@ const file_nodewise_v1beta1_diagnosis_service_proto_rawDesc = "" +
 	"!REPLAY_CHANGE_KIND_LINK_BANDWIDTH\x10\x03\x12#\n" +
 	"\x1fREPLAY_CHANGE_KIND_LINK_LATENCY\x10\x04\x12!\n" +
 	"\x1dREPLAY_CHANGE_KIND_WORLD_SIZE\x10\x05\x12#\n" +
-	"\x1fREPLAY_CHANGE_KIND_BUCKET_BYTES\x10\x06*\x98\x01\n" +
+	"\x1fREPLAY_CHANGE_KIND_BUCKET_BYTES\x10\x06*\xad\x01\n" +
 	"\tStepBound\x12\x1a\n" +
 	"\x16STEP_BOUND_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTEP_BOUND_HOST\x10\x01\x12\x15\n" +
 	"\x11STEP_BOUND_DEVICE\x10\x02\x12\x16\n" +
 	"\x12STEP_BOUND_NETWORK\x10\x03\x12\x13\n" +
 	"\x0fSTEP_BOUND_SKEW\x10\x04\x12\x16\n" +
-	"\x12STEP_BOUND_LOADING\x10\x052\x84\x02\n" +
+	"\x12STEP_BOUND_LOADING\x10\x05\x12\x13\n" +
+	"\x0fSTEP_BOUND_NONE\x10\x062\x84\x02\n" +
 	"\x10DiagnosisService\x12s\n" +
 	"\x06Replay\x12\x1f.nodewise.v1beta1.ReplayRequest\x1a .nodewise.v1beta1.ReplayResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1beta1/diagnoses:replay0\x01\x12{\n" +
 	"\bDiagnose\x12!.nodewise.v1beta1.DiagnoseRequest\x1a\".nodewise.v1beta1.DiagnoseResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1beta1/diagnoses:diagnose0\x01B\x83\x01\n" +
@@ -2593,7 +2690,7 @@ func file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP() []byte {
 }
 
 var file_nodewise_v1beta1_diagnosis_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_nodewise_v1beta1_diagnosis_service_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_nodewise_v1beta1_diagnosis_service_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_nodewise_v1beta1_diagnosis_service_proto_goTypes = []any{
 	(ReplayChangeKind)(0),       // 0: nodewise.v1beta1.ReplayChangeKind
 	(StepBound)(0),              // 1: nodewise.v1beta1.StepBound
@@ -2613,56 +2710,58 @@ var file_nodewise_v1beta1_diagnosis_service_proto_goTypes = []any{
 	(*Bottleneck)(nil),          // 15: nodewise.v1beta1.Bottleneck
 	(*Straggler)(nil),           // 16: nodewise.v1beta1.Straggler
 	(*Strategy)(nil),            // 17: nodewise.v1beta1.Strategy
-	(*RankShares)(nil),          // 18: nodewise.v1beta1.RankShares
-	(*DiagnosisResult)(nil),     // 19: nodewise.v1beta1.DiagnosisResult
-	nil,                         // 20: nodewise.v1beta1.ReplayRequest.TraceMappingEntry
-	nil,                         // 21: nodewise.v1beta1.ReadTrace.CountsEntry
-	nil,                         // 22: nodewise.v1beta1.ReplayResult.CountsEntry
-	nil,                         // 23: nodewise.v1beta1.DiagnoseRequest.TraceMappingEntry
-	(*v1.ProfileSource)(nil),    // 24: nodewise.v1.ProfileSource
-	(*v1.Notice)(nil),           // 25: nodewise.v1.Notice
+	(*StepPart)(nil),            // 18: nodewise.v1beta1.StepPart
+	(*RankShares)(nil),          // 19: nodewise.v1beta1.RankShares
+	(*DiagnosisResult)(nil),     // 20: nodewise.v1beta1.DiagnosisResult
+	nil,                         // 21: nodewise.v1beta1.ReplayRequest.TraceMappingEntry
+	nil,                         // 22: nodewise.v1beta1.ReadTrace.CountsEntry
+	nil,                         // 23: nodewise.v1beta1.ReplayResult.CountsEntry
+	nil,                         // 24: nodewise.v1beta1.DiagnoseRequest.TraceMappingEntry
+	(*v1.ProfileSource)(nil),    // 25: nodewise.v1.ProfileSource
+	(*v1.Notice)(nil),           // 26: nodewise.v1.Notice
 }
 var file_nodewise_v1beta1_diagnosis_service_proto_depIdxs = []int32{
 	0,  // 0: nodewise.v1beta1.ReplayChange.kind:type_name -> nodewise.v1beta1.ReplayChangeKind
-	24, // 1: nodewise.v1beta1.ReplayRequest.profile:type_name -> nodewise.v1.ProfileSource
+	25, // 1: nodewise.v1beta1.ReplayRequest.profile:type_name -> nodewise.v1.ProfileSource
 	2,  // 2: nodewise.v1beta1.ReplayRequest.changes:type_name -> nodewise.v1beta1.ReplayChange
-	20, // 3: nodewise.v1beta1.ReplayRequest.trace_mapping:type_name -> nodewise.v1beta1.ReplayRequest.TraceMappingEntry
+	21, // 3: nodewise.v1beta1.ReplayRequest.trace_mapping:type_name -> nodewise.v1beta1.ReplayRequest.TraceMappingEntry
 	5,  // 4: nodewise.v1beta1.ReplayResponse.progress:type_name -> nodewise.v1beta1.DiagnosisProgress
 	6,  // 5: nodewise.v1beta1.ReplayResponse.timeline:type_name -> nodewise.v1beta1.TimelinePiece
 	7,  // 6: nodewise.v1beta1.ReplayResponse.collectives:type_name -> nodewise.v1beta1.ReplayedCollectives
 	12, // 7: nodewise.v1beta1.ReplayResponse.result:type_name -> nodewise.v1beta1.ReplayResult
-	21, // 8: nodewise.v1beta1.ReadTrace.counts:type_name -> nodewise.v1beta1.ReadTrace.CountsEntry
-	25, // 9: nodewise.v1beta1.ReadTrace.warnings:type_name -> nodewise.v1.Notice
+	22, // 8: nodewise.v1beta1.ReadTrace.counts:type_name -> nodewise.v1beta1.ReadTrace.CountsEntry
+	26, // 9: nodewise.v1beta1.ReadTrace.warnings:type_name -> nodewise.v1.Notice
 	10, // 10: nodewise.v1beta1.DiagnosisBasis.traces:type_name -> nodewise.v1beta1.ReadTrace
 	8,  // 11: nodewise.v1beta1.ReplayResult.steps:type_name -> nodewise.v1beta1.ReplayedStep
 	9,  // 12: nodewise.v1beta1.ReplayResult.edges:type_name -> nodewise.v1beta1.EdgeCounts
-	22, // 13: nodewise.v1beta1.ReplayResult.counts:type_name -> nodewise.v1beta1.ReplayResult.CountsEntry
-	25, // 14: nodewise.v1beta1.ReplayResult.warnings:type_name -> nodewise.v1.Notice
+	23, // 13: nodewise.v1beta1.ReplayResult.counts:type_name -> nodewise.v1beta1.ReplayResult.CountsEntry
+	26, // 14: nodewise.v1beta1.ReplayResult.warnings:type_name -> nodewise.v1.Notice
 	11, // 15: nodewise.v1beta1.ReplayResult.basis:type_name -> nodewise.v1beta1.DiagnosisBasis
-	24, // 16: nodewise.v1beta1.DiagnoseRequest.profile:type_name -> nodewise.v1.ProfileSource
-	23, // 17: nodewise.v1beta1.DiagnoseRequest.trace_mapping:type_name -> nodewise.v1beta1.DiagnoseRequest.TraceMappingEntry
+	25, // 16: nodewise.v1beta1.DiagnoseRequest.profile:type_name -> nodewise.v1.ProfileSource
+	24, // 17: nodewise.v1beta1.DiagnoseRequest.trace_mapping:type_name -> nodewise.v1beta1.DiagnoseRequest.TraceMappingEntry
 	5,  // 18: nodewise.v1beta1.DiagnoseResponse.progress:type_name -> nodewise.v1beta1.DiagnosisProgress
 	6,  // 19: nodewise.v1beta1.DiagnoseResponse.timeline:type_name -> nodewise.v1beta1.TimelinePiece
 	7,  // 20: nodewise.v1beta1.DiagnoseResponse.collectives:type_name -> nodewise.v1beta1.ReplayedCollectives
-	19, // 21: nodewise.v1beta1.DiagnoseResponse.result:type_name -> nodewise.v1beta1.DiagnosisResult
+	20, // 21: nodewise.v1beta1.DiagnoseResponse.result:type_name -> nodewise.v1beta1.DiagnosisResult
 	2,  // 22: nodewise.v1beta1.Strategy.changes:type_name -> nodewise.v1beta1.ReplayChange
-	15, // 23: nodewise.v1beta1.DiagnosisResult.bottlenecks:type_name -> nodewise.v1beta1.Bottleneck
-	17, // 24: nodewise.v1beta1.DiagnosisResult.strategies:type_name -> nodewise.v1beta1.Strategy
-	16, // 25: nodewise.v1beta1.DiagnosisResult.stragglers:type_name -> nodewise.v1beta1.Straggler
-	1,  // 26: nodewise.v1beta1.DiagnosisResult.bound_by:type_name -> nodewise.v1beta1.StepBound
-	18, // 27: nodewise.v1beta1.DiagnosisResult.rank_shares:type_name -> nodewise.v1beta1.RankShares
-	9,  // 28: nodewise.v1beta1.DiagnosisResult.edges:type_name -> nodewise.v1beta1.EdgeCounts
-	25, // 29: nodewise.v1beta1.DiagnosisResult.warnings:type_name -> nodewise.v1.Notice
-	11, // 30: nodewise.v1beta1.DiagnosisResult.basis:type_name -> nodewise.v1beta1.DiagnosisBasis
-	3,  // 31: nodewise.v1beta1.DiagnosisService.Replay:input_type -> nodewise.v1beta1.ReplayRequest
-	13, // 32: nodewise.v1beta1.DiagnosisService.Diagnose:input_type -> nodewise.v1beta1.DiagnoseRequest
-	4,  // 33: nodewise.v1beta1.DiagnosisService.Replay:output_type -> nodewise.v1beta1.ReplayResponse
-	14, // 34: nodewise.v1beta1.DiagnosisService.Diagnose:output_type -> nodewise.v1beta1.DiagnoseResponse
-	33, // [33:35] is the sub-list for method output_type
-	31, // [31:33] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	18, // 23: nodewise.v1beta1.RankShares.parts:type_name -> nodewise.v1beta1.StepPart
+	15, // 24: nodewise.v1beta1.DiagnosisResult.bottlenecks:type_name -> nodewise.v1beta1.Bottleneck
+	17, // 25: nodewise.v1beta1.DiagnosisResult.strategies:type_name -> nodewise.v1beta1.Strategy
+	16, // 26: nodewise.v1beta1.DiagnosisResult.stragglers:type_name -> nodewise.v1beta1.Straggler
+	1,  // 27: nodewise.v1beta1.DiagnosisResult.bound_by:type_name -> nodewise.v1beta1.StepBound
+	19, // 28: nodewise.v1beta1.DiagnosisResult.rank_shares:type_name -> nodewise.v1beta1.RankShares
+	9,  // 29: nodewise.v1beta1.DiagnosisResult.edges:type_name -> nodewise.v1beta1.EdgeCounts
+	26, // 30: nodewise.v1beta1.DiagnosisResult.warnings:type_name -> nodewise.v1.Notice
+	11, // 31: nodewise.v1beta1.DiagnosisResult.basis:type_name -> nodewise.v1beta1.DiagnosisBasis
+	3,  // 32: nodewise.v1beta1.DiagnosisService.Replay:input_type -> nodewise.v1beta1.ReplayRequest
+	13, // 33: nodewise.v1beta1.DiagnosisService.Diagnose:input_type -> nodewise.v1beta1.DiagnoseRequest
+	4,  // 34: nodewise.v1beta1.DiagnosisService.Replay:output_type -> nodewise.v1beta1.ReplayResponse
+	14, // 35: nodewise.v1beta1.DiagnosisService.Diagnose:output_type -> nodewise.v1beta1.DiagnoseResponse
+	34, // [34:36] is the sub-list for method output_type
+	32, // [32:34] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_nodewise_v1beta1_diagnosis_service_proto_init() }
@@ -2692,13 +2791,14 @@ func file_nodewise_v1beta1_diagnosis_service_proto_init() {
 	file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[13].OneofWrappers = []any{}
 	file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[15].OneofWrappers = []any{}
 	file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[16].OneofWrappers = []any{}
+	file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[17].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nodewise_v1beta1_diagnosis_service_proto_rawDesc), len(file_nodewise_v1beta1_diagnosis_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,418 @@
+"""Where every moment of a rank's step goes: named parts that add up to it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import Floats, Ints, ReplayedCollective, StepPart
+from nodewise_diagnosis.case import Case
+from nodewise_diagnosis.roles import Role
+from nodewise_diagnosis.vocabulary import (
+    ALLOCATION,
+    ELEMENTWISE,
+    GARBAGE,
+    MATRIX,
+    SYNCHRONISATION,
+)
+from nodewise_replay.building.call_names import BLOCKING_COPY
+from nodewise_replay.graph.graph import EdgeKind, NodeKind
+
+__all__ = ["HOST_PARTS", "Accounting", "accounted", "loading_name"]
+
+_LONG_NS: Final = 1_000_000
+"""A launch takes some microseconds and the interpreter between two operators some tens: a host that launches nothing
+for a millisecond does something else."""
+
+_COVERS: Final = 0.9
+"""What takes at least this share of a gap explains it."""
+
+_MOST_NAMED: Final = 8
+"""Parts of one kind that are named; what is left of the kind is one more."""
+
+HOST_PARTS: Final = frozenset(
+    {
+        "startup", "synchronisation", "blocking_copy", "allocation", "host_computation", "preprocessing",
+        "garbage_collection", "python", "launch", "unexplained",
+    }
+)  # fmt: skip
+"""Kinds of parts in which a device waits for its host."""
+
+_Key = tuple[str, str, int]
+"""Kind, what, the rank that is waited for (-1 = none)."""
+
+_FAR_NS: Final = 2**61
+
+
+class _Ledger:
+    """Time of a rank's steps that nothing has claimed yet. What comes first has it."""
+
+    def __init__(self, begin_ns: Ints, end_ns: Ints) -> None:
+        # What lies outside of the steps is taken from the start.
+        self._begin = np.concatenate(([-_FAR_NS], end_ns))
+        self._end = np.concatenate((begin_ns, [_FAR_NS]))
+        self.parts: dict[_Key, float] = defaultdict(float)
+
+    def claim(self, begin_ns: Ints, end_ns: Ints, label: Ints, keys: list[_Key]) -> None:
+        """Give spans the time in them that is free; of spans that overlap, the one that begins first has it."""
+        order = np.argsort(begin_ns, kind="stable")
+        begin, end, label = begin_ns[order], end_ns[order], label[order]
+        reach = np.maximum.accumulate(np.concatenate(([-_FAR_NS], end)))[:-1]
+        begin = np.minimum(np.maximum(begin, reach), end)
+        free = (end - begin) - (self._taken_before(end) - self._taken_before(begin))
+        for number, time_ns in enumerate(np.bincount(label, weights=free, minlength=len(keys)).tolist()):
+            if time_ns > 0:
+                self.parts[keys[number]] += time_ns
+        self._begin, self._end = _joined(np.concatenate((self._begin, begin)), np.concatenate((self._end, end)))
+
+    def gaps(self) -> tuple[Ints, Ints]:
+        """Begins and ends of what is free."""
+        begin, end = self._end[:-1], self._begin[1:]
+        return begin[end > begin], end[end > begin]
+
+    def _taken_before(self, time_ns: Ints) -> Ints:
+        total = np.concatenate(([0], np.cumsum(self._end[1:] - self._begin[1:])))  # without the endless first one
+        at = np.searchsorted(self._begin, time_ns, "right") - 1
+        whole = total[np.maximum(at - 1, 0)]
+        first = at <= 0
+        inside = np.minimum(time_ns, self._end[at]) - self._begin[at]
+        # Before the end of the endless first span, what is taken counts from there backwards.
+        taken: Ints = np.where(first, np.minimum(time_ns - self._end[0], 0), whole + inside)
+        return taken
+
+
+def _joined(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Spans that touch or overlap as one."""
+    order = np.argsort(begin, kind="stable")
+    begin, end = begin[order], end[order]
+    reach = np.maximum.accumulate(end)
+    fresh = np.concatenate(([True], begin[1:] > reach[:-1]))
+    first = np.flatnonzero(fresh)
+    return begin[first], reach[np.append(first[1:], len(begin)) - 1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Accounting:
+    """Where steps go.
+
+    Attributes
+    ----------
+    parts : list, by rank
+        The longest first; they add up to the rank's mean step.
+    nodes : mapping of (kind, what) to (n,) int
+        Of parts in which a device waits for its host: the host's nodes that it waits for, of all ranks.
+    """
+
+    parts: list[tuple[StepPart, ...]]
+    nodes: Mapping[tuple[str, str], Ints]
+
+    def held_s(self, kinds: Collection[str], what: str = "") -> float:
+        """What parts of some kinds (and one name) take of the step of the rank where they take most."""
+        return max(
+            sum(part.seconds for part in parts if part.kind in kinds and what in {"", part.what})
+            for parts in self.parts
+        )
+
+
+def accounted(case: Case, collectives: Mapping[int, ReplayedCollective]) -> Accounting:
+    """Divide the mean step of every rank.
+
+    A moment is computation where anything computes or copies; else exchange, or the wait for one, where one goes on;
+    else loading where the host gets a batch. What is left is idle time. Of it the device waits for its host until the
+    call that launches its next work begins: that is divided by what the launching thread does meanwhile.
+
+    Parameters
+    ----------
+    collectives : mapping of transfer node to ReplayedCollective
+        Says which rank was last.
+    """
+    job = _Job(case, collectives)
+    parts = [job.parts(column) for column in range(len(case.graph.ranks))]
+    return Accounting(parts, {key: np.unique(np.concatenate(found)) for key, found in job.nodes.items()})
+
+
+class _Job:
+    def __init__(self, case: Case, collectives: Mapping[int, ReplayedCollective]) -> None:
+        self._case, self._graph, self._role = case, case.graph, case.roles.role
+        self._busy = self._graph.end_ns - self._graph.duration_ns
+        self._collectives = collectives
+        self.nodes: dict[tuple[str, str], list[Ints]] = defaultdict(list)
+        self._label = {int(node): one.label for one in case.exchanges for node in one.transfers}
+        graph = self._graph
+        self._launch_source = np.full(len(graph), -1, dtype=np.int64)
+        launches = np.flatnonzero(graph.edge_kind == EdgeKind.LAUNCH)
+        self._launch_source[graph.target[launches]] = graph.source[launches]
+        self._named = {
+            kind: graph.named(pattern)
+            for kind, pattern in (
+                ("synchronisation", SYNCHRONISATION),
+                ("allocation", ALLOCATION),
+                ("blocking_copy", BLOCKING_COPY),
+            )
+        }
+        self._work_key = [
+            ("computation", "matrix products, convolutions, attention", -1),
+            ("computation", "kernels bound by memory", -1),
+            ("computation", "other kernels", -1),
+            ("computation", "operators", -1),
+            ("computation", "copies and fills", -1),
+        ]
+        matrix, elementwise = graph.named(MATRIX), graph.named(ELEMENTWISE)
+        self._work = np.where(matrix, 0, np.where(elementwise, 1, 2))
+        self._work[graph.kind == NodeKind.OPERATOR] = 3
+        self._work[self._role == Role.COPY] = 4
+
+    def parts(self, column: int) -> tuple[StepPart, ...]:
+        case, graph = self._case, self._graph
+        begin, end = case.watch.windows_ns(column)
+        ledger = _Ledger(begin, end)
+        mine = (graph.rank == graph.ranks[column]) & (graph.duration_ns > 0)
+        works = np.flatnonzero(mine & ((self._role == Role.COMPUTE) | (self._role == Role.COPY)))
+        works = works[np.argsort(self._work[works], kind="stable")]
+        for number, key in enumerate(self._work_key):
+            nodes = works[self._work[works] == number]
+            ledger.claim(self._busy[nodes], graph.end_ns[nodes], np.zeros(len(nodes), dtype=np.int64), [key])
+        self._exchanges(ledger, column, mine)
+        loading = np.flatnonzero(mine & (self._role == Role.LOADING))
+        names, label = np.unique(graph.name[loading], return_inverse=True)
+        keys = [("loading", loading_name(graph.names[name]), -1) for name in names.tolist()]
+        ledger.claim(self._busy[loading], graph.end_ns[loading], label, keys)
+        idle = _Idle(case, column, self._launch_source, self._named, ledger.parts, self.nodes)
+        idle.divide(*ledger.gaps(), begin)
+        return _told(ledger.parts, len(case.watch.steps))
+
+    def _exchanges(self, ledger: _Ledger, column: int, mine: NDArray[np.bool_]) -> None:
+        """Transfers and the waits for them, each with who was last."""
+        graph, rows = self._graph, self._graph.collectives
+        own = np.flatnonzero(rows.rank == graph.ranks[column])
+        transfer = rows.transfer[own]
+        arrived, left = graph.end_ns[rows.arrival[own]], graph.end_ns[rows.departure[own]]
+        begun = np.minimum(np.maximum(self._busy[transfer], arrived), left)
+        hosts = np.flatnonzero(
+            mine & (self._role == Role.COMMUNICATION) & (graph.kind != NodeKind.DEPARTURE) & (graph.rank >= 0)
+        )
+        keys: list[_Key] = []
+        number: dict[_Key, int] = {}
+        waits = [number.setdefault(self._wait_key(node), len(number)) for node in transfer.tolist()]
+        passes = [
+            number.setdefault(("transfer", self._label.get(node, "exchange"), -1), len(number))
+            for node in (*transfer.tolist(), *self._case.roles.exchange[hosts].tolist())
+        ]
+        keys = list(number)
+        ledger.claim(
+            np.concatenate((arrived, begun, self._busy[hosts])),
+            np.concatenate((begun, left, graph.end_ns[hosts])),
+            np.array([*waits, *passes], dtype=np.int64),
+            keys,
+        )
+
+    def _wait_key(self, transfer: int) -> _Key:
+        found = self._collectives.get(transfer)
+        late = found.late_ranks if found is not None else ()
+        return "waiting", self._label.get(transfer, "exchange"), late[0] if len(late) == 1 else -1
+
+
+class _Idle:
+    """Divides the time in which a rank's device, or a host that computes itself, does nothing."""
+
+    def __init__(
+        self,
+        case: Case,
+        column: int,
+        launch_source: Ints,
+        named: Mapping[str, NDArray[np.bool_]],
+        parts: dict[_Key, float],
+        nodes: dict[tuple[str, str], list[Ints]],
+    ) -> None:
+        self._case, self._graph, self._named, self._parts, self._nodes = case, case.graph, named, parts, nodes
+        self._launch_source = launch_source
+        self._rank = case.graph.ranks[column]
+        self._main = case.main_lane(column)
+        graph = self._graph
+        self._hosts = np.flatnonzero((graph.rank == self._rank) & (graph.kind <= NodeKind.CALL))
+        work = np.flatnonzero(
+            (graph.rank == self._rank)
+            & np.isin(graph.kind, (NodeKind.KERNEL, NodeKind.COPY, NodeKind.FILL, NodeKind.ARRIVAL))
+        )
+        begins = graph.end_ns[work] - graph.duration_ns[work]
+        self._work, self._work_begin = work[np.argsort(begins, kind="stable")], np.sort(begins)
+        self._spans = [*_long_calls(case, column)]
+
+    def divide(self, begin_ns: Ints, end_ns: Ints, step_begin_ns: Ints) -> None:
+        """Give every gap its parts."""
+        if not len(begin_ns):
+            return
+        graph, main = self._graph, self._main
+        source = self._launch_before(end_ns)
+        launched = np.where(source >= 0, graph.end_ns[source], _FAR_NS)
+        host_end = np.clip(launched, begin_ns, end_ns)
+        lane = np.where((source >= 0) & (host_end > begin_ns), graph.lane[source], main)
+        self._latencies(begin_ns, host_end, end_ns, launched, source)
+        begun = np.searchsorted(step_begin_ns, begin_ns, "right") - 1
+        begins = step_begin_ns[np.maximum(begun, 0)]
+        is_first = np.searchsorted(self._work_begin, begin_ns) == np.searchsorted(self._work_begin, begins)
+        chosen = host_end > begin_ns
+        for number in np.unique(lane[chosen]).tolist():
+            gaps = np.flatnonzero(chosen & (lane == number))
+            self._on_lane(begin_ns[gaps], host_end[gaps], number, is_first[gaps])
+
+    def _launch_before(self, end_ns: Ints) -> Ints:
+        """The piece of host time before the call that launches the next work after each gap; -1 = none, not known."""
+        none = np.full(len(end_ns), -1, dtype=np.int64)
+        if not len(self._work) or not self._case.roles.device:
+            return none
+        at = np.searchsorted(self._work_begin, end_ns, "left")
+        return np.where(at < len(self._work), self._launch_source[self._work[np.minimum(at, len(self._work) - 1)]], -1)
+
+    def _latencies(self, begin: Ints, host_end: Ints, end: Ints, launched: Ints, source: Ints) -> None:
+        """From the launching call on: its own time and latency; of work that was launched before, a dependency."""
+        graph, rest = self._graph, end - host_end
+        late = rest >= _LONG_NS
+        queued = launched <= begin
+        self._add("dependency", "work that is launched waits for other work", rest[queued])
+        self._add("launch", _LAUNCHES, rest[~queued & ~late])
+        for gap in np.flatnonzero(~queued & late).tolist():
+            call = int(source[gap]) + 1
+            name = _short(graph.names[graph.name[call]])
+            inside = min(int(graph.end_ns[call]), int(end[gap])) - int(host_end[gap])
+            blocks = graph.kind[call] == NodeKind.CALL and 2 * inside >= rest[gap]
+            key = ("startup", name) if blocks else ("dependency", f"work launched by {name}")
+            self._add(*key, rest[gap], np.array([call]))
+
+    def _on_lane(self, begin: Ints, end: Ints, lane: int, is_first: NDArray[np.bool_]) -> None:
+        """Divide gaps by the pieces of the thread that is waited for; where that one waits itself, of the main one."""
+        graph, pieces = self._graph, self._hosts[self._graph.lane[self._hosts] == lane]
+        low = np.searchsorted(graph.end_ns[pieces], begin, "right")
+        count = np.maximum(np.searchsorted(graph.begin_ns[pieces], end, "left") - low, 0)
+        gap = np.repeat(np.arange(len(begin)), count)
+        place = np.repeat(low - np.concatenate(([0], np.cumsum(count)[:-1])), count) + np.arange(int(count.sum()))
+        node = pieces[place]
+        since, until = np.maximum(graph.begin_ns[node], begin[gap]), np.minimum(graph.end_ns[node], end[gap])
+        time = np.maximum(until - since, 0)
+        outside = (end - begin) - np.bincount(gap, weights=time, minlength=len(begin))
+        if lane != self._main:
+            waits = (graph.event[node] < 0) & (time > 0)
+            self._on_lane(since[waits], until[waits], self._main, is_first[gap[waits]])
+            time = np.where(waits, 0, time)
+        long = (end - begin)[gap] >= _LONG_NS
+        call = graph.kind[node] == NodeKind.CALL
+        piece_long = graph.end_ns[node] - graph.begin_ns[node] >= _LONG_NS
+        left = np.ones(len(node), dtype=np.bool_)
+        for kind, named in self._named.items():
+            self._by_name(kind, node, time, left & call & named[node])
+            left &= ~(call & named[node])
+        slow_call = left & call & long & piece_long
+        self._by_name("startup", node, time, slow_call)
+        slow_operator = left & (graph.kind[node] == NodeKind.OPERATOR) & long & piece_long
+        self._by_name("host_computation", node, time, slow_operator)
+        left &= ~slow_call & ~slow_operator
+        # What follows a wait for the device is its doing: the host could not run ahead.
+        drained = self._drained(begin, pieces, low)
+        after = left & ~long & (drained[gap] >= 0)
+        self._by_name("synchronisation", drained[gap], time, after)
+        short = left & ~long & ~after
+        gaps = graph.kind[node] == NodeKind.GAP
+        self._add("launch", "the interpreter between operators", time[short & gaps], node[short & gaps])
+        self._add("launch", _LAUNCHES, time[short & ~gaps], node[short & ~gaps])
+        rest = np.flatnonzero(left & long)  # gaps ascend
+        unnamed = np.bincount(gap[rest], weights=time[rest], minlength=len(begin)) + outside
+        for number in np.flatnonzero(unnamed > 0).tolist():
+            key = self._explained(int(begin[number]), int(end[number]), lane, is_first=bool(is_first[number]))
+            first, last = np.searchsorted(gap[rest], (number, number + 1))
+            self._add(*key, unnamed[number], node[rest[first:last]])
+
+    def _by_name(self, kind: str, node: Ints, time: Ints, chosen: NDArray[np.bool_]) -> None:
+        graph = self._graph
+        named = graph.name[node[chosen]]
+        totals = np.bincount(named, weights=time[chosen], minlength=1)
+        for name in np.flatnonzero(totals).tolist():
+            self._add(kind, _short(graph.names[name]), totals[name], node[chosen][named == name])
+
+    def _add(self, kind: str, what: str, time: Ints | Floats, node: Ints | None = None) -> None:
+        self._parts[kind, what, -1] += float(np.sum(time))
+        if node is not None and len(node):
+            self._nodes[kind, what].append(node)
+
+    def _drained(self, begin: Ints, pieces: Ints, low: Ints) -> Ints:
+        """The call that waited for the device when each gap began; -1 = none."""
+        graph = self._graph
+        if not len(pieces):
+            return np.full(len(begin), -1, dtype=np.int64)
+        node = pieces[np.minimum(low, len(pieces) - 1)]
+        waits = (graph.kind[node] == NodeKind.CALL) & (graph.begin_ns[node] < begin) & (graph.end_ns[node] >= begin)
+        # A call that waits for the device, whatever its name, is shorter by that in the graph.
+        waits &= graph.end_ns[node] - graph.begin_ns[node] > graph.duration_ns[node] + 1_000
+        return np.where(waits, node, -1)
+
+    def _explained(self, begin: int, end: int, lane: int, *, is_first: bool) -> tuple[str, str]:
+        """The innermost call of a function, else event, that takes nearly all of a gap."""
+        for span in self._spans:
+            rows = np.flatnonzero((span.lane == lane) & (span.begin_ns < end) & (span.end_ns > begin))
+            inside = np.minimum(span.end_ns[rows], end) - np.maximum(span.begin_ns[rows], begin)
+            rows = rows[inside >= _COVERS * (end - begin)]
+            if len(rows):
+                shortest = rows[np.argmin((span.end_ns - span.begin_ns)[rows])]
+                what = _short(span.names[int(span.name[shortest])])
+                kind = "preprocessing" if is_first else "python"
+                return ("garbage_collection" if GARBAGE.search(what) else kind), what
+        return "unexplained", "the host records nothing"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Calls:
+    """Long calls on the common clock, by lane of the graph."""
+
+    names: tuple[str, ...]
+    name: Ints
+    lane: Ints
+    begin_ns: Ints
+    end_ns: Ints
+
+
+def _long_calls(case: Case, column: int) -> Iterator[_Calls]:
+    """Python's functions, then events of the host, but for the marks of steps."""
+    rank, clock = case.graph.ranks[column], case.clocks.clocks[column]
+    trace = case.traces[rank]
+    first = next(place for place, (of_rank, _) in enumerate(case.graph.lanes) if of_rank == rank)
+    on_host = np.array([lane.is_host for lane in trace.lanes], dtype=np.bool_)[trace.lane]
+    marks = np.isin(trace.begin_ns, trace.steps.begin_ns) & np.isin(trace.end_ns, trace.steps.end_ns)
+    events = np.flatnonzero(on_host & ~marks & (trace.duration_ns >= _COVERS * _LONG_NS))
+    frames = trace.frames
+    columns = ("name", "lane", "begin_ns", "duration_ns")
+    for name, lane, begin, duration in (
+        [getattr(frames, column) for column in columns],
+        [getattr(trace, column)[events] for column in columns],
+    ):
+        yield _Calls(trace.names, name, lane + first, clock.common(begin), clock.common(begin + duration))
+
+
+_LAUNCHES: Final = "operators and their launches"
+
+
+def _told(parts: Mapping[_Key, float], steps: int) -> tuple[StepPart, ...]:
+    """Parts in seconds of a mean step, the longest first; the small ones of a kind are one."""
+    named: dict[_Key, float] = defaultdict(float)
+    met: dict[str, int] = defaultdict(int)
+    for (kind, what, rank), time_ns in sorted(parts.items(), key=lambda part: (-part[1], part[0])):
+        met[kind] += 1
+        named[(kind, what, rank) if met[kind] <= _MOST_NAMED else (kind, "others", -1)] += time_ns * 1e-9 / steps
+    found = [
+        StepPart(kind=kind, what=what, seconds=seconds, waits_for_rank=rank)
+        for (kind, what, rank), seconds in named.items()
+        if seconds > 0
+    ]
+    return tuple(sorted(found, key=lambda part: -part.seconds))
+
+
+def loading_name(name: str) -> str:
+    """What people can look for: the mark of a step, or time outside of all events, is no name."""
+    return "host time between events" if name == "(gap)" or name.startswith("ProfilerStep") else _short(name)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 120 else name[:117] + "..."

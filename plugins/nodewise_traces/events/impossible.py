@@ -1,0 +1,120 @@
+"""Times that cannot be: found, repaired where other events tell how, else left out; always told."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodewise.plugin import EventKind, Ints, TraceSteps
+
+__all__ = ["cut_outlasting", "cut_overruns", "moved_to_launches", "without_stub"]
+
+_CLOCKS_APART_NS: Final = 1_000_000
+"""Clocks of host and device agree within some microseconds: work this long before its launch is no inaccuracy."""
+_SAME_OFFSET: Final = 0.1
+"""Work whose times before its launches differ by less than this share of them was timed by one clock, set otherwise."""
+_ROUNDING_NS: Final = 1_000
+_SERIAL_SHARE: Final = 0.1
+"""A stream on which more than this share of events holds others entirely does not run one after the other."""
+_FAR: Final = 10
+"""An event that lasts this many times as long as the longest step, or as all else that was recorded, is damage."""
+
+
+def moved_to_launches(
+    begin_ns: Ints, launch: Ints, kept: NDArray[np.bool_], warnings: list[str]
+) -> tuple[Ints, NDArray[np.bool_]]:
+    """Repair work that begins long before the call that launched it.
+
+    Where all of it is early by the same time, its clock was set otherwise: it is moved until none begins before its
+    launch. Otherwise (times of 0, times that were overwritten) nobody knows when it ran.
+
+    Returns
+    -------
+    (begin_ns, kept)
+        ``kept`` without the events that no time can be given.
+    """
+    linked = np.flatnonzero(kept & (launch >= 0))
+    lead = begin_ns[launch[linked]] - begin_ns[linked]
+    early = linked[lead > _CLOCKS_APART_NS]
+    if not len(early):
+        return begin_ns, kept
+    lead = lead[lead > _CLOCKS_APART_NS]
+    spread = np.percentile(lead, 90) - np.percentile(lead, 10)
+    begin_ns, kept = begin_ns.copy(), kept.copy()
+    if len(early) > 1 and spread <= _SAME_OFFSET * float(np.median(lead)) and len(np.unique(begin_ns[early])) > 1:
+        begin_ns[early] += int(lead.max())
+        told = f"are moved {lead.max() * 1e-6:.3f} ms later, as a clock that was set otherwise timed them"
+    else:
+        kept[early] = False
+        told = "are left out: their times are 0, or were overwritten"
+    warnings.append(f"{len(early)} events on devices begin before the calls that launched them, and {told}")
+    return begin_ns, kept
+
+
+def cut_overruns(lane: Ints, begin_ns: Ints, duration_ns: Ints, correlation: Ints, work: Ints) -> tuple[Ints, int]:
+    """Cut work that outlasts all of what follows it on its stream: a stream runs one after the other.
+
+    Parameters
+    ----------
+    work : (n,) int
+        Events on streams that are known to be serial. What one launch put there (a graph) may overlap.
+
+    Returns
+    -------
+    (duration_ns, cut)
+        A cut event ends where the next one begins.
+    """
+    order = work[np.lexsort((begin_ns[work], lane[work]))]
+    this, following = order[:-1], order[1:]
+    end = begin_ns + duration_ns
+    holds = (lane[this] == lane[following]) & (end[this] > end[following] + _ROUNDING_NS)
+    holds &= (correlation[this] != correlation[following]) | (correlation[this] < 0)
+    if not holds.any():
+        return duration_ns, 0
+    lanes = int(lane.max()) + 1
+    often = np.bincount(lane[this[holds]], minlength=lanes) > _SERIAL_SHARE * np.bincount(lane[order], minlength=lanes)
+    cut = holds & ~often[lane[this]]
+    duration_ns = duration_ns.copy()
+    duration_ns[this[cut]] = begin_ns[following[cut]] - begin_ns[this[cut]]
+    return duration_ns, int(cut.sum())
+
+
+def cut_outlasting(name: Ints, begin_ns: Ints, duration_ns: Ints, steps: TraceSteps, work: Ints) -> tuple[Ints, int]:
+    """Give work that outlasts every step, or all else that was recorded, by far the usual duration of its name; else 0.
+
+    Returns
+    -------
+    (duration_ns, cut)
+    """
+    if len(steps):
+        limit = _FAR * int((steps.end_ns - steps.begin_ns).max())
+    else:
+        others = np.ones(len(begin_ns), dtype=np.bool_)
+        others[work] = False
+        last = max(int((begin_ns + duration_ns)[others].max(initial=0)), int(begin_ns.max(initial=0)))
+        limit = _FAR * (last - int(begin_ns.min(initial=last)))
+    far = work[duration_ns[work] > limit] if limit > 0 else work[:0]
+    if not len(far):
+        return duration_ns, 0
+    duration_ns = duration_ns.copy()
+    for event in far.tolist():
+        alike = work[(name[work] == name[event]) & (duration_ns[work] <= limit)]
+        duration_ns[event] = int(np.median(duration_ns[alike])) if len(alike) else 0
+    return duration_ns, len(far)
+
+
+def without_stub(steps: TraceSteps, kind: NDArray[np.int8], begin_ns: Ints, warnings: list[str]) -> TraceSteps:
+    """Leave out the recorder's own mark after the last step: nothing begins in it, although things do in others."""
+    if len(steps) < 2:
+        return steps
+    work = begin_ns[(kind == EventKind.OPERATOR) | (kind == EventKind.CALL)]  # in order of begin
+    held = np.searchsorted(work, steps.end_ns, "left") - np.searchsorted(work, steps.begin_ns, "left")
+    if held[-1] > 0 or not held[:-1].any():
+        return steps
+    took = (steps.end_ns[-1] - steps.begin_ns[-1]) * 1e-6
+    warnings.append(
+        f"the last mark (step {steps.number[-1]}, {took:.3f} ms) holds no work: it is the recorder's own, and no step"
+    )
+    return TraceSteps(number=steps.number[:-1], begin_ns=steps.begin_ns[:-1], end_ns=steps.end_ns[:-1])
