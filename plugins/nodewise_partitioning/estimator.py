@@ -30,8 +30,8 @@ from nodewise.plugin import (
     catalogue_key,
     freeze,
 )
-from nodewise_partitioning.calibration import Calibrated, Runs, calibrated, log_residuals
-from nodewise_partitioning.evidence import levels_of
+from nodewise_partitioning.calibration import Calibrated, Job, Runs, calibrated, log_residuals
+from nodewise_partitioning.evidence import fitted_of, levels_of
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, device_of
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layered.model import LayeredModel, assess_layers
@@ -126,7 +126,7 @@ class PartitioningEstimator:
         knowledge = replace(
             _uncorrected(profile, transformer, context.catalogue),
             numbers={name: each.software.vector() for name, (each, _) in learned.items()},
-            levels=levels_of(taught, np.concatenate([np.zeros(0), *residuals]), known=known),
+            levels=levels_of(taught, np.concatenate([np.zeros(0), *residuals]), known=known, job=_job_of(profile)),
         )
         knowledge = memory_learned(knowledge, Observations.concatenated((profile.observations, profile.memory_runs)))
         return PartitioningModel(knowledge, tuple(_notices(found, framework, known=known)), runs=_ran(profile))
@@ -142,7 +142,7 @@ def _uncorrected(profile: Profile, transformer: Transformer, catalogue: Catalogu
         framework=framework,
         number_format=profile.workload.precision or "",
         numbers={},
-        levels=levels_of((), np.zeros(0), known=True),
+        levels=levels_of((), np.zeros(0), known=is_known(framework) or not framework, job=_job_of(profile)),
     )
 
 
@@ -154,6 +154,12 @@ def _ran(profile: Profile) -> Configurations | None:
     """Configurations of the job's own runs; None = none is known."""
     every = Observations.concatenated((profile.observations, profile.memory_runs)).configurations
     return every.take(as_ints(np.arange(min(len(every), MOST_RUNS)))) if len(every) else None
+
+
+def _job_of(profile: Profile) -> Job:
+    """All revisions of a kept profile are one job."""
+    software = "".join(letter for letter in profile.workload.framework or "" if letter.isalnum())
+    return Job(profile.uid or profile.digest, software.casefold())
 
 
 def _declared(profile: Profile) -> tuple[str, str]:
@@ -196,10 +202,10 @@ def _kind(stack: Software) -> tuple[str, bool]:
 
 def _corrected(stack: Software, runs: Sequence[Runs], taught: Sequence[Runs], *, known: bool) -> Calibrated:
     """The stack with numbers that agree with runs but for the level that they and others share."""
-    levels = levels_of(taught, log_residuals(stack, taught), known=known)
-    alike = [
-        replace(each, step_s=each.step_s / levels.factor_of(each.device, each.dimensions, each.layout)) for each in runs
-    ]
+    fitted = np.exp(fitted_of(taught, log_residuals(stack, taught), known=known))
+    ends = np.cumsum([len(each.step_s) for each in taught])
+    levels = dict(zip(map(id, taught), np.split(fitted, ends[:-1]), strict=True)) if taught else {}
+    alike = [replace(each, step_s=each.step_s / levels[id(each)]) for each in runs]
     return calibrated(stack, alike, widened=_widened(stack, {catalogue_key(each.device.name) for each in runs}))
 
 
@@ -227,7 +233,8 @@ def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Ru
             for own, part in by_stack(framework, dimensions, device, as_ints(rows), kinds, asked.layout):
                 stack, _ = stack_of(own, device.number_format)
                 layout = settled(asked.layout.take(part), dimensions, device, stack, declared=framework)
-                runs.setdefault(own, []).append(Runs(dimensions, layout, device, 1.0 / measured[part]))
+                found = Runs(dimensions, layout, device, 1.0 / measured[part], job=_job_of(profile))
+                runs.setdefault(own, []).append(found)
     return runs
 
 
