@@ -30,7 +30,7 @@ from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.training import ALL_TRAINED
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["Levels", "fitted_of", "levels_of"]
+__all__ = ["OWN_VARIANCE", "Levels", "fitted_of", "levels_of"]
 
 INSTALLATION: Final = 0.05
 SOFTWARE: Final = 0.08
@@ -52,6 +52,8 @@ GROWTH: Final = 0.02
 InternEvo differ by 1 to 3 % a doubling."""
 WITHIN: Final = 0.025
 """Between runs of one replica: what is left of runs that were repeated."""
+OWN_VARIANCE: Final = SPLIT**2 + REPLICA**2 + WITHIN**2
+"""Of what no other run of the job has, unless it is of the same split."""
 WITHIN_RUNS: Final = 8.0
 """Runs that this counts for beside measured ones."""
 TAIL: Final = 4.0
@@ -71,6 +73,9 @@ _SPLIT: Final = (
 )
 _REPLICA: Final = (*_SPLIT, "micro_batch", "micro_batches")
 """Columns of a layout that are alike where only the number of replicas differs; of a split, all but the last two."""
+
+
+NO_JOB: Final = Job()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,7 @@ class _Own:
 
     def share(self, layout: Layout) -> Floats:
         """How much of it each row has."""
-        return self.rows(layout) * (np.log(_nodes(layout)) if self.growth else 1.0)
+        return np.asarray(self.rows(layout) * (np.log(_nodes(layout)) if self.growth else 1.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,7 +189,7 @@ class Levels:
         return seen, np.array(shares)
 
 
-def levels_of(runs: Sequence[Runs], residuals: Floats, *, known: bool, job: Job = Job()) -> Levels:
+def levels_of(runs: Sequence[Runs], residuals: Floats, *, known: bool, job: Job = NO_JOB) -> Levels:
     """The most likely effects.
 
     Parameters

@@ -20,12 +20,12 @@ from scipy.special import ndtri
 
 from nodewise.plugin import Configurations, Floats, Ints, Notice, Recomputation, as_floats, as_ints
 from nodewise_partitioning.hardware import node_link_of
-from nodewise_partitioning.knowledge import Knowledge
+from nodewise_partitioning.knowledge import Beliefs, Knowledge, Value
 from nodewise_partitioning.micro_batches import is_open
 from nodewise_partitioning.software import is_known
 from nodewise_partitioning.unsaid import MODERN_YEAR, formats_of
 
-__all__ = ["DEVIATIONS", "Doubts", "Trial", "doubts_of"]
+__all__ = ["DEVIATIONS", "Doubts", "Trial", "doubts_of", "likely_values"]
 
 BEYOND: Final = 0.05
 """Probability beyond each bound of a 90 % interval; values of less weight lie outside of it."""
@@ -190,21 +190,23 @@ def _facts(
 def _precisions(asked: _Asked) -> Iterator[_Value]:
     """Number formats that the device has a peak for, by its year."""
     rows = asked.where(np.array([not name for name in asked.stated.precisions])[asked.stated.precision_index])
-    if not len(rows) or asked.knowledge.number_format:
+    if not len(rows) or (asked.knowledge.number_format and "precision" not in asked.knowledge.taken):
         return
     own = asked.taken.take(rows)
-    for name, weight in formats_of(asked.knowledge.catalogue, asked.device)[1]:
-        formats = tuple(known or name for known in own.precisions)
+    _, likely = formats_of(asked.knowledge.catalogue, asked.device)
+    for name, weight in asked.knowledge.weights("precision", likely).items():
+        formats = tuple(known or str(name) for known in own.precisions)
         yield _Value(weight, rows, own.replaced(precisions=formats), asked.knowledge)
 
 
 def _links(asked: _Asked) -> Iterator[_Value]:
     """Links of the machines that such devices come in."""
     rows = asked.where((asked.stated.link_bytes_per_s <= 0.0) & (asked.stated.nodes > 1))
-    if not len(rows) or asked.knowledge.network.link_bytes_per_s:
+    if not len(rows) or (asked.knowledge.network.link_bytes_per_s and "link_bytes_per_s" not in asked.knowledge.taken):
         return
     own = asked.taken.take(rows)
-    for bytes_per_s, weight in _node_links(asked):
+    prior = _node_links(asked.knowledge, asked.device)
+    for bytes_per_s, weight in asked.knowledge.weights("link_bytes_per_s", prior).items():
         links = as_floats(np.full(len(rows), bytes_per_s))
         yield _Value(weight, rows, own.replaced(link_bytes_per_s=links), asked.knowledge)
 
@@ -213,9 +215,9 @@ OTHER_LINKS: Final = ((12.5e9, 0.3), (400e9, 0.2))
 """Of devices in no machine that the catalogue lists: one adapter of 100 Gb/s, and eight of 400 Gb/s."""
 
 
-def _node_links(asked: _Asked) -> Iterable[tuple[float, float]]:
-    taken, _ = node_link_of(asked.knowledge.catalogue, asked.device)
-    known = asked.knowledge.catalogue.node_links(asked.device)
+def _node_links(knowledge: Knowledge, device: str) -> Iterable[tuple[float, float]]:
+    taken, _ = node_link_of(knowledge.catalogue, device)
+    known = knowledge.catalogue.node_links(device)
     return [(link, share) for link, share, _ in known if link != taken] if known else OTHER_LINKS
 
 
@@ -244,8 +246,8 @@ def _recomputations(asked: _Asked) -> Iterator[_Value]:
     """What is computed again in the backward pass, as far as it fits."""
     rows = asked.where(asked.stated.recomputation == Recomputation.UNSPECIFIED)
     own = asked.taken.take(rows)
-    for way, weight in RECOMPUTED:
-        column = as_ints(np.full(len(rows), int(way)))
+    for way, weight in asked.knowledge.weights("recompute", RECOMPUTED).items():
+        column = as_ints(np.full(len(rows), way))
         yield _Value(weight, rows, own.replaced(recomputation=column), asked.knowledge)
 
 
@@ -263,12 +265,40 @@ def _frameworks(asked: _Asked) -> Iterator[_Value]:
     name, rows = asked.knowledge.framework, asked.where(np.ones(len(asked.stated), dtype=bool))
     own = asked.taken.take(rows)
     facts = asked.knowledge.catalogue.device(asked.device) or {}
-    if not is_known(name):
+    if "framework" in asked.knowledge.taken:
+        for stack, weight in asked.knowledge.weights("framework", ()).items():
+            yield _Value(weight, rows, own, replace(asked.knowledge, framework=str(stack)))
+    elif not is_known(name):
         for stack, weight in STACKS:
             yield _Value(weight, rows, own, replace(asked.knowledge, framework=stack))
     elif "flash" not in name.casefold() and facts.get("announced_year", 0.0) < MODERN_YEAR:
         flash = replace(asked.knowledge, framework=f"{name} flash-attention")
         yield _Value(LATER_KERNEL, rows, own, flash)
+
+
+def likely_values(knowledge: Knowledge, runs: Configurations) -> Mapping[str, Beliefs]:
+    """Of facts that no run of a job states, and that runs on one device can settle: all likely values with weights."""
+    if len(runs.devices) != 1 or knowledge.catalogue.device(runs.devices[0]) is None:
+        return {}
+    device = runs.devices[0]
+    found: dict[str, Beliefs] = {}
+    if not any(runs.precisions) and (not knowledge.number_format or "precision" in knowledge.taken):
+        found["precision"] = _with_taken(*formats_of(knowledge.catalogue, device))
+    link, links = knowledge.network.link_bytes_per_s, _node_links(knowledge, device)
+    across = bool((runs.nodes > 1).any()) and not (runs.link_bytes_per_s > 0.0).any()
+    if across and (not link or "link_bytes_per_s" in knowledge.taken):
+        found["link_bytes_per_s"] = _with_taken(node_link_of(knowledge.catalogue, device)[0], links)
+    if (runs.recomputation == Recomputation.UNSPECIFIED).all():
+        found["recompute"] = {int(way): weight for way, weight in RECOMPUTED}
+    if "framework" not in knowledge.taken and not is_known(knowledge.framework):
+        found["framework"] = _with_taken(knowledge.framework, STACKS)
+    return found
+
+
+def _with_taken(taken: Value, others: Iterable[tuple[Value, float]]) -> Beliefs:
+    """All values: what is taken without runs has the rest of the weight."""
+    listed = dict(others)
+    return {taken: max(1.0 - sum(listed.values()), 0.0), **listed}
 
 
 _FACTS: Final[Mapping[str, Callable[[_Asked], Iterator[_Value]]]] = {

@@ -27,6 +27,7 @@ from nodewise.plugin import (
     freeze,
 )
 from nodewise_partitioning.bounds import least_of
+from nodewise_partitioning.evidence import OWN_VARIANCE
 from nodewise_partitioning.grouped import Group, grouped, rows_asked, settled_in
 from nodewise_partitioning.hardware import node_link_of
 from nodewise_partitioning.hypotheses import DEVIATIONS, Doubts, doubts_of
@@ -153,6 +154,23 @@ class PartitioningModel:
         asked, groups, _ = rows_asked(self._knowledge, configurations)
         numbers = self._numbers(asked.layout, groups)
         return asked.rows, added(numbers.parts_s), numbers.needed_bytes / numbers.available_bytes
+
+    def log_likelihood(self, runs: Observations) -> float:
+        """Ln of the probability of measured steps and memory, but for a constant; -inf where some could not run."""
+        asked, groups, _ = rows_asked(self._knowledge, self.cut(runs.configurations))
+        numbers = self._numbers(asked.layout, groups, spread=True)
+        lacking = numbers.needed_bytes > numbers.available_bytes * self._factor
+        if len(asked.rows) < len(runs) or lacking.any():
+            return -np.inf
+        own = np.diag(np.full(len(runs), OWN_VARIANCE))
+        covariance = np.maximum(np.square(numbers.log_spread).min() - OWN_VARIANCE, 0.0) + own
+        misfit = np.log(runs.steps_per_s * added(numbers.parts_s))
+        found = -0.5 * float(misfit @ np.linalg.solve(covariance, misfit) + np.linalg.slogdet(covariance)[1])
+        held = runs.measured_memory_bytes > 0.0
+        if held.any():
+            level = np.log(numbers.memory_bytes[held] / runs.measured_memory_bytes[held]).mean()
+            found -= 0.5 * float(level / self._knowledge.memory_log_spread) ** 2
+        return found
 
     def _doubts(self, stated: Configurations, taken: Configurations, asked: Asked, numbers: _Numbers) -> Doubts:
         """What rows leave unsaid; what was settled in them stays as other facts change."""
