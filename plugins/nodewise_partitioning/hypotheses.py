@@ -290,7 +290,8 @@ def likely_values(knowledge: Knowledge, runs: Configurations) -> Mapping[str, Be
         found["link_bytes_per_s"] = _with_taken(node_link_of(knowledge.catalogue, device)[0], links)
     if (runs.recomputation == Recomputation.UNSPECIFIED).all():
         found["recompute"] = {int(way): weight for way, weight in RECOMPUTED}
-    if "framework" not in knowledge.taken and not is_known(knowledge.framework):
+    if "framework" not in knowledge.taken and not knowledge.framework:
+        # A declared name that is not known is none of these stacks.
         found["framework"] = _with_taken(knowledge.framework, STACKS)
     return found
 
