@@ -22,7 +22,7 @@ from nodewise_partitioning.software import FIELDS, Software
 from nodewise_partitioning.step import step_parts_s
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["NOISE", "Calibrated", "Runs", "calibrated", "log_residuals"]
+__all__ = ["NOISE", "Calibrated", "Job", "Runs", "calibrated", "log_residuals"]
 
 NOISE: Final = 0.08
 """Deviation of ln(step) that these equations leave where they fit: between repeated runs, kernels and shapes."""
@@ -34,6 +34,14 @@ LARGEST_CORRECTION: Final = 4.0
 """Prior deviations that a number moves at most: beyond, the runs contradict the equations, not a number."""
 
 
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Whose runs: a name that no other job has, and the letters of the software that it declares."""
+
+    name: str = ""
+    software: str = ""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Runs:
     """Measured steps of one model on one device; ``weight`` is what one of them counts."""
@@ -43,6 +51,7 @@ class Runs:
     device: Device
     step_s: Floats
     weight: float = 1.0
+    job: Job = field(default_factory=Job)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -31,13 +31,14 @@ from nodewise.plugin import (
     catalogue_key,
     freeze,
 )
-from nodewise_partitioning.calibration import Calibrated, Runs, calibrated, log_residuals
-from nodewise_partitioning.evidence import levels_of
+from nodewise_partitioning.calibration import Calibrated, Job, Runs, calibrated, log_residuals
+from nodewise_partitioning.evidence import fitted_of, levels_of
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, device_of
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layered.model import LayeredModel, assess_layers
 from nodewise_partitioning.model import PartitioningModel, memory_learned
 from nodewise_partitioning.rows import asked_of
+from nodewise_partitioning.settling import settled_by_runs
 from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, is_known, stack_of
 from nodewise_partitioning.training import Training
 from nodewise_partitioning.unsaid import by_stack, formats_of, kinds_of, settled, stack_names
@@ -110,7 +111,8 @@ class PartitioningEstimator:
             return LayeredModel(profile, context.catalogue)
         if transformer is None:
             raise NodewiseError(_NO_DIMENSIONS.reason, _NO_DIMENSIONS.message)
-        framework, number_format = _declared(profile)
+        believed = _settled(profile, transformer, context.catalogue)
+        framework, number_format = believed.framework, believed.number_format or DEFAULT_FORMAT
         known = is_known(framework) or not framework
         prior = context.prior
         lessons = prior.content if prior is not None and isinstance(prior.content, tuple) else ()
@@ -130,12 +132,17 @@ class PartitioningEstimator:
         residuals = [log_residuals(each.software, runs) for each, runs in learned.values() if runs]
         found = max((each for each, _ in learned.values()), key=lambda each: each.runs)
         knowledge = replace(
-            _uncorrected(profile, transformer, context.catalogue),
+            believed,
             numbers={name: each.software.vector() for name, (each, _) in learned.items()},
-            levels=levels_of(taught, np.concatenate([np.zeros(0), *residuals]), known=known),
+            levels=levels_of(taught, np.concatenate([np.zeros(0), *residuals]), known=known, job=_job_of(profile)),
         )
         knowledge = memory_learned(knowledge, Observations.concatenated((profile.observations, profile.memory_runs)))
         return PartitioningModel(knowledge, tuple(_notices(found, framework, known=known)), runs=_ran(profile))
+
+
+def _settled(profile: Profile, transformer: Transformer, catalogue: Catalogue) -> Knowledge:
+    """What is known of a job from facts, with what its runs settle of the others."""
+    return settled_by_runs(_uncorrected(profile, transformer, catalogue), profile.observations)
 
 
 def _uncorrected(profile: Profile, transformer: Transformer, catalogue: Catalogue) -> Knowledge:
@@ -148,7 +155,7 @@ def _uncorrected(profile: Profile, transformer: Transformer, catalogue: Catalogu
         framework=framework,
         number_format=profile.workload.precision or "",
         numbers={},
-        levels=levels_of((), np.zeros(0), known=True),
+        levels=levels_of((), np.zeros(0), known=is_known(framework) or not framework, job=_job_of(profile)),
         switches=_switches(profile.workload),
     )
 
@@ -175,6 +182,12 @@ SWITCHES: Final = {
 
 def _switches(workload: Workload) -> str:
     return "".join(SWITCHES.get(word or "", "") for word in (workload.pipeline_schedule, workload.execution))
+
+
+def _job_of(profile: Profile) -> Job:
+    """All revisions of a kept profile are one job."""
+    software = "".join(letter for letter in profile.workload.framework or "" if letter.isalnum())
+    return Job(profile.uid or profile.digest, software.casefold())
 
 
 def _declared(profile: Profile) -> tuple[str, str]:
@@ -217,10 +230,10 @@ def _kind(stack: Software) -> tuple[str, bool]:
 
 def _corrected(stack: Software, runs: Sequence[Runs], taught: Sequence[Runs], *, known: bool) -> Calibrated:
     """The stack with numbers that agree with runs but for the level that they and others share."""
-    levels = levels_of(taught, log_residuals(stack, taught), known=known)
-    alike = [
-        replace(each, step_s=each.step_s / levels.factor_of(each.device, each.dimensions, each.layout)) for each in runs
-    ]
+    fitted = np.exp(fitted_of(taught, log_residuals(stack, taught), known=known))
+    ends = np.cumsum([len(each.step_s) for each in taught])
+    levels = dict(zip(map(id, taught), np.split(fitted, ends[:-1]), strict=True)) if taught else {}
+    alike = [replace(each, step_s=each.step_s / levels[id(each)]) for each in runs]
     return calibrated(stack, alike, widened=_widened(stack, {catalogue_key(each.device.name) for each in runs}))
 
 
@@ -230,10 +243,10 @@ def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Ru
     if transformer is None or not len(observations):
         return {}
     dimensions = Dimensions.of(transformer, Training.of(profile.workload), profile.workload)
-    configurations = PartitioningModel(_uncorrected(profile, transformer, catalogue)).cut(observations.configurations)
-    framework, own_format = _declared(profile)
-    declared, _ = stack_of(framework, own_format)
-    asked = asked_of(configurations, dimensions, profile.network, catalogue, zero_bubble=declared.zero_bubble)
+    believed = _settled(profile, transformer, catalogue)
+    configurations = PartitioningModel(believed).cut(observations.configurations)
+    framework = believed.framework
+    asked = asked_of(configurations, dimensions, believed.network, catalogue, zero_bubble=believed.zero_bubble)
     measured, kinds = observations.steps_per_s[asked.rows], kinds_of(configurations)[asked.rows]
     names = np.array(configurations.device_names(), dtype=object)[asked.rows]
     formats = np.array([configurations.precisions[index] for index in configurations.precision_index[asked.rows]])
@@ -241,14 +254,22 @@ def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Ru
     for name in sorted(set(names.tolist())):
         for number_format in sorted(set(formats.tolist())):
             rows = np.flatnonzero((names == name) & (formats == number_format) & (measured > 0.0))
-            own = number_format or profile.workload.precision or formats_of(catalogue, name)[0]
+            own = number_format or believed.number_format or formats_of(catalogue, name)[0]
             device = device_of(catalogue, name, own)
             if isinstance(device, Refusal):
                 continue
             for own, part in by_stack(framework, dimensions, device, as_ints(rows), kinds, asked.layout):
                 stack, _ = stack_of(own, device.number_format)
-                layout = settled(asked.layout.take(part), dimensions, device, stack, declared=framework)
-                runs.setdefault(own, []).append(Runs(dimensions, layout, device, 1.0 / measured[part]))
+                layout = settled(
+                    asked.layout.take(part),
+                    dimensions,
+                    device,
+                    stack,
+                    declared=framework,
+                    preferred=float(believed.recomputation),
+                )
+                found = Runs(dimensions, layout, device, 1.0 / measured[part], job=_job_of(profile))
+                runs.setdefault(own, []).append(found)
     return runs
 
 

@@ -1,55 +1,70 @@
 """How much longer steps take than the equations say, by what runs share, and how sure that is.
 
-    ln(measured / predicted) = installation + device + model + replica + growth ln(nodes) + rest
+    ln(measured / predicted) = installation + software + training + device + model + job
+                             + split + replica + growth ln(nodes) + rest
 
-Installation (cluster and stack), device with its number format, model, and replica (a split with its micro-batches,
-whose number may grow) have normal priors; the rest has heavy tails, so that a run that something disturbed pulls
-little. What runs of a job say therefore reaches other models and devices of its owner as far as it is shared, and an
-interval narrows as what it rests on is measured.
+Installation (cluster), software (as it is declared, switches included), training (what is frozen), device with its
+number format, model, job, split, and replica (a split with its micro-batches, whose number may grow) have normal
+priors; the rest has heavy tails, so that a run that something disturbed pulls little. What runs of a job say therefore
+reaches other models and devices of its owner as far as it is shared, what they say of the job itself reaches no other,
+and an interval narrows as what it rests on is measured.
 
-Deviations are those between published sources, each left out of what the equations were fitted to, or within them.
-Mean ln of nine published sources deviate by 0.087, jobs within a source by 0.12 in the root of the mean square (0.06 in
-BigScience, 0.20 in torchtitan), which device, model and replica share (`research/source_deviations.py`).
+Deviations are near the most likely ones of all runs on A100 and later devices of ten published tables, from facts
+alone, with normal effects: device 0.09, software 0.14, training 0.08, model 0.05, job 0.02, split 0.06, replica 0.06,
+rest 0.02. Source and software are nearly one in these tables, and share what both are given here. Between sources, each
+left out of what the equations were fitted to, mean ln deviate by 0.087 (`research/source_deviations.py`). Those of
+split, replica and rest are wider than the most likely ones, whose intervals held fewer rows of jobs that one run was
+shown of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nodewise.plugin import Floats, Ints, as_ints, catalogue_key
+from nodewise.plugin import Floats, catalogue_key
 from nodewise_partitioning import imbalance
-from nodewise_partitioning.calibration import Runs
+from nodewise_partitioning.calibration import Job, Runs
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.training import ALL_TRAINED
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["Levels", "levels_of"]
+__all__ = ["OWN_VARIANCE", "Levels", "fitted_of", "levels_of"]
 
-INSTALLATION: Final = 0.085
-UNKNOWN_INSTALLATION: Final = 0.14
+INSTALLATION: Final = 0.05
+SOFTWARE: Final = 0.08
+UNKNOWN_SOFTWARE: Final = 0.13
 """With a framework that is not known: its switches may be any."""
-DEVICE: Final = 0.05
+TRAINING: Final = 0.08
+"""Of adapters beside frozen weights; training of all weights is what the equations were fitted to."""
+DEVICE: Final = 0.07
 OTHER_DEVICE: Final = 0.25
 """On devices of which no source was seen but V100, whose runs take 1.3 to 2.5 times as long as predicted."""
-MODEL: Final = 0.06
-REPLICA: Final = 0.10
-"""Between replicas of one model on one installation that are split otherwise, or take other micro-batches."""
+MODEL: Final = 0.05
+JOB: Final = 0.03
+SPLIT: Final = 0.08
+"""Between ways to split one job."""
+REPLICA: Final = 0.06
+"""Between micro-batches of one split."""
 GROWTH: Final = 0.02
 """Of what a replica's steps lengthen by with each e-fold of its nodes, beside what the equations say: MPT, GPT-3 and
 InternEvo differ by 1 to 3 % a doubling."""
 WITHIN: Final = 0.035
 """Between runs of one replica: what is left of runs that were repeated."""
+OWN_VARIANCE: Final = SPLIT**2 + REPLICA**2 + WITHIN**2
+"""Of what no other run of the job has, unless it is of the same split."""
 WITHIN_RUNS: Final = 8.0
 """Runs that this counts for beside measured ones."""
 TAIL: Final = 4.0
 """Degrees of freedom of the rest (Student)."""
 ROUNDS: Final = 8
 
-_REPLICA: Final = (
+_SPLIT: Final = (
     "tensor",
     "pipeline",
     "context",
@@ -59,10 +74,39 @@ _REPLICA: Final = (
     "interleave",
     "zero_stage",
     "recomputation",
-    "micro_batch",
-    "micro_batches",
 )
-"""Columns of a layout that are alike where only the number of replicas differs."""
+_REPLICA: Final = (*_SPLIT, "micro_batch", "micro_batches")
+"""Columns of a layout that are alike where only the number of replicas differs; of a split, all but the last two."""
+
+
+NO_JOB: Final = Job()
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """An effect of one job on a device: of a split, of a replica of it (``growth``: by ln of its nodes)."""
+
+    job: Job
+    device: tuple[str, str]
+    dimensions: Dimensions
+    values: tuple[float, ...]
+    growth: bool = False
+
+    @property
+    def deviation(self) -> float:
+        """Prior deviation."""
+        return GROWTH if self.growth else SPLIT if len(self.values) == len(_SPLIT) else REPLICA
+
+    def rows(self, layout: Layout) -> NDArray[np.bool_]:
+        """Rows that have it."""
+        alike = np.ones(len(layout), dtype=bool)
+        for column, value in zip(_REPLICA, self.values, strict=False):
+            alike &= getattr(layout, column) == value
+        return alike
+
+    def share(self, layout: Layout) -> Floats:
+        """How much of it each row has."""
+        return np.asarray(self.rows(layout) * (np.log(_nodes(layout)) if self.growth else 1.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,87 +115,85 @@ class Levels:
 
     Attributes
     ----------
+    job : Job
+        That asks.
     places : mapping
-        Where each effect that was seen stands in ``means`` and ``covariance``.
+        Where each effect that was seen, and is none of another job, stands in ``means`` and ``covariance``.
     within : float
         Deviation of the rest.
-    installation : float
-        Prior deviation of the installation.
+    known : bool
+        Whether the job's framework is.
     across_nodes : frozenset
         Devices (with number formats) of which some run was on several nodes.
     """
 
+    job: Job
     places: Mapping[Hashable, int]
     means: Floats
     covariance: Floats
     within: float
-    installation: float
+    known: bool
     across_nodes: frozenset[tuple[str, str]] = frozenset()
 
     def factor_of(self, device: Device, dimensions: Dimensions, layout: Layout) -> Floats | float:
-        """Factor on steps of a model on a device: of each row, one number where no row's replica was measured."""
-        common = self._common(device, dimensions)
-        mean = float(self.means[common].sum())
-        seen = self._seen(device, dimensions, layout)
-        if not seen:
-            return float(np.exp(mean))
-        means = np.full(len(layout), mean)
-        for replica, rows in seen:
-            means[rows] += self.means[self._both(replica)] @ _design(layout, rows)
-        return np.asarray(np.exp(means))
+        """Factor on steps of a model on a device: of each row, one number where none of the job's splits was run."""
+        common = float(self.means[self._common(device, dimensions)].sum())
+        seen, shares = self._seen(device, dimensions, layout)
+        return np.asarray(np.exp(common + self.means[seen] @ shares)) if seen else float(np.exp(common))
 
     def log_spread_of(self, device: Device, dimensions: Dimensions, layout: Layout) -> Floats:
         """Deviation of ln(step) of each row."""
         common = self._common(device, dimensions)
-        shared = _shared(device, dimensions, self.installation)
+        shared = _shared(self.job, device, dimensions, known=self.known)
         unseen = sum(deviation**2 for effect, deviation in shared.items() if effect not in self.places)
         known = self.covariance[np.ix_(common, common)].sum() + unseen + self.within**2
         uneven = imbalance.log_spread_of(dimensions, layout) ** 2
-        variances = np.asarray(known + uneven + REPLICA**2 + (GROWTH * np.log(_nodes(layout))) ** 2)
-        for replica, rows in self._seen(device, dimensions, layout):
-            both, design = self._both(replica), _design(layout, rows)
-            variances[rows] = known + 2.0 * self.covariance[np.ix_(common, both)].sum(axis=0) @ design
-            variances[rows] += np.einsum("er,ef,fr->r", design, self.covariance[np.ix_(both, both)], design)
+        growth = (GROWTH * np.log(_nodes(layout))) ** 2
+        prior = SPLIT**2 + REPLICA**2 + growth
+        variances = np.asarray(known + uneven + prior)
+        seen, shares = self._seen(device, dimensions, layout)
+        if seen:
+            effects = [effect for effect, place in self.places.items() if place in seen]
+            deviations = np.array([effect.deviation for effect in effects if isinstance(effect, _Own)])
+            variances -= np.square(deviations) @ np.square(shares)
+            variances += 2.0 * self.covariance[np.ix_(common, seen)].sum(axis=0) @ shares
+            variances += np.einsum("er,ef,fr->r", shares, self.covariance[np.ix_(seen, seen)], shares)
         if (catalogue_key(device.name), device.number_format) not in self.across_nodes:
             # Runs inside one node identify nothing of the network between nodes: there, facts alone count.
-            growth = (GROWTH * np.log(_nodes(layout))) ** 2
-            facts = sum(deviation**2 for deviation in shared.values()) + WITHIN**2 + REPLICA**2 + growth + uneven
+            facts = sum(deviation**2 for deviation in shared.values()) + WITHIN**2 + prior + uneven
             variances = np.where(_nodes(layout) > 1.0, np.maximum(variances, facts), variances)
         return np.asarray(np.sqrt(variances))
 
     def least_of(self, device: Device, dimensions: Dimensions, layout: Layout) -> Floats:
         """What no factor is below, however the rows of a space's prefixes are completed."""
-        replicas = [effect[1] for effect in self.places if isinstance(effect, tuple) and effect[0] == "growth"]
-        design = _design(layout, as_ints(np.arange(len(layout)))) if replicas else np.zeros((2, len(layout)))
-        least = np.zeros(len(layout))
-        for replica in replicas:
-            least = np.minimum(least, self.means[self._both(replica)] @ design)
-        return np.asarray(np.exp(self.means[self._common(device, dimensions)].sum() + least))
+        least = np.full(len(layout), self.means[self._common(device, dimensions)].sum())
+        grown = np.log(_nodes(layout))
+        for effect, place in self.places.items():
+            # A row has one split and one replica: adding all that are negative is below any of them.
+            if isinstance(effect, _Own):
+                least += np.minimum(self.means[place] * (grown if effect.growth else 1.0), 0.0)
+        return np.asarray(np.exp(least))
 
     def _common(self, device: Device, dimensions: Dimensions) -> list[int]:
-        """Places of what all runs of a model on a device share."""
-        shared = _shared(device, dimensions, self.installation)
+        """Places of what all runs of the job's model on a device share."""
+        shared = _shared(self.job, device, dimensions, known=self.known)
         return [self.places[effect] for effect in shared if effect in self.places]
 
-    def _both(self, replica: Hashable) -> list[int]:
-        """Places of a replica's level and growth."""
-        return [self.places[replica], self.places[("growth", replica)]]
-
-    def _seen(self, device: Device, dimensions: Dimensions, layout: Layout) -> list[tuple[Hashable, Ints]]:
-        """Replicas of a model on a device that were measured, and their rows."""
-        own = (catalogue_key(device.name), device.number_format, dimensions)
-        found: list[tuple[Hashable, Ints]] = []
-        for effect in self.places:
-            if isinstance(effect, tuple) and effect[:3] == own:
-                alike = np.ones(len(layout), dtype=bool)
-                for column, value in zip(_REPLICA, effect[3:], strict=True):
-                    alike &= getattr(layout, column) == value
-                if alike.any():
-                    found.append((effect, as_ints(np.flatnonzero(alike))))
-        return found
+    def _seen(self, device: Device, dimensions: Dimensions, layout: Layout) -> tuple[list[int], Floats]:
+        """Places of effects of the job's splits that some rows have, and (places, rows) how much of each."""
+        own = (self.job, (catalogue_key(device.name), device.number_format), dimensions)
+        seen: list[int] = []
+        shares: list[Floats] = []
+        for effect, place in self.places.items():
+            if isinstance(effect, _Own) and (effect.job, effect.device, effect.dimensions) == own:
+                share = effect.share(layout)
+                if share.any():
+                    seen.append(place)
+                    shares.append(share)
+        return seen, np.array(shares)
 
 
-def levels_of(runs: Sequence[Runs], residuals: Floats, *, known: bool) -> Levels:
+def levels_of(runs: Sequence[Runs], residuals: Floats, *, known: bool, job: Job = NO_JOB) -> Levels:
     """The most likely effects.
 
     Parameters
@@ -160,64 +202,102 @@ def levels_of(runs: Sequence[Runs], residuals: Floats, *, known: bool) -> Levels
         Ln(predicted / measured) of all runs, in order.
     known : bool
         Whether the framework is.
+    job : Job
+        That asks: effects of other jobs' splits are not kept.
     """
-    installation = INSTALLATION if known else UNKNOWN_INSTALLATION
-    rows = [row for each in runs for row in _effects(each, installation)]
-    deviations: dict[Hashable, float] = {}
-    for row in rows:
-        deviations |= {effect: deviation for effect, (deviation, _) in row.items()}
-    places = {effect: place for place, effect in enumerate(deviations)}
-    design = np.zeros((len(rows), len(places)))
-    for number, row in enumerate(rows):
-        for effect, (_, weight) in row.items():
-            design[number, places[effect]] = weight
-    prior = np.diag([deviation**-2.0 for deviation in deviations.values()])
-    weights = np.ones(len(rows))
-    means: Floats = np.zeros(len(places))
-    covariance: Floats = np.zeros((len(places), len(places)))
-    rest = -residuals
-    for _ in range(ROUNDS if rows else 0):
-        weighed = design * (weights / WITHIN**2)[:, None]
-        covariance = np.asarray(np.linalg.inv(weighed.T @ design + prior))
-        means = np.asarray(covariance @ (weighed.T @ -residuals))
-        rest = np.asarray(-residuals - design @ means)
-        weights = (TAIL + 1.0) / (TAIL + (rest / WITHIN) ** 2)
-    squares = WITHIN_RUNS * WITHIN**2 + float(rest @ rest)
-    within = float(np.sqrt(squares / (WITHIN_RUNS + len(rest))))
+    found = _Effects.of(runs, known=known)
+    weights, within = found.weights(residuals)
+    kept = [place for effect, place in found.places.items() if getattr(effect, "job", job) == job]
     across_nodes = frozenset(
         (catalogue_key(each.device.name), each.device.number_format)
         for each in runs
         if (_nodes(each.layout) > 1.0).any()
     )
-    return Levels(places, means, covariance, within, installation, across_nodes)
+    means, covariance = found.posterior(-residuals, weights, kept)
+    numbers = {place: number for number, place in enumerate(kept)}
+    places = {effect: numbers[place] for effect, place in found.places.items() if place in numbers}
+    return Levels(job, places, means, covariance, within, known, across_nodes)
 
 
-def _shared(device: Device, dimensions: Dimensions, installation: float) -> dict[Hashable, float]:
-    """What all runs of a model on a device share with others, with prior deviations."""
+def fitted_of(runs: Sequence[Runs], residuals: Floats, *, known: bool) -> Floats:
+    """Ln of the factor that each run's effects make, in order; parameters as :func:`levels_of`."""
+    found = _Effects.of(runs, known=known)
+    weights, _ = found.weights(residuals)
+    return found.fitted(-residuals, weights)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Effects:
+    """Effects of runs: their places, prior variances, and (runs, effects) how much of each a run has."""
+
+    places: Mapping[Hashable, int]
+    variances: Floats
+    design: Floats
+
+    @staticmethod
+    def of(runs: Sequence[Runs], *, known: bool) -> _Effects:
+        """Of runs in order."""
+        rows = [row for each in runs for row in _effects(each, known=known)]
+        deviations: dict[Hashable, float] = {}
+        for row in rows:
+            deviations |= {effect: deviation for effect, (deviation, _) in row.items()}
+        places = {effect: place for place, effect in enumerate(deviations)}
+        design = np.zeros((len(rows), len(places)))
+        for number, row in enumerate(rows):
+            for effect, (_, share) in row.items():
+                design[number, places[effect]] = share
+        return _Effects(places, np.square(np.array(list(deviations.values()), dtype=np.float64)), design)
+
+    def weights(self, residuals: Floats) -> tuple[Floats, float]:
+        """Of runs, by how far each lies from what its effects make; and the deviation of the rest."""
+        weights, rest = np.ones(len(residuals)), residuals
+        for _ in range(ROUNDS if len(residuals) else 0):
+            rest = residuals + self.fitted(-residuals, weights)
+            weights = (TAIL + 1.0) / (TAIL + (rest / WITHIN) ** 2)
+        squares = WITHIN_RUNS * WITHIN**2 + float(rest @ rest)
+        return weights, float(np.sqrt(squares / (WITHIN_RUNS + len(rest))))
+
+    def fitted(self, levels: Floats, weights: Floats) -> Floats:
+        """What effects make of the levels of all runs."""
+        covariance = (self.design * self.variances) @ self.design.T
+        return np.asarray(covariance @ np.linalg.solve(covariance + np.diag(WITHIN**2 / weights), levels))
+
+    def posterior(self, levels: Floats, weights: Floats, kept: Sequence[int]) -> tuple[Floats, Floats]:
+        """Means and covariance of some effects."""
+        ours = self.variances[kept][:, None] * self.design[:, kept].T
+        covariance = (self.design * self.variances) @ self.design.T + np.diag(WITHIN**2 / weights)
+        solved = np.linalg.solve(covariance, np.column_stack([levels, ours.T]))
+        return np.asarray(ours @ solved[:, 0]), np.asarray(np.diag(self.variances[kept]) - ours @ solved[:, 1:])
+
+
+def _shared(job: Job, device: Device, dimensions: Dimensions, *, known: bool) -> dict[Hashable, float]:
+    """What all runs of a job's model on a device share, some of it with others, with prior deviations."""
     key = catalogue_key(device.name)
     seen = device.after_ampere or key.startswith("a100")
-    return {
-        "installation": installation,
+    training = dimensions.training
+    shared: dict[Hashable, float] = {
+        "installation": INSTALLATION,
+        ("software", job.software): SOFTWARE if known else UNKNOWN_SOFTWARE,
         (key, device.number_format): DEVICE if seen else OTHER_DEVICE,
-        dimensions: MODEL,
+        replace(dimensions, training=ALL_TRAINED): MODEL,
+        job: JOB,
     }
+    return shared | ({training: TRAINING} if training.frozen else {})
 
 
-def _effects(runs: Runs, installation: float) -> Iterator[dict[Hashable, tuple[float, float]]]:
+def _effects(runs: Runs, *, known: bool) -> Iterator[dict[Hashable, tuple[float, float]]]:
     """Effects of each run: prior deviation, and how much of it the run has."""
     shared = {
-        effect: (deviation, 1.0) for effect, deviation in _shared(runs.device, runs.dimensions, installation).items()
+        effect: (deviation, 1.0)
+        for effect, deviation in _shared(runs.job, runs.device, runs.dimensions, known=known).items()
     }
-    own = (catalogue_key(runs.device.name), runs.device.number_format, runs.dimensions)
+    device = (catalogue_key(runs.device.name), runs.device.number_format)
     columns = np.stack([getattr(runs.layout, column) for column in _REPLICA], axis=1).tolist()
     for values, grown in zip(columns, np.log(_nodes(runs.layout)).tolist(), strict=True):
-        replica = (*own, *values)
-        yield shared | {replica: (REPLICA, 1.0), ("growth", replica): (GROWTH, grown)}
-
-
-def _design(layout: Layout, rows: Ints) -> Floats:
-    """How much rows have of a replica's level and of its growth."""
-    return np.stack([np.ones(len(rows)), np.log(_nodes(layout)[rows])])
+        split = _Own(runs.job, device, runs.dimensions, tuple(values[: len(_SPLIT)]))
+        replica = replace(split, values=tuple(values))
+        growth = replace(replica, growth=True)
+        yield shared | {split: (SPLIT, 1.0), replica: (REPLICA, 1.0), growth: (GROWTH, grown)}
 
 
 def _nodes(layout: Layout) -> Floats:

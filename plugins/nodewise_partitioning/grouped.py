@@ -62,7 +62,14 @@ def settled_in(knowledge: Knowledge, layout: Layout, groups: list[Group]) -> Lay
     columns = {name: getattr(layout, name).copy() for name in OPEN}
     for group in groups:
         rows = layout.take(group.rows)
-        own = settled(rows, knowledge.dimensions, group.device, group.software, declared=knowledge.framework)
+        own = settled(
+            rows,
+            knowledge.dimensions,
+            group.device,
+            group.software,
+            declared=knowledge.framework,
+            preferred=float(knowledge.recomputation),
+        )
         own = settled_states(own, knowledge.dimensions, group.device, group.software)
         for name, column in columns.items():
             column[group.rows] = getattr(own, name)

@@ -20,12 +20,12 @@ from scipy.special import ndtri
 
 from nodewise.plugin import Configurations, Floats, Ints, Notice, Recomputation, as_floats, as_ints
 from nodewise_partitioning.hardware import node_link_of
-from nodewise_partitioning.knowledge import Knowledge
+from nodewise_partitioning.knowledge import Beliefs, Knowledge, Value
 from nodewise_partitioning.micro_batches import is_open
 from nodewise_partitioning.software import is_known
 from nodewise_partitioning.unsaid import MODERN_YEAR, formats_of
 
-__all__ = ["BEYOND", "DEVIATIONS", "Doubts", "Trial", "Value", "doubts_of", "effects_of"]
+__all__ = ["BEYOND", "DEVIATIONS", "Doubts", "LikelyValue", "Trial", "doubts_of", "effects_of", "likely_values"]
 
 BEYOND: Final = 0.05
 """Probability beyond each bound of a 90 % interval; values of less weight lie outside of it."""
@@ -40,7 +40,7 @@ what is needed over the memory that there is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Value:
+class LikelyValue:
     """Another value of a fact: its weight, the rows that may have it, and these with it."""
 
     weight: float
@@ -73,7 +73,7 @@ class Doubts:
 
     deviation: Floats
     facts: Sequence[_Doubt]
-    memory: Mapping[str, Sequence[tuple[Value, Floats]]]
+    memory: Mapping[str, Sequence[tuple[LikelyValue, Floats]]]
 
     def notices(self, rows: Ints, log_spread: Floats) -> Iterator[Notice]:
         """What widens the interval, and which fact would narrow it most.
@@ -125,7 +125,7 @@ def doubts_of(
     rows, facts = len(stated), []
     values = {fact: [each for each in every if len(each.rows)] for fact, every in _facts(knowledge, stated, taken)}
     effects = iter(effects_of(list(chain.from_iterable(values.values())), found, trial))
-    memory: dict[str, list[tuple[Value, Floats]]] = {fact: [] for fact in values}
+    memory: dict[str, list[tuple[LikelyValue, Floats]]] = {fact: [] for fact in values}
     for fact, others in values.items():
         squares, largest, bounds = np.zeros(rows), np.zeros(rows), [0.0]
         for value, (whole, of_memory) in zip(others, effects):
@@ -145,7 +145,7 @@ def doubts_of(
     return Doubts(np.sqrt(squares), facts, memory)
 
 
-def effects_of(values: Sequence[Value], found: Floats, trial: Trial) -> Sequence[Floats]:
+def effects_of(values: Sequence[LikelyValue], found: Floats, trial: Trial) -> Sequence[Floats]:
     """Ln of how many times (quantities, rows) as much each value's rows take; 0 where they cannot run or do not fit.
 
     Values under the same knowledge are tried at once.
@@ -184,7 +184,7 @@ class _Asked:
 
 def _facts(
     knowledge: Knowledge, stated: Configurations, taken: Configurations
-) -> Iterator[tuple[str, Iterable[Value]]]:
+) -> Iterator[tuple[str, Iterable[LikelyValue]]]:
     """Facts that some rows leave unsaid, as options call them, and their other values."""
     names = np.array(taken.devices, dtype=object)[taken.device_index] if taken.devices else np.zeros(0, dtype=object)
     devices = [name for name in dict.fromkeys(names.tolist()) if knowledge.catalogue.device(name) is not None]
@@ -193,35 +193,37 @@ def _facts(
         yield fact, chain.from_iterable(map(values, asked))
 
 
-def _precisions(asked: _Asked) -> Iterator[Value]:
+def _precisions(asked: _Asked) -> Iterator[LikelyValue]:
     """Number formats that the device has a peak for, by its year."""
     rows = asked.where(np.array([not name for name in asked.stated.precisions])[asked.stated.precision_index])
-    if not len(rows) or asked.knowledge.number_format:
+    if not len(rows) or (asked.knowledge.number_format and "precision" not in asked.knowledge.taken):
         return
     own = asked.taken.take(rows)
-    for name, weight in formats_of(asked.knowledge.catalogue, asked.device)[1]:
-        formats = tuple(known or name for known in own.precisions)
-        yield Value(weight, rows, own.replaced(precisions=formats), asked.knowledge)
+    _, likely = formats_of(asked.knowledge.catalogue, asked.device)
+    for name, weight in asked.knowledge.weights("precision", likely).items():
+        formats = tuple(known or str(name) for known in own.precisions)
+        yield LikelyValue(weight, rows, own.replaced(precisions=formats), asked.knowledge)
 
 
-def _links(asked: _Asked) -> Iterator[Value]:
+def _links(asked: _Asked) -> Iterator[LikelyValue]:
     """Links of the machines that such devices come in."""
     rows = asked.where((asked.stated.link_bytes_per_s <= 0.0) & (asked.stated.nodes > 1))
-    if not len(rows) or asked.knowledge.network.link_bytes_per_s:
+    if not len(rows) or (asked.knowledge.network.link_bytes_per_s and "link_bytes_per_s" not in asked.knowledge.taken):
         return
     own = asked.taken.take(rows)
-    for bytes_per_s, weight in _node_links(asked):
+    prior = _node_links(asked.knowledge, asked.device)
+    for bytes_per_s, weight in asked.knowledge.weights("link_bytes_per_s", prior).items():
         links = as_floats(np.full(len(rows), bytes_per_s))
-        yield Value(weight, rows, own.replaced(link_bytes_per_s=links), asked.knowledge)
+        yield LikelyValue(weight, rows, own.replaced(link_bytes_per_s=links), asked.knowledge)
 
 
 OTHER_LINKS: Final = ((12.5e9, 0.3), (400e9, 0.2))
 """Of devices in no machine that the catalogue lists: one adapter of 100 Gb/s, and eight of 400 Gb/s."""
 
 
-def _node_links(asked: _Asked) -> Iterable[tuple[float, float]]:
-    taken, _ = node_link_of(asked.knowledge.catalogue, asked.device)
-    known = asked.knowledge.catalogue.node_links(asked.device)
+def _node_links(knowledge: Knowledge, device: str) -> Iterable[tuple[float, float]]:
+    taken, _ = node_link_of(knowledge.catalogue, device)
+    known = knowledge.catalogue.node_links(device)
     return [(link, share) for link, share, _ in known if link != taken] if known else OTHER_LINKS
 
 
@@ -230,7 +232,7 @@ SMALLER: Final = ((2, 0.2), (4, 0.15), (0, 0.15))
 to what fits, and stop early where something else binds."""
 
 
-def _micro_batches(asked: _Asked) -> Iterator[Value]:
+def _micro_batches(asked: _Asked) -> Iterator[LikelyValue]:
     """Smaller ones than the quickest that fits, where none is stated."""
     sizes = asked.taken.batch_per_worker
     for divisor, weight in SMALLER:
@@ -238,7 +240,7 @@ def _micro_batches(asked: _Asked) -> Iterator[Value]:
         ones = as_ints(np.ones(len(rows), dtype=np.int64))
         smaller = as_ints(sizes[rows] // divisor) if divisor else ones
         own = asked.taken.take(rows).replaced(batch_per_worker=smaller, accumulation=ones)
-        yield Value(weight, rows, own, asked.knowledge)
+        yield LikelyValue(weight, rows, own, asked.knowledge)
 
 
 RECOMPUTED: Final = ((Recomputation.NONE, 0.4), (Recomputation.SELECTIVE, 0.2), (Recomputation.FULL, 0.4))
@@ -246,13 +248,13 @@ RECOMPUTED: Final = ((Recomputation.NONE, 0.4), (Recomputation.SELECTIVE, 0.2), 
 and one of several."""
 
 
-def _recomputations(asked: _Asked) -> Iterator[Value]:
+def _recomputations(asked: _Asked) -> Iterator[LikelyValue]:
     """What is computed again in the backward pass, as far as it fits."""
     rows = asked.where(asked.stated.recomputation == Recomputation.UNSPECIFIED)
     own = asked.taken.take(rows)
-    for way, weight in RECOMPUTED:
-        column = as_ints(np.full(len(rows), int(way)))
-        yield Value(weight, rows, own.replaced(recomputation=column), asked.knowledge)
+    for way, weight in asked.knowledge.weights("recompute", RECOMPUTED).items():
+        column = as_ints(np.full(len(rows), way))
+        yield LikelyValue(weight, rows, own.replaced(recomputation=column), asked.knowledge)
 
 
 STACKS: Final = (
@@ -264,20 +266,49 @@ LATER_KERNEL: Final = 0.5
 """Of flash attention on a device that is older than it: nothing tells whether the software is."""
 
 
-def _frameworks(asked: _Asked) -> Iterator[Value]:
+def _frameworks(asked: _Asked) -> Iterator[LikelyValue]:
     """Stacks of today beside the one that is taken; of a known one its attention kernel, where that is open."""
     name, rows = asked.knowledge.framework, asked.where(np.ones(len(asked.stated), dtype=bool))
     own = asked.taken.take(rows)
     facts = asked.knowledge.catalogue.device(asked.device) or {}
-    if not is_known(name):
+    if "framework" in asked.knowledge.taken:
+        for stack, weight in asked.knowledge.weights("framework", ()).items():
+            yield LikelyValue(weight, rows, own, replace(asked.knowledge, framework=str(stack)))
+    elif not is_known(name):
         for stack, weight in STACKS:
-            yield Value(weight, rows, own, replace(asked.knowledge, framework=stack))
+            yield LikelyValue(weight, rows, own, replace(asked.knowledge, framework=stack))
     elif "flash" not in name.casefold() and facts.get("announced_year", 0.0) < MODERN_YEAR:
         flash = replace(asked.knowledge, framework=f"{name} flash-attention")
-        yield Value(LATER_KERNEL, rows, own, flash)
+        yield LikelyValue(LATER_KERNEL, rows, own, flash)
 
 
-_FACTS: Final[Mapping[str, Callable[[_Asked], Iterator[Value]]]] = {
+def likely_values(knowledge: Knowledge, runs: Configurations) -> Mapping[str, Beliefs]:
+    """Of facts that no run of a job states, and that runs on one device can settle: all likely values with weights."""
+    if len(runs.devices) != 1 or knowledge.catalogue.device(runs.devices[0]) is None:
+        return {}
+    device = runs.devices[0]
+    found: dict[str, Beliefs] = {}
+    if not any(runs.precisions) and (not knowledge.number_format or "precision" in knowledge.taken):
+        found["precision"] = _with_taken(*formats_of(knowledge.catalogue, device))
+    link, links = knowledge.network.link_bytes_per_s, _node_links(knowledge, device)
+    across = bool((runs.nodes > 1).any()) and not (runs.link_bytes_per_s > 0.0).any()
+    if across and (not link or "link_bytes_per_s" in knowledge.taken):
+        found["link_bytes_per_s"] = _with_taken(node_link_of(knowledge.catalogue, device)[0], links)
+    if (runs.recomputation == Recomputation.UNSPECIFIED).all():
+        found["recompute"] = {int(way): weight for way, weight in RECOMPUTED}
+    if "framework" not in knowledge.taken and not knowledge.framework:
+        # A declared name that is not known is none of these stacks.
+        found["framework"] = _with_taken(knowledge.framework, STACKS)
+    return found
+
+
+def _with_taken(taken: Value, others: Iterable[tuple[Value, float]]) -> Beliefs:
+    """All values: what is taken without runs has the rest of the weight."""
+    listed = dict(others)
+    return {taken: max(1.0 - sum(listed.values()), 0.0), **listed}
+
+
+_FACTS: Final[Mapping[str, Callable[[_Asked], Iterator[LikelyValue]]]] = {
     "precision": _precisions,
     "link_bytes_per_s": _links,
     "micro_batch": _micro_batches,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from nodewise.plugin import Catalogue, Network
 from nodewise_partitioning.evidence import Levels
@@ -11,7 +11,11 @@ from nodewise_partitioning.hardware import DEFAULT_FORMAT, Device
 from nodewise_partitioning.software import Software, stack_of
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["Knowledge"]
+__all__ = ["Beliefs", "Knowledge", "Value"]
+
+Value = str | float
+Beliefs = Mapping[Value, float]
+"""Values of a fact that is not stated, with weights that add up to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,12 @@ class Knowledge:
         Factor on what a device cannot do without, and deviation of ln(bytes held); None = the stack's own.
     memory_measured : bool
         Bytes of some run are known: what the job leaves unsaid is in that factor.
+    recomputation : int
+        Of rows that do not state it, where it fits; 0 = the least that fits.
+    taken : mapping of str to a value
+        Facts that the job does not state and its runs have settled.
+    beliefs : mapping of str to Beliefs
+        How likely the values of these are.
     """
 
     dimensions: Dimensions
@@ -44,6 +54,25 @@ class Knowledge:
     memory_level: float = 1.0
     memory_log_spread: float | None = None
     memory_measured: bool = False
+    recomputation: int = 0
+    taken: Mapping[str, Value] = field(default_factory=dict)
+    beliefs: Mapping[str, Beliefs] = field(default_factory=dict)
+
+    def believing(self, fact: str, value: Value, beliefs: Beliefs) -> Knowledge:
+        """The same with a value of a fact that no row states, and what is believed of it."""
+        found = replace(self, taken={**self.taken, fact: value}, beliefs={**self.beliefs, fact: beliefs})
+        if fact == "precision":
+            return replace(found, number_format=str(value))
+        if fact == "link_bytes_per_s":
+            return replace(found, network=replace(self.network, link_bytes_per_s=float(value)))
+        if fact == "recompute":
+            return replace(found, recomputation=int(value))
+        return replace(found, framework=str(value))
+
+    def weights(self, fact: str, prior: Iterable[tuple[Value, float]]) -> Beliefs:
+        """Of the values of a fact that are not taken: what runs made of them, else as likely as beforehand."""
+        found = self.beliefs.get(fact) or dict(prior)
+        return {value: weight for value, weight in found.items() if value != self.taken.get(fact)}
 
     def software(self, name: str, device: Device) -> Software:
         """The corrected stack of a name on a device in its number format."""

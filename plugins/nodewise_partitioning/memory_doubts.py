@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from nodewise.plugin import Configurations, Floats, Ints, Notice, as_ints
-from nodewise_partitioning.hypotheses import BEYOND, DEVIATIONS, Value
+from nodewise_partitioning.hypotheses import BEYOND, DEVIATIONS, LikelyValue
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.micro_batches import is_open
 
@@ -112,7 +112,7 @@ def memory_reach(changes: Mapping[str, Sequence[Change]], log_spread: Floats, be
     return Reach(np.sqrt(squares[-1.0]), np.sqrt(squares[1.0]), by_fact)
 
 
-def larger_batches(knowledge: Knowledge, stated: Configurations, taken: Configurations) -> Iterator[Value]:
+def larger_batches(knowledge: Knowledge, stated: Configurations, taken: Configurations) -> Iterator[LikelyValue]:
     """Micro-batches above the quickest, where none is stated."""
     shares = taken.global_batch / taken.replicas()
     for factor, weight in LARGER:
@@ -120,4 +120,4 @@ def larger_batches(knowledge: Knowledge, stated: Configurations, taken: Configur
         rows = as_ints(np.flatnonzero(is_open(stated) & (shares % sizes == 0)))
         if len(rows):
             own = taken.take(rows).replaced(batch_per_worker=as_ints(sizes[rows]))
-            yield Value(weight, rows, own, knowledge)
+            yield LikelyValue(weight, rows, own, knowledge)

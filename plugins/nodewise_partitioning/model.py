@@ -28,6 +28,7 @@ from nodewise.plugin import (
     freeze,
 )
 from nodewise_partitioning.bounds import least_of
+from nodewise_partitioning.evidence import OWN_VARIANCE
 from nodewise_partitioning.grouped import Group, grouped, rows_asked, settled_in
 from nodewise_partitioning.hardware import node_link_of
 from nodewise_partitioning.hypotheses import DEVIATIONS, Doubts, doubts_of, effects_of
@@ -187,6 +188,23 @@ class PartitioningModel:
     def _tried(self, configurations: Configurations, *, timed: bool = True) -> tuple[Asked, _Numbers]:
         asked, groups, _ = rows_asked(self._knowledge, configurations)
         return asked, self._numbers(asked.layout, groups, timed=timed)
+
+    def log_likelihood(self, runs: Observations) -> float:
+        """Ln of the probability of measured steps and memory, but for a constant; -inf where some could not run."""
+        asked, groups, _ = rows_asked(self._knowledge, self.cut(runs.configurations))
+        numbers = self._numbers(asked.layout, groups, spread=True)
+        lacking = numbers.needed_bytes > numbers.available_bytes * numbers.factor
+        if len(asked.rows) < len(runs) or lacking.any():
+            return -np.inf
+        own = np.diag(np.full(len(runs), OWN_VARIANCE))
+        covariance = np.maximum(np.square(numbers.log_spread).min() - OWN_VARIANCE, 0.0) + own
+        misfit = np.log(runs.steps_per_s * added(numbers.parts_s))
+        found = -0.5 * float(misfit @ np.linalg.solve(covariance, misfit) + np.linalg.slogdet(covariance)[1])
+        held = runs.measured_memory_bytes > 0.0
+        if held.any():
+            level = np.log(numbers.memory_bytes[held] / runs.measured_memory_bytes[held]).mean()
+            found -= 0.5 * float(level / numbers.memory_log_spread[held].mean()) ** 2
+        return found
 
     def _doubts(self, stated: Configurations, taken: Configurations, asked: Asked, numbers: _Numbers) -> Doubts:
         """What rows leave unsaid; what was settled in them stays as other facts change."""

@@ -182,18 +182,29 @@ def _signs(framework: str, dimensions: Dimensions, device: Device, *, alone: boo
         yield "its feed-forward layers are gated" * dimensions.gated
 
 
-def settled(layout: Layout, dimensions: Dimensions, device: Device, software: Software, *, declared: str) -> Layout:
+def settled(
+    layout: Layout,
+    dimensions: Dimensions,
+    device: Device,
+    software: Software,
+    *,
+    declared: str,
+    preferred: float = 0.0,
+) -> Layout:
     """Rows with what they leave open settled: the least recomputation that fits with flash attention, else full.
 
     Selective recomputation, of attention's scores alone, is no choice where these are not stored. Where nothing is
     said of the stack, and a row has neither sequence parallelism nor a stage of ZeRO and does not fit so, these are
     taken as switched on, the least that makes it fit. Sequence parallelism (V. Korthikanti et al., May 2022) is as
-    young as flash attention, and taken with it alone.
+    young as flash attention, and taken with it alone. What is ``preferred``, as runs of the job have it, is tried first
+    (0 = nothing is).
     """
     unsaid = layout.recomputation == Recomputation.UNSPECIFIED
     if not unsaid.any():
         return layout
-    ways = (NONE, FULL) if software.flash_attention else (FULL,)
+    ways: Sequence[float] = (NONE, FULL) if software.flash_attention else (FULL,)
+    if preferred:
+        ways = tuple(dict.fromkeys((preferred, FULL)))
     splits = (layout,) if declared else _splits(layout, dimensions, sequences=software.flash_attention)
     found = replace(layout, recomputation=np.where(unsaid, FULL, layout.recomputation))
     still, least = unsaid.copy(), np.full(len(layout), np.inf)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from partitioned_transformers import GPT3, SMALL, a100, dimensions
 
-from nodewise_partitioning.calibration import Runs
+from nodewise_partitioning.calibration import Job, Runs
 from nodewise_partitioning.evidence import Levels, levels_of
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.workload import Dimensions
@@ -57,6 +57,16 @@ def test_growth_with_nodes_goes_on() -> None:
     factors = told(learned(grown), dimensions(SMALL), DOUBLED)[0]
     assert (np.diff(factors) > 0.0).all()
     assert factors[-1] / factors[0] == pytest.approx(np.exp(grown[-1]), rel=0.05)
+
+
+def test_runs_of_the_job_itself_count_more_than_those_of_another_job() -> None:
+    """Two jobs of one model and split, of other software: each is answered near its own runs."""
+    jobs = (Job("first", "plain"), Job("second", "fused"))
+    runs = [Runs(dimensions(SMALL), DOUBLED, a100(), np.ones(len(DOUBLED)), job=each) for each in jobs]
+    residuals = np.repeat([-0.1, 0.1], len(DOUBLED))
+    for job, level in zip(jobs, (0.1, -0.1), strict=True):
+        factor = told(levels_of(runs, residuals, known=True, job=job), dimensions(SMALL), DOUBLED)[0]
+        np.testing.assert_allclose(np.log(factor), level, atol=0.03)
 
 
 def test_one_disturbed_run_pulls_little() -> None:

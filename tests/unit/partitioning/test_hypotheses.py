@@ -85,6 +85,16 @@ def test_what_runs_tell_widens_nothing_where_only_replicas_grow() -> None:
     assert "recompute" not in unsaid(answered(measured, grown))
 
 
+@pytest.mark.parametrize("way", [1, 3])
+def test_a_run_settles_recomputation_for_every_row_of_the_job(way: int) -> None:
+    """A run that took as long as it does under one value has the other rows answered under that value."""
+    ran, others = asked(recomputation=0), {"nodes": 4, "workers": 32, "data_parallel": 32, "global_batch": 512}
+    measured = job(runs=(ran, answered(job(), asked(recomputation=way)).step_s))
+    found = answered(measured, asked(recomputation=0, **others)).step_s
+    said = answered(job(), asked(recomputation=way, **others)).step_s
+    np.testing.assert_allclose(found, said, rtol=0.03)
+
+
 def test_other_rows_change_no_doubt() -> None:
     both = Configurations.concatenated((asked(recomputation=0), asked(link_bytes_per_s=0.0)))
     together = answered(job(precision=""), both)

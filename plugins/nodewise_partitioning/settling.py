@@ -1,0 +1,58 @@
+"""Runs of a job settle what it leaves unsaid, for the whole job.
+
+A fact that is not stated has likely values (``hypotheses``), each with a weight. Runs of the job change these weights:
+by how well each value explains the level of their steps and memory, under the equations' own deviations, and of several
+runs also how they differ. The most likely value is taken for every row of the job; the weights of the others widen its
+interval. Facts are settled one after the other, each with the others as they are taken, until none changes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from nodewise.plugin import Observations, as_ints
+from nodewise_partitioning.hypotheses import likely_values
+from nodewise_partitioning.knowledge import Beliefs, Knowledge
+from nodewise_partitioning.model import PartitioningModel
+
+__all__ = ["settled_by_runs"]
+
+MOST_RUNS: Final = 8
+"""Runs that settle a fact: beyond, they agree."""
+ROUNDS: Final = 2
+"""Times that all facts are gone through."""
+
+
+def settled_by_runs(knowledge: Knowledge, observed: Observations) -> Knowledge:
+    """The same with the most likely values of what the job does not state, and how likely each value is.
+
+    Parameters
+    ----------
+    knowledge : Knowledge
+        From facts alone: numbers that the same runs corrected explain them under any value.
+    """
+    ran = np.flatnonzero(observed.steps_per_s > 0.0)[:MOST_RUNS]
+    if not len(ran):
+        return knowledge
+    runs = observed.take(as_ints(ran))
+    for _ in range(ROUNDS):
+        before = knowledge
+        for fact, values in likely_values(knowledge, runs.configurations).items():
+            knowledge = _settled(knowledge, fact, values, runs)
+        if knowledge.taken == before.taken:
+            break
+    return knowledge
+
+
+def _settled(knowledge: Knowledge, fact: str, values: Beliefs, runs: Observations) -> Knowledge:
+    """The same with one fact's value, and what is believed of it."""
+    tried = {value: knowledge.believing(fact, value, {}) for value in values}
+    logs = np.array([PartitioningModel(each).log_likelihood(runs) for each in tried.values()])
+    if not np.isfinite(logs).any():
+        return knowledge
+    weights = np.array(list(values.values())) * np.exp(logs - logs.max())
+    weights = weights / weights.sum()
+    beliefs: Beliefs = dict(zip(tried, weights.tolist(), strict=True))
+    return knowledge.believing(fact, list(tried)[int(weights.argmax())], beliefs)
