@@ -9,12 +9,12 @@ priors; the rest has heavy tails, so that a run that something disturbed pulls l
 reaches other models and devices of its owner as far as it is shared, what they say of the job itself reaches no other,
 and an interval narrows as what it rests on is measured.
 
-Deviations are near the most likely ones of all runs on A100 and later devices of ten published tables, from facts
-alone, with normal effects: device 0.09, software 0.14, training 0.08, model 0.05, job 0.02, split 0.06, replica 0.06,
-rest 0.02. Source and software are nearly one in these tables, and share what both are given here. Between sources, each
-left out of what the equations were fitted to, mean ln deviate by 0.087 (`research/source_deviations.py`). Those of
-split, replica and rest are wider than the most likely ones, whose intervals held fewer rows of jobs that one run was
-shown of.
+Deviations are a judgement, near the most likely ones of all runs but V100's of nine published tables, from facts alone,
+with normal effects: device 0.09, software 0.14, training 0.08, model 0.05, job 0.02, split 0.06, replica 0.06, rest
+0.02. Source and software are nearly one in these tables, and share what both are given here. Between sources, each left
+out of what the equations were fitted to, mean ln deviate by 0.087 (`research/source_deviations.py`). Those of split and
+rest are wider: with the most likely ones, one run of each job of two of these tables (dgxc, foundry) predicted the
+others less well.
 """
 
 from __future__ import annotations
