@@ -182,6 +182,10 @@ def _signs(framework: str, dimensions: Dimensions, device: Device, *, alone: boo
         yield "its feed-forward layers are gated" * dimensions.gated
 
 
+BYTES_DEVIATIONS: Final = 1.645
+"""From the middle to the bounds of a 90 % interval."""
+
+
 def settled(
     layout: Layout,
     dimensions: Dimensions,
@@ -197,7 +201,7 @@ def settled(
     said of the stack, and a row has neither sequence parallelism nor a stage of ZeRO and does not fit so, these are
     taken as switched on, the least that makes it fit. Sequence parallelism (V. Korthikanti et al., May 2022) is as
     young as flash attention, and taken with it alone. What is ``preferred``, as runs of the job have it, is tried first
-    (0 = nothing is).
+    (0 = nothing is), and fits where it does within the doubt about bytes.
     """
     unsaid = layout.recomputation == Recomputation.UNSPECIFIED
     if not unsaid.any():
@@ -212,7 +216,8 @@ def settled(
         for split in splits:
             tried = replace(split, recomputation=np.where(unsaid, way, layout.recomputation))
             needed = _needed(tried, dimensions, device, software)
-            fits = still & (needed <= device.memory_bytes)
+            doubt = np.exp(BYTES_DEVIATIONS * software.memory_log_spread) if way == preferred else 1.0
+            fits = still & (needed <= device.memory_bytes * doubt)
             # What fits nowhere is told by the way that lacks least.
             found = _where(fits | (still & (needed < least)), tried, found)
             least = np.minimum(least, needed)
