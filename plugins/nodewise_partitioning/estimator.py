@@ -23,6 +23,7 @@ from nodewise.plugin import (
     Profile,
     Query,
     Reason,
+    Recomputation,
     Refusal,
     RowRefusal,
     Transformer,
@@ -137,7 +138,8 @@ class PartitioningEstimator:
             levels=levels_of(taught, np.concatenate([np.zeros(0), *residuals]), known=known, job=_job_of(profile)),
         )
         knowledge = memory_learned(knowledge, Observations.concatenated((profile.observations, profile.memory_runs)))
-        return PartitioningModel(knowledge, tuple(_notices(found, framework, known=known)), runs=_ran(profile))
+        notices = (*_notices(found, framework, known=known), *_settled_notices(knowledge))
+        return PartitioningModel(knowledge, notices, runs=_ran(profile))
 
 
 def _settled(profile: Profile, transformer: Transformer, catalogue: Catalogue) -> Knowledge:
@@ -285,6 +287,15 @@ def _notices(found: Calibrated, framework: str, *, known: bool) -> Iterable[Noti
     if found.runs and found.kept:
         text = f"{found.runs} runs corrected the software stack; they say nothing of {', '.join(found.kept)}"
         yield Notice("CALIBRATED", text)
+
+
+def _settled_notices(knowledge: Knowledge) -> Iterable[Notice]:
+    """Facts that the job does not state and its runs have settled."""
+    for fact, value in knowledge.taken.items():
+        word = Recomputation(int(value)).name.casefold() if fact == "recompute" else str(value) or "the usual stack"
+        share = 100.0 * knowledge.beliefs[fact].get(value, 0.0)
+        text = f"{fact} is not stated: runs of the job are explained best by {word} ({share:.0f} % likely)"
+        yield Notice("SETTLED_BY_RUNS", text)
 
 
 _NO_DIMENSIONS: Final = Refusal.missing(

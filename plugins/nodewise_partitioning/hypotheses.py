@@ -94,9 +94,10 @@ class Doubts:
         width = np.sqrt(np.square(log_spread) + every)
         without = np.sqrt(np.square(log_spread) + np.maximum(every - np.square(deviations[told[0].fact]), 0.0))
         texts = [f"{each.fact} ({each.least:.2f} to {each.most:.2f} times the step)" for each in told]
-        before, after = (float(np.exp(2.0 * DEVIATIONS * np.median(each))) for each in (width, without))
+        widest = int(deviations[told[0].fact].argmax())
+        before, after = (float(np.exp(2.0 * DEVIATIONS * each[widest])) for each in (width, without))
         text = f"not stated, and so in the interval: {', '.join(texts)}"
-        narrowed = f"from upper bounds {before:.3g} times the lower ones to {after:.3g} times"
+        narrowed = f"at most from upper bounds {before:.3g} times the lower ones to {after:.3g} times"
         yield Notice("UNSAID", f"{text}. Stating {told[0].fact} narrows the interval most, {narrowed}")
 
 

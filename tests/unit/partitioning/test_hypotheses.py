@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from partitioned_transformers import SMALL, KnownContext, profile, rows
 
-from nodewise.plugin import Configurations, Network, Options, Predictions, Profile, RowStatus, as_floats
+from nodewise.plugin import Configurations, Network, Options, Predictions, Profile, Recomputation, RowStatus, as_floats
 from nodewise_partitioning.estimator import PartitioningEstimator
 
 STATED: dict[str, Any] = {
@@ -93,6 +93,10 @@ def test_a_run_settles_recomputation_for_every_row_of_the_job(way: int) -> None:
     found = answered(measured, asked(recomputation=0, **others)).step_s
     said = answered(job(), asked(recomputation=way, **others)).step_s
     np.testing.assert_allclose(found, said, rtol=0.03)
+    (told,) = [each.message for each in answered(measured, asked(recomputation=0)).notices if "SETTLED" in each.reason]
+    assert told.startswith(
+        f"recompute is not stated: runs of the job are explained best by {Recomputation(way).name.lower()}"
+    )
 
 
 def test_other_rows_change_no_doubt() -> None:
