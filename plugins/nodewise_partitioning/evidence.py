@@ -205,6 +205,8 @@ def levels_of(runs: Sequence[Runs], residuals: Floats, *, known: bool, job: Job 
     job : Job
         That asks: effects of other jobs' splits are not kept.
     """
+    if not runs:
+        return Levels(job, {}, np.zeros(0), np.zeros((0, 0)), WITHIN, known)
     found = _Effects.of(runs, known=known)
     weights, within = found.weights(residuals)
     kept = [place for effect, place in found.places.items() if getattr(effect, "job", job) == job]

@@ -236,6 +236,8 @@ to what fits, and stop early where something else binds."""
 def _micro_batches(asked: _Asked) -> Iterator[LikelyValue]:
     """Smaller ones than the quickest that fits, where none is stated."""
     sizes = asked.taken.batch_per_worker
+    if not is_open(asked.stated).any():
+        return
     for divisor, weight in SMALLER:
         rows = asked.where(is_open(asked.stated) & (sizes > 1) & (sizes % max(divisor, 1) == 0))
         ones = as_ints(np.ones(len(rows), dtype=np.int64))

@@ -444,6 +444,8 @@ class PartitioningModel:
 
 def memory_learned(knowledge: Knowledge, observed: Observations) -> Knowledge:
     """The same with what a job's runs say of its memory."""
+    if not len(observed):
+        return knowledge
     asked, groups, _ = rows_asked(knowledge, PartitioningModel(knowledge).cut(observed.configurations))
     rows = len(asked.rows)
     if not rows:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import Any, Final
 
 __all__ = [
@@ -359,6 +360,7 @@ def is_known(framework: str) -> bool:
     return bool(_known_name(framework))
 
 
+@lru_cache(maxsize=256)
 def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
     """The stack of a declared framework, and whether its name was known.
 

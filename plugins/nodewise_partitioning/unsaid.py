@@ -222,6 +222,8 @@ def settled(
             found = _where(fits | (still & (needed < least)), tried, found)
             least = np.minimum(least, needed)
             still &= ~fits
+            if not still.any():
+                return found
     return found
 
 
