@@ -269,6 +269,7 @@ def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Ru
                     stack,
                     declared=framework,
                     preferred=float(believed.recomputation),
+                    ran=True,
                 )
                 found = Runs(dimensions, layout, device, 1.0 / measured[part], job=_job_of(profile))
                 runs.setdefault(own, []).append(found)

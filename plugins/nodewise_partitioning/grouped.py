@@ -69,6 +69,7 @@ def settled_in(knowledge: Knowledge, layout: Layout, groups: list[Group]) -> Lay
             group.software,
             declared=knowledge.framework,
             preferred=float(knowledge.recomputation),
+            ran=knowledge.ran,
         )
         own = settled_states(own, knowledge.dimensions, group.device, group.software)
         for name, column in columns.items():

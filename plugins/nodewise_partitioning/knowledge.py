@@ -37,6 +37,8 @@ class Knowledge:
         Bytes of some run are known: what the job leaves unsaid is in that factor.
     recomputation : int
         Of rows that do not state it, where it fits; 0 = the least that fits.
+    ran : bool
+        Rows are runs that were measured.
     taken : mapping of str to a value
         Facts that the job does not state and its runs have settled.
     beliefs : mapping of str to Beliefs
@@ -55,6 +57,7 @@ class Knowledge:
     memory_log_spread: float | None = None
     memory_measured: bool = False
     recomputation: int = 0
+    ran: bool = False
     taken: Mapping[str, Value] = field(default_factory=dict)
     beliefs: Mapping[str, Beliefs] = field(default_factory=dict)
 

@@ -191,7 +191,7 @@ class PartitioningModel:
 
     def log_likelihood(self, runs: Observations) -> float:
         """Ln of the probability of measured steps and memory, but for a constant; -inf where some could not run."""
-        asked, groups, _ = rows_asked(self._knowledge, self.cut(runs.configurations))
+        asked, groups, _ = rows_asked(replace(self._knowledge, ran=True), self.cut(runs.configurations))
         numbers = self._numbers(asked.layout, groups, spread=True)
         lacking = numbers.needed_bytes > numbers.available_bytes * numbers.factor
         if len(asked.rows) < len(runs) or lacking.any():
@@ -446,7 +446,9 @@ def memory_learned(knowledge: Knowledge, observed: Observations) -> Knowledge:
     """The same with what a job's runs say of its memory."""
     if not len(observed):
         return knowledge
-    asked, groups, _ = rows_asked(knowledge, PartitioningModel(knowledge).cut(observed.configurations))
+    asked, groups, _ = rows_asked(
+        replace(knowledge, ran=True), PartitioningModel(knowledge).cut(observed.configurations)
+    )
     rows = len(asked.rows)
     if not rows:
         return knowledge

@@ -2,12 +2,14 @@
 
 A fact that is not stated has likely values (``hypotheses``), each with a weight. Runs of the job change these weights:
 by how well each value explains the level of their steps and memory, under the equations' own deviations, and of several
-runs also how they differ. The most likely value is taken for every row of the job; the weights of the others widen its
-interval. Facts are settled one after the other, each with the others as they are taken, until none changes.
+runs also how they differ. A value that is clearly more likely than all others together is taken for every row of the job; the
+weights of the others widen its interval. Facts are settled one after the other, each with the others as they are taken,
+until none changes.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -21,6 +23,9 @@ __all__ = ["settled_by_runs"]
 
 MOST_RUNS: Final = 8
 """Runs that settle a fact: beyond, they agree."""
+MAJORITY: Final = 0.6
+"""Weight from which a value is taken: clearly more likely than the others together. Below, what is usual stays, and all
+values are in the interval: one odd run says little of a job that leaves nearly everything unsaid (a judgement)."""
 ROUNDS: Final = 2
 """Times that all facts are gone through."""
 
@@ -55,4 +60,6 @@ def _settled(knowledge: Knowledge, fact: str, values: Beliefs, runs: Observation
     weights = np.array(list(values.values())) * np.exp(logs - logs.max())
     weights = weights / weights.sum()
     beliefs: Beliefs = dict(zip(tried, weights.tolist(), strict=True))
+    if weights.max() <= MAJORITY:
+        return replace(knowledge, beliefs={**knowledge.beliefs, fact: beliefs})
     return knowledge.believing(fact, list(tried)[int(weights.argmax())], beliefs)

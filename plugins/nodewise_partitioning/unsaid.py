@@ -194,6 +194,7 @@ def settled(
     *,
     declared: str,
     preferred: float = 0.0,
+    ran: bool = False,
 ) -> Layout:
     """Rows with what they leave open settled: the least recomputation that fits with flash attention, else full.
 
@@ -201,7 +202,7 @@ def settled(
     said of the stack, and a row has neither sequence parallelism nor a stage of ZeRO and does not fit so, these are
     taken as switched on, the least that makes it fit. Sequence parallelism (V. Korthikanti et al., May 2022) is as
     young as flash attention, and taken with it alone. What is ``preferred``, as runs of the job have it, is tried first
-    (0 = nothing is), and fits where it does within the doubt about bytes.
+    (0 = nothing is); of rows that ``ran`` so, it fits where it does within the doubt about bytes.
     """
     unsaid = layout.recomputation == Recomputation.UNSPECIFIED
     if not unsaid.any():
@@ -216,7 +217,7 @@ def settled(
         for split in splits:
             tried = replace(split, recomputation=np.where(unsaid, way, layout.recomputation))
             needed = _needed(tried, dimensions, device, software)
-            doubt = np.exp(BYTES_DEVIATIONS * software.memory_log_spread) if way == preferred else 1.0
+            doubt = np.exp(BYTES_DEVIATIONS * software.memory_log_spread) if ran and way == preferred else 1.0
             fits = still & (needed <= device.memory_bytes * doubt)
             # What fits nowhere is told by the way that lacks least.
             found = _where(fits | (still & (needed < least)), tried, found)
