@@ -1,7 +1,7 @@
 """Tables of a pipelined job's operations, and how much of its step stragglers explain.
 
 The method is that of Lin et al., "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI'25): a
-step is simulated with every operation as fast as its kind is on the whole, and again with the recorded times of some only.
+step is simulated with every operation as fast as its kind is on the whole, and again with recorded times for some.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LAYER_NORM: Final = "layernorm-grads-all-reduce"
 ACROSS_DATA: Final = frozenset({GATHER, REDUCE, SEPARATE, CLIP})
 """Operations that end together on all data-parallel indices."""
 BY_MEDIAN: Final = ACROSS_DATA | {*MESSAGES, EMBEDDING, LAYER_NORM}
-"""Exchanges: their ideal is the median, as a few are far longer; that of computation is the mean, which keeps its sum."""
+"""Exchanges: their ideal is the median, as a few are far longer; that of computation is the mean."""
 KINDS: Final = BY_MEDIAN | {FORWARD, BACKWARD, "gc", "optimizer"}
 CLOCK_TOLERANCE_SECONDS: Final = 0.01
 """A transfer may end so long before its last peer began, by clocks that differ; the published tool allows the same."""
@@ -132,7 +132,7 @@ class StragglerAnalysis:
     forward_backward_correlation: float | None
     """Of micro-batches, without their workers' means; from 0.9, sequences differ in length. None = no variation."""
     garbage_collection_share: float
-    """Gained without recorded garbage collection."""
+    """Gained without recorded garbage collection; above 1 where the ideal, which collects too, is slower than none."""
 
 
 def is_operation_table(path: Path) -> bool:
@@ -191,9 +191,7 @@ def _read(path: Path) -> dict[str, Sequence[Any]]:
             try:
                 parquet = importlib.import_module("pyarrow.parquet")
             except ImportError:
-                raise JobsFileError(
-                    str(path), "Parquet needs pyarrow; install it, or write the table as CSV"
-                ) from None
+                raise JobsFileError(str(path), "Parquet needs pyarrow; install it, or write the table as CSV") from None
             columns: dict[str, Sequence[Any]] = parquet.read_table(path).to_pydict()
             return columns
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -245,7 +243,7 @@ def _arranged(
 
 
 class _Simulation:
-    """Steps as their dependencies make them; all steps and data-parallel indices at once, as their graph is the same."""
+    """Steps as their dependencies make them; all steps and indices at once, as their graph is the same."""
 
     def __init__(self, operations: Operations) -> None:
         self.places = sorted(operations.start)

@@ -76,7 +76,7 @@ def _scores(title: str, what: str, scores: Sequence[Scored]) -> None:
 
 
 def _map(found: StragglerAnalysis) -> None:
-    """Stages downwards, data-parallel indices to the right; where room lacks, a cell shows the slowest of neighbours."""
+    """Stages downwards, data-parallel indices to the right; where room lacks, a cell shows its slowest worker."""
     most = max(max(one.slowdown_ratio for one in found.workers) - 1.0, 1e-9)
     lanes = len(found.data_parallel)
     together = -(-lanes // (width_of_output() - 10))
