@@ -59,6 +59,8 @@ WORST_PERCENT: Final = 3
 """The share of workers that are asked about as the slowest (M_W of the paper)."""
 NOTABLE_SLOWDOWN: Final = 1.03
 """Slowdown from which the published tool looks for causes."""
+WORKERS_TRIED: Final = 64
+"""Workers of the most excess time that are simulated one by one, so that large jobs take no minutes."""
 MOST: Final = 0.5
 """Share of the slowdown from which the paper says that a cause explains it."""
 SEQUENCE_CORRELATION: Final = 0.9
@@ -101,6 +103,8 @@ class Worker:
     stage: int
     data_parallel_index: int
     slowdown_ratio: float
+    peer_slowdown_ratio: float | None = None
+    """Of a median step in which all others are as fast as their stage's median; orders workers. None = not tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +145,11 @@ def is_operation_table(path: Path) -> bool:
         return False
     if path.suffix.lower() == ".parquet":
         return True
-    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-        names = next(csv.reader(file), [])
+    try:
+        with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+            names = next(csv.reader(file), [])
+    except (OSError, csv.Error):
+        return False
     return all(_column(names, among) for among in COLUMNS.values())
 
 
@@ -197,7 +204,7 @@ def _read(path: Path) -> dict[str, Sequence[Any]]:
         with path.open(newline="", encoding="utf-8-sig") as file:
             names, *rows = list(csv.reader(file)) or [[]]
         return dict(zip(names, zip(*(row for row in rows if row), strict=True), strict=True))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, csv.Error) as error:
         raise JobsFileError(str(path), f"cannot be read as a table: {error}") from None
 
 
@@ -376,6 +383,36 @@ def _ideal(seconds: Mapping[Place, Floats]) -> dict[Place, Floats]:
     return {place: np.full_like(each, usual[place[0]]) for place, each in seconds.items()}
 
 
+def _usual_of_stage(seconds: Mapping[Place, Floats]) -> dict[Place, Floats]:
+    """Every operation as long as the median of its kind on its stage, which one slow worker does not move."""
+    of: dict[tuple[str, int], list[Floats]] = defaultdict(list)
+    for (kind, _, stage), each in seconds.items():
+        of[kind, stage].append(each)
+    usual = {key: float(np.median(np.stack(each))) for key, each in of.items()}
+    return {place: np.full_like(each, usual[place[0], place[2]]) for place, each in seconds.items()}
+
+
+def _among_peers(simulation: _Simulation, workers: Sequence[Worker]) -> list[Worker]:
+    """Workers by their slowdown against their stage's peers; the published score lends it to them."""
+    actual, usual = simulation.seconds, _usual_of_stage(simulation.seconds)
+    base = float(np.median(simulation.step_seconds(usual))) or 1.0
+    excess: dict[tuple[int, int], float] = defaultdict(float)
+    for place, each in actual.items():
+        if not _is_exchange(place):
+            for index, more in enumerate((each - usual[place]).sum(axis=0).tolist()):
+                excess[index, place[2]] += more
+    likely = sorted(workers, key=lambda one: -excess[one.data_parallel_index, one.stage])[:WORKERS_TRIED]
+    found = []
+    for one in likely:
+        own = np.arange(next(iter(actual.values())).shape[1]) == one.data_parallel_index
+        mixed = {at: np.where(own & (at[2] == one.stage), actual[at], usual[at]) for at in actual}
+        ratio = float(np.median(simulation.step_seconds(mixed))) / base
+        found.append(replace(one, peer_slowdown_ratio=ratio))
+    found.sort(key=lambda one: (-(one.peer_slowdown_ratio or 0.0), -one.slowdown_ratio))
+    tried = {(one.stage, one.data_parallel_index) for one in found}
+    return found + [one for one in workers if (one.stage, one.data_parallel_index) not in tried]
+
+
 def analyse_stragglers(operations: Operations) -> StragglerAnalysis:
     """What makes a job's steps longer than the ideal, by kind of operation, stage, data-parallel index and worker.
 
@@ -433,7 +470,7 @@ def analyse_stragglers(operations: Operations) -> StragglerAnalysis:
         operations=tuple(sorted(kinds, key=lambda one: (-one.slowdown_ratio, one.what))),
         stages=tuple(Scored(str(stage), ratio) for stage, ratio in enumerate(stages)),
         data_parallel=tuple(Scored(str(index), ratio) for index, ratio in enumerate(data)),
-        workers=tuple(workers),
+        workers=tuple(_among_peers(simulation, workers)),
         slowest_workers_share=share(repaired),
         last_stage_share=share({at: ideal[at] for at in actual if at[2] == operations.stages - 1})
         if operations.stages > 1
@@ -442,7 +479,7 @@ def analyse_stragglers(operations: Operations) -> StragglerAnalysis:
         forward_backward_correlation=correlation,
         garbage_collection_share=share({at: np.zeros_like(actual[at]) for at in actual if at[0] == "gc"}),
     )
-    return _with_verdict(analysis)
+    return _with_verdict(analysis, workers[0])
 
 
 def _micro_batches(operations: Operations, actual: Mapping[Place, Floats]) -> tuple[float | None, dict[Place, Floats]]:
@@ -462,11 +499,10 @@ def _micro_batches(operations: Operations, actual: Mapping[Place, Floats]) -> tu
     return float(np.corrcoef(forward, backward)[0, 1]), level
 
 
-def _with_verdict(found: StragglerAnalysis) -> StragglerAnalysis:
+def _with_verdict(found: StragglerAnalysis, worst: Worker) -> StragglerAnalysis:
     """The analysis with its sentence, which names a cause only where it explains most of the slowdown."""
     if found.slowdown_ratio < NOTABLE_SLOWDOWN:
         return replace(found, verdict=f"Nothing stands out: {found.slowdown_ratio:.3f} times the ideal step.")
-    worst = found.workers[0]
     causes = [
         (found.slowest_workers_share, f"the slowest workers, rank {worst.rank} first"),
         (found.last_stage_share, "the last stage of the pipeline"),

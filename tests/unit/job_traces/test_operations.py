@@ -153,3 +153,17 @@ def test_published_jobs(job: str) -> None:
     for share, metric in ((found.slowest_workers_share, "mw"), (found.last_stage_share, "ms")):
         rem = json.loads(data_path("stragglers", f"{metric}-{job}.json").read_text())["rem"]
         assert share == pytest.approx(rem, abs=1e-4)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("worker", [(0, 0), (1, 1), (0, 2), (1, 3)])
+def test_a_worker_planted_in_a_published_job(worker: tuple[int, int]) -> None:
+    """Its stages are unequal, so that the published score of a worker alone does not tell."""
+    pytest.importorskip("pyarrow", reason="the published tables are Parquet")
+    operations = read_operations(data_path("stragglers", "trace-ST.parquet"))
+    index, stage = worker
+    for place, end in operations.end.items():
+        if place[0].endswith("-compute") and place[2] == stage:
+            end[:, index] += 0.1 * (end - operations.start[place])[:, index]
+    first = analyse_stragglers(operations).workers[0]
+    assert (first.data_parallel_index, first.stage) == worker

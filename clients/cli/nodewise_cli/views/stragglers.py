@@ -61,6 +61,13 @@ def show(found: StragglerAnalysis) -> None:
         (figures("stage"), [str(one.stage) for one in found.workers[:SHOWN]]),
         (figures("data-parallel"), [str(one.data_parallel_index) for one in found.workers[:SHOWN]]),
         (figures("slowdown"), [f"{one.slowdown_ratio:.3f}" for one in found.workers[:SHOWN]]),
+        (
+            figures("among peers"),
+            [
+                "-" if one.peer_slowdown_ratio is None else f"{one.peer_slowdown_ratio:.3f}"
+                for one in found.workers[:SHOWN]
+            ],
+        ),
         title=f"Workers ({min(SHOWN, len(found.workers))} of {len(found.workers)})",
     )
     _map(found)
