@@ -15,11 +15,16 @@ from nodewise_cli.commands.trace_options import (
     fail_if_truncated,
     parse_steps,
 )
+from nodewise_cli.failures import InputError
 from nodewise_cli.pictures.chrome_trace import write_chrome_trace
 from nodewise_cli.pictures.timeline import checked_picture, draw_timeline
 from nodewise_cli.views.diagnose import document, show
 from nodewise_cli.views.replay import truncated_traces
+from nodewise_cli.views.stragglers import document as straggler_document
+from nodewise_cli.views.stragglers import show as show_stragglers
 from nodewise_client import DiagnoseRequest
+from nodewise_job_traces import JobsFileError
+from nodewise_job_traces.operations import analyse_stragglers, is_operation_table, read_operations
 
 __all__ = ["diagnose"]
 
@@ -40,6 +45,17 @@ def diagnose(
     call: Call = AN_HOUR,
 ) -> None:
     """Find what bounds recorded steps, who is waited for, and which changes would shorten them most."""
+    if question.traces and any(map(is_operation_table, question.traces)):
+        if steps or picture or question.timeline or question.profile or question.mapping or len(question.traces) > 1:
+            raise InputError(
+                "a table of operations is diagnosed alone, without --steps, --picture, --timeline and --mapping"
+            )
+        try:
+            found = analyse_stragglers(read_operations(question.traces[0]))
+        except JobsFileError as error:
+            raise InputError(str(error)) from None
+        call.tell(straggler_document, show_stragglers, found)
+        return
     checked_picture(picture)
     wanted = parse_steps(steps, "--steps")
     with asked_profile(question, call) as (client, common, how):
