@@ -2,9 +2,9 @@
 
 A fact that is not stated has likely values (``hypotheses``), each with a weight. Runs of the job change these weights:
 by how well each value explains the level of their steps and memory, under the equations' own deviations, and of several
-runs also how they differ. A value that is clearly more likely than all others together is taken for every row of the job; the
-weights of the others widen its interval. Facts are settled one after the other, each with the others as they are taken,
-until none changes.
+runs also how they differ. A value that is clearly more likely than all others together is taken for every row of the
+job; the weights of the others widen its interval. Facts are settled one after the other, each with the others as they
+are taken, until none changes.
 """
 
 from __future__ import annotations
