@@ -17,6 +17,7 @@ from nodewise_diagnosis.case import Case
 from nodewise_diagnosis.recurring import explained_ns
 from nodewise_diagnosis.roles import Role
 from nodewise_diagnosis.stopwatch import NS, Edit
+from nodewise_diagnosis.vocabulary import families
 from nodewise_replay.graph.graph import NodeKind
 
 __all__ = ["AVOIDABLE", "LAUNCH_PARTS", "Candidate", "Tier", "candidates", "launch_nodes"]
@@ -166,28 +167,60 @@ class _Maker:
             )  # fmt: skip
 
     def outliers(self) -> Iterator[Candidate]:
-        """What took much longer in one step than in the others."""
-        graph, beyond = self._graph, self._case.likeness.beyond_steps_ns
-        nodes = np.flatnonzero((self._role >= 0) & (beyond > 0))
-        if not len(nodes) or len(self._watch.steps) < 3:
+        """What took much longer in one step, or in some, than in the others."""
+        graph, beyond, steps = self._graph, self._case.likeness.beyond_steps_ns, self._watch.steps
+        nodes = np.flatnonzero((self._role >= 0) & (self._column < len(graph.ranks)))
+        if not len(nodes) or len(steps) < 3:
             return
-        named = graph.step[nodes].astype(np.int64) * len(graph.names) + graph.name[nodes]
-        group = named * len(Role) + self._role[nodes]
-        _, first, place = np.unique(group, return_index=True, return_inverse=True)
-        table = np.zeros((len(first), len(graph.ranks)))
-        np.add.at(table, (place, self._column[nodes]), beyond[nodes])
-        for index in np.argsort(-table.max(axis=1), kind="stable")[:_MOST_OUTLIERS]:
-            late = np.flatnonzero(table[index] >= _LIKE_SHARE * table[index].max())
-            chosen = nodes[(place == index) & np.isin(self._column[nodes], late)]
-            node = nodes[first[index]]
-            number = int(graph.steps.number[graph.step[node]])
-            rank = graph.ranks[int(late[0])] if len(late) == 1 else -1
+        # Steps in which the same thing is late are one fault: with one of them mended, the others were still noise.
+        named = families(graph.names)[graph.name[nodes]] * len(Role) + self._role[nodes]
+        _, first, place = np.unique(named, return_index=True, return_inverse=True)
+        row, column = np.searchsorted(steps, graph.step[nodes]), self._column[nodes]
+        table = np.zeros((len(first), len(steps), len(graph.ranks)))
+        np.add.at(table, (place, row, column), beyond[nodes])
+        most = table.max(axis=(1, 2))
+        for index in np.argsort(-most, kind="stable")[:_MOST_OUTLIERS].tolist():
+            if most[index] <= 0:
+                return
+            late = table[index] >= _LIKE_SHARE * most[index]
+            in_steps, of_ranks = np.flatnonzero(late.any(axis=1)), np.flatnonzero(late.any(axis=0))
+            if 2 * len(in_steps) > len(steps):
+                continue
+            chosen = nodes[(place == index) & late[row, column]]
+            rank = graph.ranks[int(of_ranks[0])] if len(of_ranks) == 1 else -1
             who = f"of rank {rank}" if rank >= 0 else "of several ranks"
-            name = _short(graph.names[graph.name[node]])
-            loading = self._role[node] == Role.LOADING
-            what = f"{'a late batch' if loading else name} {who} in step {number}"
-            longer = f"{name} took {table[index].max() * NS * 1e3:.3f} ms longer than in the other steps"
+            name = loading_name(graph.names[graph.name[nodes[first[index]]]])
+            loading = self._role[nodes[first[index]]] == Role.LOADING
+            numbers = ", ".join(str(number) for number in graph.steps.number[steps[in_steps]].tolist())
+            many = len(in_steps) > 1
+            batch = "late batches" if many else "a late batch"
+            what = f"{batch if loading else name} {who} in step{'s' if many else ''} {numbers}"
+            longer = f"{name} took {most[index] * NS * 1e3:.3f} ms longer than in the other steps"
             yield self._fault("loader" if loading else "outlier", what, rank, chosen, beyond[chosen], longer)
+
+    def imbalance(self) -> Iterator[Candidate]:
+        """Computation that takes longer on some rank in most steps, on another one each time.
+
+        What is longer on one rank in all steps is that rank's fault, and what is in few steps is an outlier.
+        """
+        graph, steps, ranks = self._graph, self._watch.steps, len(self._graph.ranks)
+        excess = self._case.likeness.beyond_ranks_in_step_ns
+        nodes = np.flatnonzero((self._role == Role.COMPUTE) & self._case.likeness.compared)
+        if ranks < 2 or not len(nodes):
+            return
+        row, column = np.searchsorted(steps, graph.step[nodes]), self._column[nodes]
+        table = np.zeros((len(steps), ranks))
+        np.add.at(table, (row, column), excess[nodes])
+        latest = table.max(axis=1)
+        if np.median(latest) < _LIKE_SHARE * latest.max() or len(np.unique(table.argmax(axis=1))) < 2:
+            return
+        chosen = nodes[table[row, column] > 0]
+        what = "the ranks' computation is out of balance, each step on another rank"
+        yield self._fault(
+            "imbalance", what, -1, chosen, excess[chosen],
+            f"the slowest rank computes {float(latest.mean()) * NS * 1e3:.3f} ms longer than the median of the others, "
+            "each step another one: their batches hold unlike work",
+        )  # fmt: skip
 
     def late_begins(self) -> Iterator[Candidate]:
         """Ranks that begin the first step of the recording late: why was not recorded."""
@@ -344,7 +377,7 @@ def candidates(case: Case, accounting: Accounting) -> Iterator[Candidate]:
     """Everything that might cost time, what is likely to matter most first: each is made when it is asked for."""
     maker = _Maker(case, accounting)
     for make in (
-        maker.outliers, maker.slow_ranks, maker.slow_exchanges, maker.late_begins, maker.loading, maker.host,
-        maker.exchanges, maker.synchronisations, maker.copies, maker.work,
+        maker.outliers, maker.slow_ranks, maker.imbalance, maker.slow_exchanges, maker.late_begins, maker.loading,
+        maker.host, maker.exchanges, maker.synchronisations, maker.copies, maker.work,
     ):  # fmt: skip
         yield from make()

@@ -1,7 +1,7 @@
 """A campaign of planted faults: what a diagnosis names of each, compared with the same job without it.
 
 A bottleneck is a named cause where it matters, and the same job without the fault does not have it, or gains less than
-half of the fault from its removal. The first of these in the list is judged.
+a third of the fault from its removal. The first of these in the list is judged.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def judged(fault: Fault) -> Outcome:
     before, after = _diagnosed(fault.healthy()), _diagnosed(fault.planted())
     moved = after.step_s - before.step_s
     known = {_key(one): one.gain_if_removed_s for one in before.bottlenecks}
-    least = max(0.5 * moved, 0.01 * before.step_s)
+    least = max(moved / 3, 0.01 * before.step_s)
     named = [
         one
         for one in after.bottlenecks
@@ -167,7 +167,7 @@ def _made(kind: str, name: str, job: Job, size: float, planted: Callable[[], Seq
             "loader": one.kind == "loader" and one.rank == -1 or job.ranks == 1,
             "loader of a rank": one.kind == "loader" and one.rank == last,
             "start-up": "cuModuleLoadData" in one.what,
-            "jitter": one.kind in {"outlier", "rank", "host"} and one.rank == (last if job.ranks > 1 else -1),
+            "jitter": one.kind in {"outlier", "rank", "host"} and one.rank in {last, -1},
             "slow rank": one.kind == "rank" and one.rank == last,
             "imbalance": one.kind == "imbalance",
             "slow link": one.kind == "collective",

@@ -111,7 +111,8 @@ class _Rank:
             self.compute = begin + one.time_us
             self.on_host(one.name, one.cat, self.compute + 5.0 - self.host, correlation=self.correlation)
         elif one.cat:
-            self.on_host(one.name, one.cat, one.time_us)
+            self.correlation += 1
+            self.on_host(one.name, one.cat, one.time_us, correlation=self.correlation)
         else:
             self.host += one.time_us
         self.host += 2.0
@@ -180,9 +181,11 @@ class _Simulation:
                     begun = one.host
                     one.host += 2.0
                     one.waits()
+                    inside = one.host
+                    one.host += 1.0
                     one.on_host("cudaLaunchKernelExC", "cuda_runtime", 7.0, correlation=one.correlation)
-                    for name in ("record_param_comms", "nccl:all_reduce"):
-                        one.events.append(span(name, "cpu_op", round(begun, 3), round(one.host - begun + 2, 3)))
+                    for name, begin in (("record_param_comms", begun), ("nccl:all_reduce", inside)):
+                        one.events.append(span(name, "cpu_op", round(begin, 3), round(one.host - begin + 2, 3)))
                     one.host += 4.0
         return ready
 
