@@ -30,6 +30,10 @@ _LIKE_SHARE: Final = 0.5
 """Ranks that are late in the same step by at least this share of the latest are late together."""
 
 
+_SURELY: Final = 3.0
+"""Some rank always comes last. Times that differ independently of each other add up to the root of the sum of their
+squares; what is in the work of a rank's step adds up to more than three such deviations."""
+
 _EXPLAINED_WITHIN: Final = 1.25
 """Exchanges of one kind lie that close to what their sizes explain, without anything being wrong with them."""
 
@@ -209,10 +213,14 @@ class _Maker:
         if ranks < 2 or not len(nodes):
             return
         row, column = np.searchsorted(steps, graph.step[nodes]), self._column[nodes]
-        table = np.zeros((len(steps), ranks))
+        table, chance = np.zeros((2, len(steps), ranks))
         np.add.at(table, (row, column), excess[nodes])
-        latest = table.max(axis=1)
-        if np.median(latest) < _LIKE_SHARE * latest.max() or len(np.unique(table.argmax(axis=1))) < 2:
+        np.add.at(chance, (row, column), excess[nodes] ** 2)
+        latest, at = table.max(axis=1), table.argmax(axis=1)
+        by_chance = np.sqrt(chance[np.arange(len(steps)), at])
+        if np.median(latest) < _LIKE_SHARE * latest.max() or len(np.unique(at)) < 2:
+            return
+        if np.median(latest - _SURELY * by_chance) <= 0:
             return
         chosen = nodes[table[row, column] > 0]
         what = "the ranks' computation is out of balance, each step on another rank"
