@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from math import inf
+from math import inf, log, sqrt
 from typing import Final
 
 import numpy as np
@@ -33,6 +33,9 @@ _LIKE_SHARE: Final = 0.5
 _SURELY: Final = 3.0
 """Some rank always comes last. Times that differ independently of each other add up to the root of the sum of their
 squares; what is in the work of a rank's step adds up to more than three such deviations."""
+
+_OF_MEDIAN_DEVIATION: Final = 1.4826
+"""Standard deviation over median absolute deviation of a normal distribution."""
 
 _EXPLAINED_WITHIN: Final = 1.25
 """Exchanges of one kind lie that close to what their sizes explain, without anything being wrong with them."""
@@ -140,7 +143,7 @@ class _Maker:
                 nodes = np.flatnonzero(of_rank & np.isin(self._role, roles))
                 excess = beyond[nodes]
                 total, took = float(excess.sum()), float(self._duration[nodes].sum())
-                if total <= 0 or took <= 0:
+                if total <= 0 or took <= 0 or self._by_chance(nodes):
                     continue
                 ratio = took / max(took - total, 1.0)
                 most = self._main_name(nodes, excess)
@@ -153,6 +156,20 @@ class _Maker:
                     kind, what, rank, nodes, excess,
                     f"takes {ratio:.2f} times as long as the median of the other ranks, most of it in {most}",
                 )  # fmt: skip
+
+    def _by_chance(self, nodes: Ints) -> bool:
+        """Whether a rank's excess over the others differs so much from step to step that its mean may be chance."""
+        steps = self._watch.steps
+        if len(steps) < 3:
+            return False
+        likeness = self._case.likeness
+        excess = likeness.beyond_ranks_ns[nodes] + likeness.beyond_ranks_in_step_ns[nodes]
+        row = np.searchsorted(steps, self._graph.step[nodes])
+        of_step = np.bincount(row, weights=excess, minlength=len(steps))
+        # The median, as single steps that are late are told as such.
+        centre = float(np.median(of_step))
+        deviation = _OF_MEDIAN_DEVIATION * float(np.median(np.abs(of_step - centre)))
+        return centre < _SURELY * deviation / sqrt(len(steps))
 
     def slow_exchanges(self) -> Iterator[Candidate]:
         """Collectives that take longer than their size explains.
@@ -187,6 +204,12 @@ class _Maker:
             if most[index] <= 0:
                 return
             late = table[index] >= _LIKE_SHARE * most[index]
+            # The largest of many that differ by chance is some deviations off.
+            largest = (
+                max(_SURELY, sqrt(2 * log(table.size))) * float(table[index][~late].std()) if not late.all() else 0
+            )
+            if most[index] <= largest:
+                continue
             in_steps, of_ranks = np.flatnonzero(late.any(axis=1)), np.flatnonzero(late.any(axis=0))
             if 2 * len(in_steps) > len(steps):
                 continue

@@ -51,7 +51,11 @@ def likeness_of(watch: Stopwatch, roles: Roles) -> Likeness:
     count = len(graph)
     nodes = np.flatnonzero(np.isin(graph.step, watch.steps) & (graph.rank >= 0))
     # A lane by what it is, not by its number, which differs from rank to rank.
-    group = (families(graph.names)[graph.name[nodes]] * 16 + graph.kind[nodes]) * 16 + roles.role[nodes] * 2 + roles.main[nodes]
+    group = (
+        (families(graph.names)[graph.name[nodes]] * 16 + graph.kind[nodes]) * 16
+        + roles.role[nodes] * 2
+        + roles.main[nodes]
+    )
     _, group = np.unique(group, return_inverse=True)
     column = graph.column[nodes]
     row = np.searchsorted(watch.steps, graph.step[nodes])

@@ -73,9 +73,7 @@ def judged(fault: Fault) -> Outcome:
     known = {_key(one): one.gain_if_removed_s for one in before.bottlenecks}
     least = max(moved / 3, 0.01 * before.step_s)
     named = [
-        one
-        for one in after.bottlenecks
-        if one.matters and one.gain_if_removed_s - known.get(_key(one), 0.0) >= least
+        one for one in after.bottlenecks if one.matters and one.gain_if_removed_s - known.get(_key(one), 0.0) >= least
     ]
     if fault.kind == "nothing":
         result = FOUND if "nothing stands out" in after.verdict.lower() else WRONG
@@ -135,7 +133,7 @@ def _of_gpu(name: str, job: Job) -> Iterator[Fault]:
         yield _planted("slow link", name, job, size, replace(job, exchange_scale={2: longer}))
     for seed in range(10, 15):
         yield _planted("nothing", name, job, 0.0, replace(job, seed=seed))
-    for seed in range(20, 22):
+    for seed in range(20, 22) if job.kernel_us > job.operator_us else ():
         full = replace(job, seed=seed, synchronous=False, steps=50)
         yield _planted("full queue", name, full, 0.0, replace(full, queue=512))
 
@@ -164,7 +162,7 @@ def _made(kind: str, name: str, job: Job, size: float, planted: Callable[[], Seq
             "blocking copy": "memcpy" in one.what.lower(),
             "preprocessing": "preprocess" in one.what,
             "garbage collection": "collect" in one.what,
-            "loader": one.kind == "loader" and one.rank == -1 or job.ranks == 1,
+            "loader": (one.kind == "loader" and one.rank == -1) or job.ranks == 1,
             "loader of a rank": one.kind == "loader" and one.rank == last,
             "start-up": "cuModuleLoadData" in one.what,
             "jitter": one.kind in {"outlier", "rank", "host"} and one.rank in {last, -1},

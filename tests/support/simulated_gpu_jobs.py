@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -97,7 +96,9 @@ class _Rank:
             self.on_host(name, "cuda_runtime", 2.0)
             self.host += 1.0
 
-    def on_device(self, name: str, begin: float, time_us: float, stream: int, cat: str = "kernel", **args: object) -> None:
+    def on_device(
+        self, name: str, begin: float, time_us: float, stream: int, cat: str = "kernel", **args: object
+    ) -> None:
         self.events.append(
             span(name, cat, round(begin, 3), round(time_us, 3), tid=stream, pid=0, device=0, stream=stream,
                  correlation=self.correlation, **args)
@@ -220,5 +221,3 @@ class _Simulation:
 
 def _met(stall: Stall, rank: int, step: int) -> bool:
     return (not stall.ranks or rank in stall.ranks) and (not stall.steps or step in stall.steps)
-
-
