@@ -29,6 +29,9 @@ _LONG_NS: Final = 1_000_000
 """A launch takes some microseconds and the interpreter between two operators some tens: a host that launches nothing
 for a millisecond does something else."""
 
+_BRIEF_NS: Final = 100_000
+"""The interpreter between two operators takes up to some tens of microseconds: what is shorter is named by nobody."""
+
 _COVERS: Final = 0.9
 """What takes at least this share of a gap explains it."""
 
@@ -311,6 +314,7 @@ class _Idle:
         slow_operator = left & (graph.kind[node] == NodeKind.OPERATOR) & long & piece_long
         self._by_name("host_computation", node, time, slow_operator)
         left &= ~slow_call & ~slow_operator
+        left = self._functions(gap, node, time, left & ~long, lane, is_first) | (left & long)
         # What follows a wait for the device is its doing: the host could not run ahead.
         drained = self._drained(begin, pieces, low)
         after = left & ~long & (drained[gap] >= 0)
@@ -325,6 +329,38 @@ class _Idle:
             key = self._explained(int(begin[number]), int(end[number]), lane, is_first=bool(is_first[number]))
             first, last = np.searchsorted(gap[rest], (number, number + 1))
             self._add(*key, unnamed[number], node[rest[first:last]])
+
+    def _functions(
+        self,
+        gap: Ints,
+        node: Ints,
+        time: Ints,
+        left: NDArray[np.bool_],
+        lane: int,
+        is_first: NDArray[np.bool_],
+    ) -> NDArray[np.bool_]:
+        """Name short time between operators by the function that spends it, and return what is left.
+
+        The function does it itself: most of its own time is in there.
+        """
+        frames = self._spans[0]
+        own = np.flatnonzero(frames.lane == lane)
+        took = self._graph.duration_ns[node]
+        pieces = np.flatnonzero(left & (self._graph.kind[node] == NodeKind.GAP) & (took >= _BRIEF_NS) & (time > 0))
+        for number in pieces.tolist() if len(own) else ():
+            piece = int(node[number])
+            first, last = int(self._graph.begin_ns[piece]), int(self._graph.end_ns[piece])
+            inside = np.minimum(frames.end_ns[own], last) - np.maximum(frames.begin_ns[own], first)
+            lasts = (frames.end_ns - frames.begin_ns)[own]
+            fits = np.flatnonzero((inside >= _COVERS * (last - first)) & (2 * inside >= lasts))
+            if not len(fits):
+                continue
+            what = _short(frames.names[int(frames.name[own[fits[np.argmin(lasts[fits])]]])])
+            kind = "preprocessing" if is_first[gap[number]] else "python"
+            kind = "garbage_collection" if GARBAGE.search(what) else kind
+            self._add(kind, what, time[number : number + 1], node[number : number + 1])
+            left[number] = False
+        return left
 
     def _by_name(self, kind: str, node: Ints, time: Ints, chosen: NDArray[np.bool_]) -> None:
         graph = self._graph

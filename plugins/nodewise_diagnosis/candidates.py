@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from math import inf
+from math import inf, log, sqrt
 from typing import Final
 
 import numpy as np
@@ -17,6 +17,7 @@ from nodewise_diagnosis.case import Case
 from nodewise_diagnosis.recurring import explained_ns
 from nodewise_diagnosis.roles import Role
 from nodewise_diagnosis.stopwatch import NS, Edit
+from nodewise_diagnosis.vocabulary import families
 from nodewise_replay.graph.graph import NodeKind
 
 __all__ = ["AVOIDABLE", "LAUNCH_PARTS", "Candidate", "Tier", "candidates", "launch_nodes"]
@@ -28,6 +29,13 @@ _MOST_NAMES: Final = 40
 _LIKE_SHARE: Final = 0.5
 """Ranks that are late in the same step by at least this share of the latest are late together."""
 
+
+_SURELY: Final = 3.0
+"""Some rank always comes last. Times that differ independently of each other add up to the root of the sum of their
+squares; what is in the work of a rank's step adds up to more than three such deviations."""
+
+_OF_MEDIAN_DEVIATION: Final = 1.4826
+"""Standard deviation over median absolute deviation of a normal distribution."""
 
 _EXPLAINED_WITHIN: Final = 1.25
 """Exchanges of one kind lie that close to what their sizes explain, without anything being wrong with them."""
@@ -135,7 +143,7 @@ class _Maker:
                 nodes = np.flatnonzero(of_rank & np.isin(self._role, roles))
                 excess = beyond[nodes]
                 total, took = float(excess.sum()), float(self._duration[nodes].sum())
-                if total <= 0 or took <= 0:
+                if total <= 0 or took <= 0 or self._by_chance(nodes):
                     continue
                 ratio = took / max(took - total, 1.0)
                 most = self._main_name(nodes, excess)
@@ -148,6 +156,20 @@ class _Maker:
                     kind, what, rank, nodes, excess,
                     f"takes {ratio:.2f} times as long as the median of the other ranks, most of it in {most}",
                 )  # fmt: skip
+
+    def _by_chance(self, nodes: Ints) -> bool:
+        """Whether a rank's excess over the others differs so much from step to step that its mean may be chance."""
+        steps = self._watch.steps
+        if len(steps) < 3:
+            return False
+        likeness = self._case.likeness
+        excess = likeness.beyond_ranks_ns[nodes] + likeness.beyond_ranks_in_step_ns[nodes]
+        row = np.searchsorted(steps, self._graph.step[nodes])
+        of_step = np.bincount(row, weights=excess, minlength=len(steps))
+        # The median, as single steps that are late are told as such.
+        centre = float(np.median(of_step))
+        deviation = _OF_MEDIAN_DEVIATION * float(np.median(np.abs(of_step - centre)))
+        return centre < _SURELY * deviation / sqrt(len(steps))
 
     def slow_exchanges(self) -> Iterator[Candidate]:
         """Collectives that take longer than their size explains.
@@ -166,28 +188,70 @@ class _Maker:
             )  # fmt: skip
 
     def outliers(self) -> Iterator[Candidate]:
-        """What took much longer in one step than in the others."""
-        graph, beyond = self._graph, self._case.likeness.beyond_steps_ns
-        nodes = np.flatnonzero((self._role >= 0) & (beyond > 0))
-        if not len(nodes) or len(self._watch.steps) < 3:
+        """What took much longer in one step, or in some, than in the others."""
+        graph, beyond, steps = self._graph, self._case.likeness.beyond_steps_ns, self._watch.steps
+        nodes = np.flatnonzero((self._role >= 0) & (self._column < len(graph.ranks)))
+        if not len(nodes) or len(steps) < 3:
             return
-        named = graph.step[nodes].astype(np.int64) * len(graph.names) + graph.name[nodes]
-        group = named * len(Role) + self._role[nodes]
-        _, first, place = np.unique(group, return_index=True, return_inverse=True)
-        table = np.zeros((len(first), len(graph.ranks)))
-        np.add.at(table, (place, self._column[nodes]), beyond[nodes])
-        for index in np.argsort(-table.max(axis=1), kind="stable")[:_MOST_OUTLIERS]:
-            late = np.flatnonzero(table[index] >= _LIKE_SHARE * table[index].max())
-            chosen = nodes[(place == index) & np.isin(self._column[nodes], late)]
-            node = nodes[first[index]]
-            number = int(graph.steps.number[graph.step[node]])
-            rank = graph.ranks[int(late[0])] if len(late) == 1 else -1
+        # Steps in which the same thing is late are one fault: with one of them mended, the others were still noise.
+        named = families(graph.names)[graph.name[nodes]] * len(Role) + self._role[nodes]
+        _, first, place = np.unique(named, return_index=True, return_inverse=True)
+        row, column = np.searchsorted(steps, graph.step[nodes]), self._column[nodes]
+        table = np.zeros((len(first), len(steps), len(graph.ranks)))
+        np.add.at(table, (place, row, column), beyond[nodes])
+        most = table.max(axis=(1, 2))
+        for index in np.argsort(-most, kind="stable")[:_MOST_OUTLIERS].tolist():
+            if most[index] <= 0:
+                return
+            late = table[index] >= _LIKE_SHARE * most[index]
+            # The largest of many that differ by chance is some deviations off.
+            largest = (
+                max(_SURELY, sqrt(2 * log(table.size))) * float(table[index][~late].std()) if not late.all() else 0
+            )
+            if most[index] <= largest:
+                continue
+            in_steps, of_ranks = np.flatnonzero(late.any(axis=1)), np.flatnonzero(late.any(axis=0))
+            if 2 * len(in_steps) > len(steps):
+                continue
+            chosen = nodes[(place == index) & late[row, column]]
+            rank = graph.ranks[int(of_ranks[0])] if len(of_ranks) == 1 else -1
             who = f"of rank {rank}" if rank >= 0 else "of several ranks"
-            name = _short(graph.names[graph.name[node]])
-            loading = self._role[node] == Role.LOADING
-            what = f"{'a late batch' if loading else name} {who} in step {number}"
-            longer = f"{name} took {table[index].max() * NS * 1e3:.3f} ms longer than in the other steps"
+            name = loading_name(graph.names[graph.name[nodes[first[index]]]])
+            loading = self._role[nodes[first[index]]] == Role.LOADING
+            numbers = ", ".join(str(number) for number in graph.steps.number[steps[in_steps]].tolist())
+            many = len(in_steps) > 1
+            batch = "late batches" if many else "a late batch"
+            what = f"{batch if loading else name} {who} in step{'s' if many else ''} {numbers}"
+            longer = f"{name} took {most[index] * NS * 1e3:.3f} ms longer than in the other steps"
             yield self._fault("loader" if loading else "outlier", what, rank, chosen, beyond[chosen], longer)
+
+    def imbalance(self) -> Iterator[Candidate]:
+        """Computation that takes longer on some rank in most steps, on another one each time.
+
+        What is longer on one rank in all steps is that rank's fault, and what is in few steps is an outlier.
+        """
+        graph, steps, ranks = self._graph, self._watch.steps, len(self._graph.ranks)
+        excess = self._case.likeness.beyond_ranks_in_step_ns
+        nodes = np.flatnonzero((self._role == Role.COMPUTE) & self._case.likeness.compared)
+        if ranks < 2 or not len(nodes):
+            return
+        row, column = np.searchsorted(steps, graph.step[nodes]), self._column[nodes]
+        table, chance = np.zeros((2, len(steps), ranks))
+        np.add.at(table, (row, column), excess[nodes])
+        np.add.at(chance, (row, column), excess[nodes] ** 2)
+        latest, at = table.max(axis=1), table.argmax(axis=1)
+        by_chance = np.sqrt(chance[np.arange(len(steps)), at])
+        if np.median(latest) < _LIKE_SHARE * latest.max() or len(np.unique(at)) < 2:
+            return
+        if np.median(latest - _SURELY * by_chance) <= 0:
+            return
+        chosen = nodes[table[row, column] > 0]
+        what = "the ranks' computation is out of balance, each step on another rank"
+        yield self._fault(
+            "imbalance", what, -1, chosen, excess[chosen],
+            f"the slowest rank computes {float(latest.mean()) * NS * 1e3:.3f} ms longer than the median of the others, "
+            "each step another one: their batches hold unlike work",
+        )  # fmt: skip
 
     def late_begins(self) -> Iterator[Candidate]:
         """Ranks that begin the first step of the recording late: why was not recorded."""
@@ -344,7 +408,7 @@ def candidates(case: Case, accounting: Accounting) -> Iterator[Candidate]:
     """Everything that might cost time, what is likely to matter most first: each is made when it is asked for."""
     maker = _Maker(case, accounting)
     for make in (
-        maker.outliers, maker.slow_ranks, maker.slow_exchanges, maker.late_begins, maker.loading, maker.host,
-        maker.exchanges, maker.synchronisations, maker.copies, maker.work,
+        maker.outliers, maker.slow_ranks, maker.imbalance, maker.slow_exchanges, maker.late_begins, maker.loading,
+        maker.host, maker.exchanges, maker.synchronisations, maker.copies, maker.work,
     ):  # fmt: skip
         yield from make()

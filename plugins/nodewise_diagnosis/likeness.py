@@ -10,7 +10,7 @@ import numpy as np
 from nodewise.plugin import Floats, Ints
 from nodewise_diagnosis.roles import Roles
 from nodewise_diagnosis.stopwatch import Stopwatch
-from nodewise_diagnosis.vocabulary import family
+from nodewise_diagnosis.vocabulary import families
 from nodewise_replay.graph.ordering import occurrences
 
 __all__ = ["Likeness", "likeness_of"]
@@ -27,6 +27,8 @@ class Likeness:
     ----------
     beyond_ranks_ns : (nodes,) float
         By how much this place takes longer on this rank than on the median of the others: median over steps.
+    beyond_ranks_in_step_ns : (nodes,) float
+        The same of a single step, without what is so in the median step.
     beyond_steps_ns : (nodes,) float
         By how much the node takes longer than the same place on the same rank in the median step.
     compared : (nodes,) bool
@@ -34,6 +36,7 @@ class Likeness:
     """
 
     beyond_ranks_ns: Floats
+    beyond_ranks_in_step_ns: Floats
     beyond_steps_ns: Floats
     compared: np.ndarray
 
@@ -47,21 +50,28 @@ def likeness_of(watch: Stopwatch, roles: Roles) -> Likeness:
     graph = watch.graph
     count = len(graph)
     nodes = np.flatnonzero(np.isin(graph.step, watch.steps) & (graph.rank >= 0))
-    numbers: dict[str, int] = {}
-    of_name = np.array([numbers.setdefault(family(name), len(numbers)) for name in graph.names], dtype=np.int64)
     # A lane by what it is, not by its number, which differs from rank to rank.
-    group = (of_name[graph.name[nodes]] * 16 + graph.kind[nodes]) * 16 + roles.role[nodes] * 2 + roles.main[nodes]
+    group = (
+        (families(graph.names)[graph.name[nodes]] * 16 + graph.kind[nodes]) * 16
+        + roles.role[nodes] * 2
+        + roles.main[nodes]
+    )
     _, group = np.unique(group, return_inverse=True)
     column = graph.column[nodes]
     row = np.searchsorted(watch.steps, graph.step[nodes])
     duration = graph.duration_ns[nodes].astype(np.float64)
     table = _Table(group, column, row, graph.begin_ns[nodes], duration, len(graph.ranks), len(watch.steps))
-    beyond_ranks, compared = table.beyond_ranks()
-    result = np.zeros((2, count))
-    result[0, nodes], result[1, nodes] = beyond_ranks, table.beyond_steps()
+    beyond_ranks, in_step, compared = table.beyond_ranks()
+    result = np.zeros((3, count))
+    result[0, nodes], result[1, nodes], result[2, nodes] = beyond_ranks, in_step, table.beyond_steps()
     with_peers = np.zeros(count, dtype=np.bool_)
     with_peers[nodes] = compared
-    return Likeness(beyond_ranks_ns=result[0], beyond_steps_ns=result[1], compared=with_peers)
+    return Likeness(
+        beyond_ranks_ns=result[0],
+        beyond_ranks_in_step_ns=result[1],
+        beyond_steps_ns=result[2],
+        compared=with_peers,
+    )
 
 
 class _Table:
@@ -92,17 +102,22 @@ class _Table:
         self._total = np.divide(total, number, out=np.full_like(total, np.nan), where=here)
         self._cell_total = self._total[self._place, column, row]
 
-    def beyond_ranks(self) -> tuple[Floats, np.ndarray]:
-        """Per node, its place's excess over the median of the other ranks; whether there are any."""
+    def beyond_ranks(self) -> tuple[Floats, Floats, np.ndarray]:
+        """Per node, its place's excess over the median of the other ranks, and what its step has beyond it.
+
+        The third is whether there are other ranks.
+        """
         usual = _median(self._total, axis=2)
-        peers = self._peers(usual)
-        excess = np.full_like(usual, np.nan)
-        for rank, others in enumerate(peers):
+        excess, in_step = np.full_like(usual, np.nan), np.full_like(self._total, np.nan)
+        for rank, others in enumerate(self._peers(usual)):
             if others.any():
                 excess[:, rank] = usual[:, rank] - _median(usual[:, others], axis=1)
+                in_step[:, rank] = self._total[:, rank] - _median(self._total[:, others], axis=1)
         known = ~np.isnan(excess)
-        share = np.where(known, excess, 0.0)[self._place, self._column]
-        return self._shared_out(share), known[self._place, self._column]
+        at = self._place, self._column
+        share = np.where(known, excess, 0.0)
+        of_step = np.nan_to_num(in_step - share[:, :, None])
+        return self._shared_out(share[at]), self._shared_out(of_step[(*at, self._row)]), known[at]
 
     @staticmethod
     def _peers(usual: Floats) -> np.ndarray:
@@ -119,10 +134,10 @@ class _Table:
         """Per node, its place's excess over the same rank's median of the other steps."""
         if self._total.shape[2] < 2:
             return np.zeros(len(self._duration))
-        others = np.stack(
-            [_median(np.delete(self._total, step, axis=2), axis=2) for step in range(self._total.shape[2])], axis=2
-        )
-        excess = np.nan_to_num(self._total - others)
+        # What a step lacks takes no time in it: what happens in a single step has its like, too.
+        total = np.nan_to_num(self._total)
+        others = np.stack([np.median(np.delete(total, step, axis=2), axis=2) for step in range(total.shape[2])], axis=2)
+        excess = total - others
         return self._shared_out(excess[self._place, self._column, self._row])
 
     def _shared_out(self, excess: Floats) -> Floats:

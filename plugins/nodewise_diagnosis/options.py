@@ -157,7 +157,8 @@ def _loading(case: Case) -> Iterator[Option]:
         group="loading",
         changes=(_scale(0.0, name_pattern=f"(?i){LOADING.pattern}"),),
         rests_on="replay without the time in which the host gets batches; needs workers that keep up with the step",
-        effort="low: more loader workers, prefetching, pinned memory",
+        effort="low: DataLoader(num_workers=8, prefetch_factor=4, pin_memory=True, persistent_workers=True); "
+        "Megatron --num-workers 8",
     )
 
 
@@ -172,7 +173,8 @@ def _host(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
         group="launches",
         changes=(_scale(_HOST_LEFT[1], ("operator", "call", "gap")),),
         rests_on=f"replay with a tenth (0 to a half) of the host's work between launches{note}",
-        effort="medium: static shapes and addresses, no branches on results",
+        effort='medium: torch.compile(model, mode="reduce-overhead") or torch.cuda.graph(graph); '
+        "needs static shapes and addresses, no branches on results",
     )
     if len(syncs):
 
@@ -186,7 +188,8 @@ def _host(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
             acts_on=LAUNCH_PARTS,
             group="synchronisation",
             rests_on="replay without them, of the step alone; at worst none can go, as the host needs the results",
-            effort="low to medium: no .item(), no prints of losses, pinned memory and non-blocking copies",
+            effort="low to medium: loss.detach() instead of .item() and prints; DataLoader(pin_memory=True) and "
+            "batch.to(device, non_blocking=True)",
         )
 
 
@@ -206,7 +209,7 @@ def _kernels(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
             group="fusion",
             changes=(_scale(_FUSED_LEFT[1], ("kernel",), ELEMENTWISE.pattern),),
             rests_on=f"{share:.0%} of the kernels are elementwise by name; two of them in one, with half the launches",
-            effort="medium: a compiler (torch.compile, XLA) or fused layers and optimisers",
+            effort="medium: model = torch.compile(model); AdamW(..., fused=True)",
         )
     full = kernel & graph.named(FULL_PRECISION) & ~graph.named(HALF_PRECISION)
     if (full & matrix).any():
@@ -221,7 +224,9 @@ def _kernels(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
             group="precision",
             rests_on="kernels that work on 32-bit numbers by name: half the time as half the bytes, at best "
             f"1/{peak:g} as the matrix units of {devices[0] if devices else 'the device'} allow",
-            effort="low: automatic mixed precision; check convergence",
+            effort='low: torch.autocast("cuda", dtype=torch.bfloat16); '
+            "FSDP MixedPrecision(param_dtype=torch.bfloat16); "
+            'DeepSpeed "bf16": {"enabled": true}; Megatron --bf16; check convergence',
         )
 
 
@@ -250,7 +255,8 @@ def _communication(case: Case) -> Iterator[Option]:
             group="link",
             changes=twice,
             rests_on=told,
-            effort="high: other machines or network cards",
+            effort="high: other machines or network cards; first see with NCCL_DEBUG=INFO that NCCL_SOCKET_IFNAME and "
+            "NCCL_IB_HCA name the fastest ones",
         )
         yield Option(
             name="exchange gradients in 16 bits",
@@ -259,7 +265,9 @@ def _communication(case: Case) -> Iterator[Option]:
             group="compression",
             changes=(_scale(0.5, ("collective",)),),
             rests_on=f"as a link of twice the bandwidth ({told}); not if they are 16-bit already",
-            effort="low: a communication hook; check convergence",
+            effort="low: DDP register_comm_hook(None, default_hooks.bf16_compress_hook); FSDP "
+            'MixedPrecision(reduce_dtype=torch.bfloat16); DeepSpeed "communication_data_type": "bf16"; check '
+            "convergence",
         )
     yield from _buckets(case)
     last = case.exchanges[-1]
@@ -272,7 +280,9 @@ def _communication(case: Case) -> Iterator[Option]:
             acts_on=_EXCHANGES,
             group="overlap",
             rests_on="bounds: all exchanges but the last hidden at best, none more than now at worst; half in between",
-            effort="medium: order of buckets by when they are needed, priority of communication, smaller first buckets",
+            effort="medium: DDP static_graph=True, gradient_as_bucket_view=True; FSDP "
+            "backward_prefetch=BackwardPrefetch.BACKWARD_PRE; Megatron --overlap-grad-reduce; DeepSpeed "
+            '"overlap_comm": true',
         )
     for count in _MICRO_BATCHES:
 
@@ -286,7 +296,8 @@ def _communication(case: Case) -> Iterator[Option]:
             group="accumulation",
             rests_on=f"replay: {count - 1} of {count} micro-batches without exchange and update; the speed-up is per "
             f"sample, of {count} times the samples per step",
-            effort="low; the global batch grows, so check convergence",
+            effort=f"low: with model.no_sync() in {count - 1} of {count} micro-batches; DeepSpeed "
+            f'"gradient_accumulation_steps": {count}; the global batch grows, so check convergence',
         )
 
 
@@ -319,7 +330,8 @@ def _buckets(case: Case) -> Iterator[Option]:
         group="buckets",
         changes=(best[1],),
         rests_on=f"replay with the gradients exchanged in such buckets: {rests_on}; at worst nothing changes",
-        effort="low: one parameter (bucket_cap_mb)",
+        effort=f"low: DistributedDataParallel(bucket_cap_mb={size / 2**20:.2f}); DeepSpeed "
+        f'"reduce_bucket_size": {size / 4:.0f}, in numbers of 4 bytes',
         alone=len(case.graph) > _MOST_NODES_REGROUPED,
     )
 
@@ -357,5 +369,6 @@ def _memory(case: Case) -> Iterator[Option]:
         group="batch",
         rests_on=f"memory between {low:,} and {high:,} bytes in a step: the difference can be recomputed; computation "
         f"{factor:g} times as long and a third more, everything else as it is",
-        effort="medium: checkpoint the layers; the global batch grows, so check convergence",
+        effort="medium: torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False); Megatron "
+        "--recompute-granularity selective; the global batch grows, so check convergence",
     )

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 __all__ = [
     "ALLOCATION",
@@ -17,6 +21,7 @@ __all__ = [
     "MATRIX",
     "OPTIMIZER",
     "SYNCHRONISATION",
+    "families",
     "family",
 ]
 
@@ -67,3 +72,9 @@ COUNTER: Final = re.compile(r"\d+")
 def family(name: str) -> str:
     """A name without the numbers that count: ``bucket3`` and ``bucket12`` are of one family."""
     return COUNTER.sub("#", name)
+
+
+def families(names: Sequence[str]) -> NDArray[np.int64]:
+    """A number for each name: the same one for names of one family."""
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(family(name), len(numbers)) for name in names], dtype=np.int64)

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from nodewise.plugin import EventKind, SyncKind
 from nodewise_replay.building.call_names import BLOCKING_COPY, DEVICE_SYNC, EVENT_SYNC, PAGEABLE_TO_HOST, STREAM_SYNC
 from nodewise_replay.building.launched import Streams, launched_by_thread
+from nodewise_replay.building.nesting import ROUNDING_NS
 from nodewise_replay.building.view import View
-from nodewise_replay.building.waits import ROUNDING_NS, Wait, Waits
+from nodewise_replay.building.waits import Wait, Waits
 from nodewise_replay.graph.graph import Origin
 
 __all__ = ["host_syncs"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nodewise.plugin import Ints
 from nodewise_replay.building.contention import SHORTEST_WAIT_NS
-from nodewise_replay.building.waits import ROUNDING_NS
+from nodewise_replay.building.nesting import ROUNDING_NS
 from nodewise_replay.graph.graph import HELD_BY_NOTHING, EdgeKind, Origin
 from nodewise_replay.graph.wiring import Edges
 

@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 from nodewise.plugin import Ints
 from nodewise_laws.compiled import compiled
 
-__all__ = ["Nesting", "nested"]
+__all__ = ["ROUNDING_NS", "Nesting", "nested"]
+
+ROUNDING_NS = 1_000
+"""Recorders round times to a microsecond: an end may seem that much later than the begin that it allowed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +51,8 @@ def nested(events: Ints, lane: NDArray[np.int32], begin_ns: Ints, duration_ns: I
     events : (host events,) int
         Events of host lanes, ascending: by begin, longer ones first.
     lane, begin_ns, duration_ns : (all events,)
-        Columns of the trace. An event that outlasts the one around it is cut to it.
+        Columns of the trace. An event that outlasts the one around it is cut to it, or
+        follows it where they overlap by no more than recorders round.
     """
     order = events[np.argsort(lane[events], kind="stable")]
     pieces = np.empty((4, 2 * len(order)), dtype=np.int64)
@@ -69,15 +73,20 @@ def _cut(order: Ints, lane: Ints, begin_ns: Ints, duration_ns: Ints, stack: Ints
     piece, depth, now = 0, 0, 0
     for position in range(len(order)):
         event, begin = order[position], begin_ns[position]
+        end = begin + duration_ns[position]
         new_lane = position == 0 or lane[position] != lane[position - 1]
-        while depth > 0 and (new_lane or stack[1, depth - 1] <= begin):
+        while depth > 0 and (
+            new_lane
+            or stack[1, depth - 1] <= begin
+            # Recorders round: one that ends just after the next one begins is before it, not around it.
+            or (stack[1, depth - 1] <= begin + ROUNDING_NS and end > stack[1, depth - 1])
+        ):
             depth -= 1
             rest[stack[0, depth]] = piece
             now = _piece(pieces, piece, stack[0, depth], -1, now, stack[1, depth])
             piece += 1
         if new_lane:
             now = begin
-        end = begin + duration_ns[position]
         if depth > 0:
             parent[event] = stack[0, depth - 1]
             end = min(end, stack[1, depth - 1])

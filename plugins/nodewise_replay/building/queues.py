@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Ints
+from nodewise_replay.building.nesting import ROUNDING_NS
 from nodewise_replay.building.view import View
-from nodewise_replay.building.waits import ROUNDING_NS
 
 __all__ = ["Blocked", "full_queues"]
 

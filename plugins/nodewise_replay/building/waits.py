@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from nodewise.plugin import EventKind, Ints, SyncKind
 from nodewise_replay.building.call_names import COMMUNICATION_RECORD, EVENT_RECORD, LIBRARY_SPAN, STREAM_WAIT
 from nodewise_replay.building.launched import Streams, launched_by_thread
+from nodewise_replay.building.nesting import ROUNDING_NS
 from nodewise_replay.building.view import View, numbers_in
 from nodewise_replay.graph.graph import Origin
 
-__all__ = ["ROUNDING_NS", "Wait", "Waits", "stream_waits"]
+__all__ = ["Wait", "Waits", "stream_waits"]
 
-ROUNDING_NS = 1_000
-"""Recorders round times to a microsecond: an end may seem that much later than the begin that it allowed."""
 
 Wait = tuple[int, int, Origin]
 """What waits, the work that it waits for, and how that is known."""
