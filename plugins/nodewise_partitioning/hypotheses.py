@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from nodewise.plugin import Configurations, Floats, Ints, Notice, Recomputation, as_floats, as_ints
-from nodewise_partitioning.hardware import node_link_of
+from nodewise_partitioning.hardware import DEFAULT_FORMAT, node_link_of
 from nodewise_partitioning.knowledge import Beliefs, Knowledge, Value
 from nodewise_partitioning.micro_batches import is_open
-from nodewise_partitioning.software import is_known
+from nodewise_partitioning.software import is_known, stack_of
 from nodewise_partitioning.unsaid import MODERN_YEAR, formats_of
 
 __all__ = ["BEYOND", "DEVIATIONS", "Doubts", "LikelyValue", "Trial", "doubts_of", "effects_of", "likely_values"]
@@ -298,10 +298,19 @@ def likely_values(knowledge: Knowledge, runs: Configurations) -> Mapping[str, Be
     if across and (not link or "link_bytes_per_s" in knowledge.taken):
         found["link_bytes_per_s"] = _with_taken(node_link_of(knowledge.catalogue, device)[0], links)
     if (runs.recomputation == Recomputation.UNSPECIFIED).all():
-        found["recompute"] = {int(way): weight for way, weight in RECOMPUTED}
+        found["recompute"] = _ways(knowledge)
     if "framework" not in knowledge.taken and not knowledge.framework:
         # A declared name that is not known is none of these stacks.
         found["framework"] = _with_taken(knowledge.framework, STACKS)
+    return found
+
+
+def _ways(knowledge: Knowledge) -> Beliefs:
+    """What may be recomputed: of attention's scores alone only where they are stored, or by operation."""
+    found: dict[Value, float] = {int(way): weight for way, weight in RECOMPUTED}
+    stack, known = stack_of(f"{knowledge.framework}{knowledge.switches}", DEFAULT_FORMAT)
+    if known and stack.flash_attention and not stack.eager_memory:
+        found[int(Recomputation.NONE)] += found.pop(int(Recomputation.SELECTIVE))
     return found
 
 

@@ -174,8 +174,8 @@ def test_the_transcript_of_a_plan_is_what_the_command_says(target: str) -> None:
 @pytest.mark.parametrize(
     ("page", "command", "rows"),
     [
-        ("predict", "predict examples/testbed.csv --job a1 --workers 1-16", 13),
-        ("suggestions", "suggest examples/testbed.csv --job a1 --nodes 1-16", 10),
+        ("predict", "predict examples/testbed.csv --job a1 --workers 1-16", 14),
+        ("suggestions", "suggest examples/testbed.csv --job a1 --nodes 1-16", 11),
         ("slow_jobs", "diagnose examples/traces", 7),
     ],
 )

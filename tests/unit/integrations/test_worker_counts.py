@@ -108,7 +108,7 @@ def test_what_does_not_fit_into_memory_is_never_taken(target: str) -> None:
     advice = counts.advice(8, 32)
     assert isinstance(advice, Advice)
     too_large = {row.workers for row in advice.answer if row.excess_memory_bytes}
-    assert {8, 16} < too_large
+    assert {8, 12} < too_large
     assert advice.chosen.workers not in too_large
-    assert counts.within(16, fewest=8, most=32) == 0
+    assert counts.within(12, fewest=8, most=32) == 0
     assert counts.within(32, fewest=8, most=32) == advice.chosen.workers
