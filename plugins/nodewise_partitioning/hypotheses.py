@@ -1,10 +1,8 @@
 """What a job leaves unsaid has likely values: how far each moves a step, and which fact would narrow the answer most.
 
 Every fact that is not stated is taken as its most likely value. Its other likely values are tried one at a time, with
-everything else as it is taken; in logarithms their effects are added, as those of independent causes. A fact's
-deviation is the root of the mean square of its effects by weight, and at least what leaves 5 % of the probability
-beyond the interval's bound where another value of the fact may hold: of a value of weight w and effect d, the bound is
-d + z s, with s the model's own deviation and z the quantile of 1 - 0.05 / w of a normal variable.
+everything else as it is taken; in logarithms their effects are added, as those of independent causes. What a fact adds
+to the deviation is a matter of `nodewise_laws.alternatives`.
 """
 
 from __future__ import annotations
@@ -16,21 +14,17 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from nodewise.plugin import Configurations, Floats, Ints, Notice, Recomputation, as_floats, as_ints
+from nodewise_laws.alternatives import DEVIATIONS, deviation_of
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, node_link_of
 from nodewise_partitioning.knowledge import Beliefs, Knowledge, Value
 from nodewise_partitioning.micro_batches import is_open
 from nodewise_partitioning.software import is_known, stack_of
 from nodewise_partitioning.unsaid import MODERN_YEAR, formats_of
 
-__all__ = ["BEYOND", "DEVIATIONS", "Doubts", "LikelyValue", "Trial", "doubts_of", "effects_of", "likely_values"]
+__all__ = ["Doubts", "LikelyValue", "Trial", "doubts_of", "effects_of", "likely_values"]
 
-BEYOND: Final = 0.05
-"""Probability beyond each bound of a 90 % interval; values of less weight lie outside of it."""
-DEVIATIONS: Final = 1.645
-"""From the middle to the bounds of a 90 % interval of a normal variable."""
 TOLD: Final = 0.02
 """Ln of the effect from which a fact is told."""
 
@@ -128,19 +122,16 @@ def doubts_of(
     effects = iter(effects_of(list(chain.from_iterable(values.values())), found, trial))
     memory: dict[str, list[tuple[LikelyValue, Floats]]] = {fact: [] for fact in values}
     for fact, others in values.items():
-        squares, largest, bounds = np.zeros(rows), np.zeros(rows), [0.0]
+        moved, bounds = [], [0.0]
         for value, (whole, of_memory) in zip(others, effects):
             memory[fact].append((value, of_memory))
             runs = value.rows >= rows - measured
             effect = whole - whole[runs].mean() if runs.any() else whole
-            squares[value.rows] += value.weight * np.square(effect)
-            if value.weight > BEYOND:
-                quantile = float(ndtri(1.0 - BEYOND / value.weight))
-                reached = np.abs(effect) + quantile * log_spread[value.rows] * (np.abs(effect) > 0.0)
-                largest[value.rows] = np.maximum(largest[value.rows], reached)
+            column = np.zeros(rows)
+            column[value.rows] = effect
+            moved.append((column, value.weight))
             bounds += [effect[~runs].min(initial=0.0), effect[~runs].max(initial=0.0)]
-        beside = np.square(largest / DEVIATIONS) - np.square(log_spread)
-        deviation = np.sqrt(np.maximum(squares, beside))
+        deviation = deviation_of(moved, log_spread) if moved else np.zeros(rows)
         facts.append(_Doubt(fact, deviation, float(np.exp(min(bounds))), float(np.exp(max(bounds)))))
     squares = sum((np.square(each.deviation) for each in facts), start=np.zeros(rows))
     return Doubts(np.sqrt(squares), facts, memory)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.special import ndtri
 
 from nodewise.plugin import Configurations, Floats, Ints, Notice, as_ints
-from nodewise_partitioning.hypotheses import BEYOND, DEVIATIONS, LikelyValue
+from nodewise_laws.alternatives import BEYOND, DEVIATIONS, bound_deviations
+from nodewise_partitioning.hypotheses import LikelyValue
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.micro_batches import is_open
 
@@ -101,7 +101,7 @@ def memory_reach(changes: Mapping[str, Sequence[Change]], log_spread: Floats, be
             asked = change.rows < rows
             places, ratio = change.rows[asked], change.log_ratio[asked]
             bounds += [ratio.min(initial=0.0), ratio.max(initial=0.0)]
-            further = float(ndtri(1.0 - BEYOND / change.weight)) * log_spread[places]
+            further = bound_deviations(change.weight) * log_spread[places]
             for direction, most in reached.items():
                 moved = np.where(direction * ratio > 0.0, direction * ratio + further, 0.0)
                 most[places] = np.maximum(most[places], moved)

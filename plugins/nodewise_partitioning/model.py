@@ -27,11 +27,12 @@ from nodewise.plugin import (
     as_ints,
     freeze,
 )
+from nodewise_laws.alternatives import DEVIATIONS
 from nodewise_partitioning.bounds import least_of
 from nodewise_partitioning.evidence import OWN_VARIANCE
 from nodewise_partitioning.grouped import Group, grouped, rows_asked, settled_in
 from nodewise_partitioning.hardware import node_link_of
-from nodewise_partitioning.hypotheses import DEVIATIONS, Doubts, doubts_of, effects_of
+from nodewise_partitioning.hypotheses import Doubts, doubts_of, effects_of
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import OVER_STEP, TERMS, memory_of, needed_of_fullest_stage, over_step, terms_of

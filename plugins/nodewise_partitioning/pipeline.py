@@ -154,7 +154,7 @@ def pipeline_of(
         passed = (layout.micro_batches - 1.0) * (1.0 - 1.0 / layout.interleave) * slowest
         bubble = np.where(few, np.maximum(bubble, others - passed), bubble)
     if software.dual_pipe and several.any():
-        # Each device has a stage of either direction, so that both ends are halved; Seconds of a stage by DeepSeek-V3.
+        # Each device has a stage of either direction, so that every other micro-batch meets an end.
         stage = dimensions.layers / layout.pipeline
         slowest = np.where(several, stage * block.layer_s + 0.5 * both, slowest)
         layers = np.where(several, stage, layers)

@@ -31,6 +31,7 @@ from nodewise.plugin import (
     as_ints,
     catalogue_key,
 )
+from nodewise_laws.alternatives import DEVIATIONS
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, NARROW_BYTES, Device
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import needed_of_first_stage
@@ -182,10 +183,6 @@ def _signs(framework: str, dimensions: Dimensions, device: Device, *, alone: boo
         yield "its feed-forward layers are gated" * dimensions.gated
 
 
-BYTES_DEVIATIONS: Final = 1.645
-"""From the middle to the bounds of a 90 % interval."""
-
-
 def settled(
     layout: Layout,
     dimensions: Dimensions,
@@ -217,7 +214,7 @@ def settled(
         for split in splits:
             tried = replace(split, recomputation=np.where(unsaid, way, layout.recomputation))
             needed = _needed(tried, dimensions, device, software)
-            doubt = np.exp(BYTES_DEVIATIONS * software.memory_log_spread) if ran and way == preferred else 1.0
+            doubt = np.exp(DEVIATIONS * software.memory_log_spread) if ran and way == preferred else 1.0
             fits = still & (needed <= device.memory_bytes * doubt)
             # What fits nowhere is told by the way that lacks least.
             found = _where(fits | (still & (needed < least)), tried, found)

@@ -10,11 +10,12 @@ import numpy as np
 
 from nodewise.plugin import Floats, Ints
 from nodewise_laws import barrier_round_backup
+from nodewise_laws.alternatives import mean_square
 from nodewise_queueing.asynchronous import network_of
 from nodewise_queueing.evidence import Facts
 from nodewise_queueing.situation import Situation, Transfer, extrapolation_of, swing
 from nodewise_queueing.tables import Columns, combined_spread, tabulated
-from nodewise_queueing.unsaid import Unsaid, mean_square, unsaid_of
+from nodewise_queueing.unsaid import Unsaid, unsaid_of
 from nodewise_queueing.variation import COMPUTE_CV
 
 __all__ = [

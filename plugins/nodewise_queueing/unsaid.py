@@ -1,9 +1,7 @@
 """What a job leaves unsaid has likely values: how far each moves a step, and how much that widens the interval.
 
-A step is computed with the most likely value. The deviation of ln(step) from the others is the root of the mean square
-of their effects by weight, and at least what leaves 5 % of the probability beyond the interval's bound where another
-value may hold: of a value of weight w and effect d, the bound is d + z s, with s the model's own deviation and z the
-quantile of 1 - 0.05 / w of a normal variable. Partitioned transformers are treated alike (`nodewise_partitioning`).
+A step is computed with the most likely value of each fact; what the others add to its deviation is a matter of
+`nodewise_laws.alternatives`. Partitioned transformers are treated alike (`nodewise_partitioning`).
 """
 
 from __future__ import annotations
@@ -11,19 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 
 from nodewise.plugin import Floats, Ints, Notice, freeze
+from nodewise_laws.alternatives import DEVIATIONS, Effects, deviation_of
 
-__all__ = ["EVEN", "LEAST_WEIGHT", "Unsaid", "mean_square", "mixed_unsaid", "unsaid_notices", "unsaid_of"]
+__all__ = ["EVEN", "LEAST_WEIGHT", "Unsaid", "mixed_unsaid", "unsaid_notices", "unsaid_of"]
 
-BEYOND: Final = 0.05
-"""Probability beyond each bound of a 90 % interval; values of less weight lie outside of it."""
-DEVIATIONS: Final = 1.645
-"""From the middle to the bounds of a 90 % interval of a normal variable."""
 TOLD: Final = 0.02
 """Ln of the effect from which a fact is told."""
 
@@ -33,11 +27,6 @@ LEAST_WEIGHT: Final = 0.01
 
 FEW: Final = 256
 """Rows of which a list is sorted sooner than an array."""
-
-_NORMAL: Final = NormalDist()
-
-Effects = Sequence[tuple[Floats, float]]
-"""Ln of how many times as long steps take with each other value, row by row, and the value's weight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,22 +70,10 @@ class Unsaid:
         return replace(self, effects=np.stack([np.interp(workers, nodes, column) for column in self.effects]))
 
 
-def mean_square(effects: Effects) -> Floats | float:
-    """Mean square of the effects by weight."""
-    return sum((weight * np.square(effect) for effect, weight in effects), start=0.0)
-
-
 def unsaid_of(fact: str, taken: str, effects: Effects, log_spread: Floats) -> Unsaid:
     """What a fact does to rows whose model alone has a deviation of ``log_spread``."""
-    bound = np.zeros(np.shape(log_spread))
-    for effect, weight in effects:
-        if weight > BEYOND:
-            quantile = _NORMAL.inv_cdf(1.0 - BEYOND / weight)
-            reached = np.abs(effect) + quantile * log_spread * (np.abs(effect) > 0.0)
-            bound = np.maximum(bound, reached)
-    beside = np.square(bound / DEVIATIONS) - np.square(log_spread)
     moved = np.stack([np.zeros(np.shape(log_spread)), *(effect for effect, _ in effects)])
-    deviation = np.sqrt(np.maximum(np.maximum(mean_square(effects), beside), 0.0))
+    deviation = deviation_of(effects, log_spread)
     moves = np.stack([deviation, np.exp(moved.min(axis=0)), np.exp(moved.max(axis=0))])
     return Unsaid(fact=fact, taken=taken, effects=moves)
 
