@@ -2,8 +2,8 @@
 
 A quantity is computed with the most likely value of a fact. Another value of weight w moves its logarithm by d. Where
 that value holds, a 90 % interval leaves 5 % of the probability beyond its bound if that lies at |d| + z s, with s the
-deviation of the logarithm by the model alone and z the quantile of 1 - 0.05 / w of a normal variable. The deviation of a
-fact is what brings the bound there, and at least the root of the mean square of its effects by weight.
+deviation of the logarithm by the model alone and z the quantile of 1 - 0.05 / w of a normal variable. The deviation of
+a fact is what brings the bound there, and at least the root of the mean square of its effects by weight.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 from nodewise_cli.app import app
 from nodewise_job_traces import JobsFileError
-from nodewise_job_traces.operations import StragglerAnalysis, analyse_stragglers, is_operation_table, read_operations
+from nodewise_job_traces.operations import is_operation_table, read_operations
+from nodewise_job_traces.stragglers import StragglerAnalysis, analyse_stragglers
 
 HEADER = "step,rank,stage,data_parallel_index,micro_batch,operation,start,end"
 ORDERS = {0: "F0 F1 B0 B1", 1: "F0 B0 F1 B1"}

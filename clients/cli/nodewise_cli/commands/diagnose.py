@@ -24,7 +24,8 @@ from nodewise_cli.views.stragglers import document as straggler_document
 from nodewise_cli.views.stragglers import show as show_stragglers
 from nodewise_client import DiagnoseRequest
 from nodewise_job_traces import JobsFileError
-from nodewise_job_traces.operations import analyse_stragglers, is_operation_table, read_operations
+from nodewise_job_traces.operations import is_operation_table, read_operations
+from nodewise_job_traces.stragglers import analyse_stragglers
 
 __all__ = ["diagnose"]
 

@@ -10,7 +10,7 @@ from nodewise_cli.console import print_line, say, width_of_output
 from nodewise_cli.views.numbers import milliseconds
 from nodewise_cli.views.plain import short
 from nodewise_cli.views.table import figures, print_columns, words
-from nodewise_job_traces.operations import Scored, StragglerAnalysis, Worker
+from nodewise_job_traces.stragglers import Scored, StragglerAnalysis, Worker
 
 __all__ = ["document", "show"]
 
