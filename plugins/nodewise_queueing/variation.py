@@ -7,8 +7,8 @@ benchmarks (r1, InceptionV3) allows 0.03 (64 images) and 0.05 to 0.07 (32 images
 CM-DARE's one-worker runs (ICDCS 2020, 20 networks on K80 and P100), whose means of 100 steps vary by 1.3 %, leave
 0.013, if it is drift, to 0.13, if steps are independent; the geometric mean is 0.04. Mini-batches of unequal length,
 such as sentences and videos, and images that few cores decode vary more (S. Li et al., "Taming unbalanced training
-workloads in deep learning with partial collective operations", PPoPP 2020). The 0.3 for these is a judgement: the middle
-of 0.1 to 0.5, between which the jobs of the project's testbed lie.
+workloads in deep learning with partial collective operations", PPoPP 2020). The 0.3 for these is a judgement: the
+middle of 0.1 to 0.5, between which the jobs of the project's testbed lie.
 
 Processors: products of matrices of 50 to 110 ms on a virtual machine of two cores that others use as well, 8 s each,
 varied by 0.05 and 0.14 with one process, 0.12 to 0.23 with two, 0.08 to 0.18 with four.
