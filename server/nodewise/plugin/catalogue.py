@@ -23,15 +23,14 @@ class KernelEfficiency:
 
     Attributes
     ----------
-    matrix_share, matrix_ramp_s : float
-        A matrix product of F FLOP takes ``matrix_ramp_s + F / (matrix_share * peak)`` seconds.
+    matrix_share : float
+        Of large matrix products: work by time beyond what every product takes.
     head_sizes, attention_shares : tuple of float
         Share of the peak of flash attention's forward pass on long sequences, by head size, ascending; only the causal
         half is counted. Empty = nobody measured it.
     """
 
     matrix_share: float
-    matrix_ramp_s: float
     head_sizes: tuple[float, ...] = ()
     attention_shares: tuple[float, ...] = ()
     source: str
