@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 __all__ = ["Catalogue", "CatalogueDevice", "CatalogueMachine", "KernelEfficiency", "MeasuredTable", "catalogue_key"]
 
@@ -108,6 +109,10 @@ class Catalogue:
     machines: Mapping[str, CatalogueMachine] = field(default_factory=dict)
     machines_with: Mapping[str, tuple[CatalogueMachine, ...]] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        """By the digest: what follows from a catalogue may be kept by it."""
+        return hash(self.digest)
+
     def device(self, name: str) -> Mapping[str, float] | None:
         """Facts of an accelerator; None = not known."""
         return self.devices.get(catalogue_key(name))
@@ -158,6 +163,7 @@ class Catalogue:
         return max(devices_per_node, min(whole, devices_per_node * nodes))
 
 
+@lru_cache(maxsize=1024)
 def catalogue_key(name: str) -> str:
     """A name as the catalogue files it: letters and digits alone, without the vendor's name and regardless of case."""
     return "".join(letter for letter in name.casefold() if letter.isalnum()).removeprefix("nvidia")
