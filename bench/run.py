@@ -11,6 +11,7 @@ import access
 import architectures
 import costs
 import curves
+import first_answers
 import growth
 import hosts
 import http_json
@@ -44,6 +45,7 @@ MODULES = {
     "hosts": hosts,
     "scaling": scaling,
     "partitioning": partitioning,
+    "first_answers": first_answers,
     "planning": planning,
     "policies": policies,
     "simulator": simulator,

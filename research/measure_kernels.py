@@ -138,7 +138,7 @@ def entries(folder: Path, catalogue: Catalogue) -> Iterable[str]:
         if precision == "fp8_block":
             continue
         yield f'[efficiencies."{device} {precision}"]\ndevice = "{device}"\nprecision = "{precision}"'
-        yield f"matrix_share = {of['fitted_share']:.2f}\nmatrix_ramp_s = {of['ramp_s'] * 1e6:.0f}e-6"
+        yield f"matrix_share = {of['fitted_share']:.2f}"
         if precision == "bf16":
             yield f"head_sizes = {list(heads[device])}\nattention_shares = {list(heads[device].values())}"
         yield f'source = "{SOURCE}"\n'

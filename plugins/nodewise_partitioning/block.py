@@ -19,10 +19,10 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Floats, Recomputation
+from nodewise.plugin import Floats
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.imbalance import busiest
-from nodewise_partitioning.layout import Columns, Layout
+from nodewise_partitioning.layout import FULL, SELECTIVE, Columns, Layout
 from nodewise_partitioning.links import Group, all_reduce_s, group_of
 from nodewise_partitioning.software import Software
 from nodewise_partitioning.workload import Dimensions
@@ -118,8 +118,8 @@ def summed_s(parameters: Floats, product_s: Floats, device: Device, software: So
 def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Block:
     """Time of one layer of every row."""
     training = dimensions.training
-    recomputed = training.recomputed * (layout.recomputation == Recomputation.FULL)
-    selective = layout.recomputation == Recomputation.SELECTIVE
+    recomputed = training.recomputed * (layout.recomputation == FULL)
+    selective = layout.recomputation == SELECTIVE
     tokens = layout.micro_batch * dimensions.sequence / layout.context
     core, scores = _attention(dimensions, layout, device, software)
     products = _products(dimensions, layout, tokens, device, software)

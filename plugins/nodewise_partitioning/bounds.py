@@ -12,27 +12,26 @@ What a layer takes depends on few of the columns, and is computed once for rows 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import Floats, PlanConstraints, Recomputation, added, as_ints
-from nodewise_partitioning.block import block_of
+from nodewise.plugin import Floats, PlanConstraints, added
 from nodewise_partitioning.data_parallel import data_parallel_of
 from nodewise_partitioning.hardware import Device
-from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.layout import FULL, Layout
 from nodewise_partitioning.memory import cache_of, needed_of_first_stage
-from nodewise_partitioning.pipeline import ends_of, pipeline_of
+from nodewise_partitioning.pipeline import pipeline_of
 from nodewise_partitioning.software import Software
 from nodewise_partitioning.space import PIPELINED_STAGES, ZERO_STAGES, divisors
+from nodewise_partitioning.step import layer_and_ends
 from nodewise_partitioning.workload import Dimensions
 
 __all__ = ["least_of"]
 
-FULL: Final = float(Recomputation.FULL)
 MARGIN: Final = 1.0 - 1e-12
 """Rounding of some hundred operations."""
 
@@ -44,48 +43,41 @@ def least_of(
     device: Device,
     software: Software,
     constraints: PlanConstraints,
-) -> Iterator[tuple[Floats, Floats]]:
-    """Seconds of a step and bytes on each device that no completion is below, for each way to recompute in turn."""
+) -> tuple[Floats, Floats]:
+    """(recomputations, rows) seconds of a step and bytes on each device that no completion is below."""
     split = _split(dimensions, layouts, constraints)
     plain = _constant(layouts, 1.0)
     most = plain if software.zero_bubble else _most_interleaved(dimensions, layouts, constraints)
-    quickest = replace(layouts, sequence_parallel=split, interleave=most)
     smallest = replace(layouts, sequence_parallel=split, interleave=_least_interleaved(constraints, layouts))
     if software.eager_memory:
         smallest = replace(smallest, narrow_loss=plain)
     states = _least_states(dimensions, smallest, device, software, constraints)
-    ends = ends_of(dimensions, quickest, device, software)
-    alike = quickest.alike(beyond_nodes=device.domain_nodes > 1.0)
+    quickest = _each(replace(layouts, sequence_parallel=split, interleave=most), recomputation=recomputations)
+    block, ends = layer_and_ends(dimensions, quickest, device, software)
+    pipeline = pipeline_of(dimensions, quickest, block, ends, device, software)
+    slots = quickest.micro_batches * pipeline.slowest_layers
+    step_s = slots * block.layer_s + quickest.micro_batches * pipeline.slowest_ends_s
+    step_s = step_s + pipeline.bubble_s + pipeline.transfer_s + software.fixed_s
     stages = _stages(constraints)
-    alone = layouts.data * layouts.context == 1.0
+    staged, rows = _each(quickest, zero_stage=stages), np.tile(np.arange(len(quickest)), len(stages))
+    replicas = data_parallel_of(dimensions, staged, block.take(rows), pipeline.take(rows), device, software)
+    pipelined = np.isin(staged.zero_stage, PIPELINED_STAGES) | (constraints.zero_stages is not None)
+    allowed = (staged.data * staged.context == 1.0) | (staged.pipeline == 1.0) | pipelined
+    once = np.where(allowed, replicas.exchange_s + replicas.optimizer_s + replicas.delay_s, np.inf)
+    least = once.reshape(len(stages), -1).min(axis=0)
+    step_s = step_s + np.where(np.isfinite(least), least, 0.0)
+    chosen = _each(smallest, recomputation=recomputations)
+    held = needed_of_first_stage(dimensions, chosen, device, software).terms
+    activations = (held["activations"] + held["logits"]).reshape(len(recomputations), -1)
     even = np.mod(dimensions.layers, layouts.pipeline) == 0.0
-    for recomputation in recomputations:
-        chosen = replace(quickest, recomputation=_constant(layouts, recomputation))
-        block = block_of(dimensions, chosen if alike is None else chosen.take(alike[0]), device, software)
-        block = block if alike is None else block.take(alike[1])
-        pipeline = pipeline_of(dimensions, chosen, block, ends, device, software)
-        least = np.full(len(layouts), np.inf)
-        for stage in stages:
-            pipelined = stage in PIPELINED_STAGES or constraints.zero_stages is not None
-            rows = np.flatnonzero(alone | (layouts.pipeline == 1.0) | pipelined)
-            staged = replace(chosen, zero_stage=_constant(layouts, stage))
-            if len(rows) < len(layouts):
-                staged = staged.take(as_ints(rows))
-                its_block, its_pipeline = block.take(rows), pipeline.take(rows)
-            else:
-                its_block, its_pipeline = block, pipeline
-            replicas = data_parallel_of(dimensions, staged, its_block, its_pipeline, device, software)
-            once = replicas.exchange_s + replicas.optimizer_s + replicas.delay_s
-            least[rows] = np.minimum(least[rows], once)
-        slots = layouts.micro_batches * pipeline.slowest_layers
-        step_s = slots * block.layer_s + layouts.micro_batches * pipeline.slowest_ends_s
-        step_s = step_s + pipeline.bubble_s + pipeline.transfer_s + software.fixed_s
-        step_s = step_s + np.where(np.isfinite(least), least, 0.0)
-        held = needed_of_first_stage(
-            dimensions, replace(smallest, recomputation=chosen.recomputation), device, software
-        ).terms
-        activations = held["activations"] + held["logits"]
-        yield step_s * MARGIN, _least_held(states, activations, even, device, software) * MARGIN
+    memory = np.array([_least_held(states, each, even, device, software) for each in activations])
+    return step_s.reshape(memory.shape) * MARGIN, memory * MARGIN
+
+
+def _each(layouts: Layout, **columns: Sequence[float]) -> Layout:
+    """The layouts with each of some values of a column, one after the other."""
+    ((name, values),) = columns.items()
+    return Layout.joined([replace(layouts, **{name: _constant(layouts, value)}) for value in values])
 
 
 def _least_held(
@@ -118,20 +110,17 @@ def _least_states(
     """
     allowed = _allowed(constraints)
     tried = {min(allowed), max(allowed), max((stage for stage in allowed if stage < 3), default=max(allowed))}
-    found = []
-    for stage in sorted(tried):
-        staged = replace(layouts, zero_stage=_constant(layouts, stage), recomputation=_constant(layouts, FULL))
-        ways = [staged]
-        masters = dimensions.training.master_weights
-        if masters is False or (masters is None and software.eager_memory):
-            narrow = (layouts.devices == 1.0) | (_constant(layouts, stage) >= 3.0) | (masters is False)
-            ways.append(replace(staged, narrow_states=np.where(narrow, 1.0, 0.0)))
-        for way in ways:
-            needed = needed_of_first_stage(dimensions, way, device, software)
-            gathered = needed.terms["gathered"]
-            now = needed.terms["activations"] + needed.terms["logits"] + gathered
-            found.append((added(needed.terms.values()) - np.maximum(now, needed.later), gathered, needed.later))
-    return found
+    ways = _each(replace(layouts, recomputation=_constant(layouts, FULL)), zero_stage=sorted(tried))
+    masters = dimensions.training.master_weights
+    if masters is False or (masters is None and software.eager_memory):
+        narrow = (ways.devices == 1.0) | (ways.zero_stage >= 3.0) | (masters is False)
+        ways = Layout.joined([ways, replace(ways, narrow_states=np.where(narrow, 1.0, 0.0))])
+    needed = needed_of_first_stage(dimensions, ways, device, software)
+    gathered = needed.terms["gathered"]
+    now = needed.terms["activations"] + needed.terms["logits"] + gathered
+    columns = (added(needed.terms.values()) - np.maximum(now, needed.later), gathered, needed.later)
+    held, gathered, later = (each.reshape(-1, len(layouts)) for each in columns)
+    return list(zip(held, gathered, later, strict=True))
 
 
 def _allowed(constraints: PlanConstraints) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -117,10 +117,9 @@ class PartitioningEstimator:
         known = is_known(framework) or not framework
         prior = context.prior
         lessons = prior.content if prior is not None and isinstance(prior.content, tuple) else ()
-        held = _Held(context.catalogue.digest, context.catalogue)
         switches = _switches(workload)
         learned = {
-            name: _learned(lessons, f"{name}{switches}", number_format, held, known=known)
+            name: _learned(lessons, f"{name}{switches}", number_format, context.catalogue, known=known)
             for name in stack_names(framework)
         }
         if not any(lesson.digest == profile.digest for lesson in lessons):
@@ -197,20 +196,12 @@ def _declared(profile: Profile) -> tuple[str, str]:
     return profile.workload.framework or "", profile.workload.precision or DEFAULT_FORMAT
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """A catalogue as a key: two of the same digest are alike."""
-
-    digest: str
-    catalogue: Catalogue = field(compare=False)
-
-
 @lru_cache(maxsize=128)
 def _learned(
     lessons: tuple[Profile, ...],
     framework: str,
     number_format: str,
-    held: _Held,
+    catalogue: Catalogue,
     *,
     known: bool,
 ) -> tuple[Calibrated, tuple[Runs, ...]]:
@@ -219,7 +210,7 @@ def _learned(
     runs = tuple(
         run
         for lesson in lessons
-        for name, of_stack in _runs_of(lesson, held.catalogue).items()
+        for name, of_stack in _runs_of(lesson, catalogue).items()
         if _kind(stack_of(name, number_format)[0]) == _kind(stack)
         for run in of_stack
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from nodewise_partitioning.rows import Asked, asked_of
 from nodewise_partitioning.software import Software
 from nodewise_partitioning.unsaid import OPEN, by_stack, formats_of, kinds_of, settled
 
-__all__ = ["Group", "grouped", "rows_asked", "settled_in"]
+__all__ = ["Group", "grouped", "refused", "rows_asked", "settled_in"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,13 +33,7 @@ def rows_asked(
     knowledge: Knowledge, configurations: Configurations
 ) -> tuple[Asked, list[Group], tuple[RowRefusal, ...]]:
     """Rows that can be answered, by device, and why the others are refused; the groups' rows count among these."""
-    asked = asked_of(
-        configurations,
-        knowledge.dimensions,
-        knowledge.network,
-        knowledge.catalogue,
-        zero_bubble=knowledge.zero_bubble,
-    )
+    asked = _asked(knowledge, configurations)
     groups, unknown = grouped(knowledge, configurations, asked.rows, asked.layout)
     if unknown:
         lost = np.concatenate([np.array(refusal.rows) for refusal in unknown])
@@ -88,21 +83,51 @@ def grouped(
         Of these rows, as they are stated. None = prefixes of a space, which hold for all stages of ZeRO.
     """
     groups: list[Group] = []
-    refused: list[RowRefusal] = []
-    width = len(configurations.precisions)
+    unknown: list[RowRefusal] = []
     kinds = kinds_of(configurations)[rows]
-    codes = configurations.device_index[rows] * width + configurations.precision_index[rows]
-    for code in np.unique(codes).tolist():
-        members = np.flatnonzero(codes == code)
-        name = configurations.devices[code // width]
-        number_format = configurations.precisions[code % width] or knowledge.number_format
-        number_format = number_format or formats_of(knowledge.catalogue, name)[0]
-        device = device_of(knowledge.catalogue, name, number_format)
+    for device, members in _devices(knowledge, configurations, rows):
         if isinstance(device, Refusal):
-            refused.append(RowRefusal(tuple(rows[members].tolist()), device))
+            unknown.append(RowRefusal(tuple(rows[members].tolist()), device))
         else:
-            stacks = by_stack(knowledge.framework, knowledge.dimensions, device, as_ints(members), kinds, layout)
+            stacks = by_stack(knowledge.framework, knowledge.dimensions, device, members, kinds, layout)
             for stack, part in stacks:
                 software = knowledge.software(stack, device)
                 groups.append(Group(board_of(device, software), part, stack, software))
-    return groups, refused
+    return groups, unknown
+
+
+def refused(knowledge: Knowledge, configurations: Configurations) -> tuple[RowRefusal, ...]:
+    """Rows that are not answered, and why."""
+    asked = _asked(knowledge, configurations)
+    devices = _devices(knowledge, configurations, asked.rows)
+    unknown = [
+        RowRefusal(tuple(asked.rows[members].tolist()), device)
+        for device, members in devices
+        if isinstance(device, Refusal)
+    ]
+    return tuple(sorted((*asked.refusals, *unknown), key=lambda each: each.rows))
+
+
+def _asked(knowledge: Knowledge, configurations: Configurations) -> Asked:
+    return asked_of(
+        configurations,
+        knowledge.dimensions,
+        knowledge.network,
+        knowledge.catalogue,
+        zero_bubble=knowledge.zero_bubble,
+    )
+
+
+def _devices(
+    knowledge: Knowledge, configurations: Configurations, rows: Ints
+) -> Iterator[tuple[Device | Refusal, Ints]]:
+    """Devices in the number formats of some rows, or why they are not known, and places of these among them."""
+    width = len(configurations.precisions)
+    codes = configurations.device_index[rows] * width + configurations.precision_index[rows]
+    different = sorted(set(codes.tolist()))
+    for code in different:
+        members = np.arange(len(rows)) if len(different) == 1 else np.flatnonzero(codes == code)
+        name = configurations.devices[code // width]
+        number_format = configurations.precisions[code % width] or knowledge.number_format
+        number_format = number_format or formats_of(knowledge.catalogue, name)[0]
+        yield device_of(knowledge.catalogue, name, number_format), as_ints(members)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -45,7 +46,7 @@ _HOST_LINKS: Final = ((2022.0, "PCIe5"), (2020.0, "PCIe4"), (0.0, "PCIe3"))
 """Of devices by the year that they were announced in: A100 was among the first with PCIe 4, H100 with PCIe 5."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Device:
     """Facts of an accelerator in one number format.
 
@@ -93,6 +94,7 @@ class Device:
         return NARROW_BYTES.get(self.number_format, self.element_bytes)
 
 
+@lru_cache(maxsize=512)
 def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | Refusal:
     """A device's facts, or what is missing of them."""
     number_format = SAME_FORMATS.get(number_format, number_format)
@@ -143,6 +145,7 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
     )
 
 
+@lru_cache(maxsize=512)
 def node_link_of(catalogue: Catalogue, name: str) -> tuple[float, str]:
     """What adapters a node with this device is taken to have, together, where nobody states them; and why, in words.
 

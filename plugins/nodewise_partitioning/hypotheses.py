@@ -7,30 +7,33 @@ to the deviation is a matter of `nodewise_laws.alternatives`.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import Configurations, Floats, Ints, Notice, Recomputation, as_floats, as_ints
+from nodewise.plugin import Catalogue, Configurations, Floats, Ints, Notice, Recomputation, as_floats, as_ints
 from nodewise_laws.alternatives import DEVIATIONS, deviation_of
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, node_link_of
 from nodewise_partitioning.knowledge import Beliefs, Knowledge, Value
+from nodewise_partitioning.layout import UNSTATED
 from nodewise_partitioning.micro_batches import is_open
 from nodewise_partitioning.software import is_known, stack_of
 from nodewise_partitioning.unsaid import MODERN_YEAR, formats_of
 
-__all__ = ["Doubts", "LikelyValue", "Trial", "doubts_of", "effects_of", "likely_values"]
+__all__ = ["Doubts", "LikelyValue", "Trial", "doubts_of", "likely_values"]
 
 TOLD: Final = 0.02
 """Ln of the effect from which a fact is told."""
 
 Trial = Callable[[Configurations, Knowledge], tuple[Ints, Floats, Floats]]
-"""Of rows: which can run, and of these (quantities, rows) seconds of a step and bytes of a device, or bytes alone; and
-what is needed over the memory that there is."""
+"""Of rows: which can run, and of these (2, rows) seconds of a step and bytes of a device; and what is needed over the
+memory that there is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,6 +106,7 @@ def doubts_of(
     log_spread: Floats,
     trial: Trial,
     measured: int = 0,
+    of_memory_alone: Iterable[LikelyValue] = (),
 ) -> Doubts:
     """The doubts of rows.
 
@@ -116,11 +120,15 @@ def doubts_of(
         Deviation of ln(step) of each row by the model alone.
     measured : int
         The last so many rows are runs of the job: what a value would change in them as well, their level tells already.
+    of_memory_alone : LikelyValue
+        Micro-batches that move no interval of a step.
     """
     rows, facts = len(stated), []
-    values = {fact: [each for each in every if len(each.rows)] for fact, every in _facts(knowledge, stated, taken)}
-    effects = iter(effects_of(list(chain.from_iterable(values.values())), found, trial))
-    memory: dict[str, list[tuple[LikelyValue, Floats]]] = {fact: [] for fact in values}
+    listed = ((fact, [each for each in every if len(each.rows)]) for fact, every in _facts(knowledge, stated, taken))
+    values = {fact: others for fact, others in listed if others}
+    beside = list(of_memory_alone)
+    effects = iter(_effects_of([*chain.from_iterable(values.values()), *beside], found, trial))
+    memory = defaultdict[str, list[tuple[LikelyValue, Floats]]](list)
     for fact, others in values.items():
         moved, bounds = [], [0.0]
         for value, (whole, of_memory) in zip(others, effects):
@@ -131,14 +139,16 @@ def doubts_of(
             column[value.rows] = effect
             moved.append((column, value.weight))
             bounds += [effect[~runs].min(initial=0.0), effect[~runs].max(initial=0.0)]
-        deviation = deviation_of(moved, log_spread) if moved else np.zeros(rows)
+        deviation = deviation_of(moved, log_spread)
         facts.append(_Doubt(fact, deviation, float(np.exp(min(bounds))), float(np.exp(max(bounds)))))
+    for value, (_, of_memory) in zip(beside, effects, strict=True):
+        memory["micro_batch"].append((value, of_memory))
     squares = sum((np.square(each.deviation) for each in facts), start=np.zeros(rows))
     return Doubts(np.sqrt(squares), facts, memory)
 
 
-def effects_of(values: Sequence[LikelyValue], found: Floats, trial: Trial) -> Sequence[Floats]:
-    """Ln of how many times (quantities, rows) as much each value's rows take; 0 where they cannot run or do not fit.
+def _effects_of(values: Sequence[LikelyValue], found: Floats, trial: Trial) -> Sequence[Floats]:
+    """Ln of how many times (2, rows) as much each value's rows take; 0 where they cannot run or do not fit.
 
     Values under the same knowledge are tried at once.
     """
@@ -187,9 +197,9 @@ def _facts(
 
 def _precisions(asked: _Asked) -> Iterator[LikelyValue]:
     """Number formats that the device has a peak for, by its year."""
-    rows = asked.where(np.array([not name for name in asked.stated.precisions])[asked.stated.precision_index])
-    if not len(rows) or (asked.knowledge.number_format and "precision" not in asked.knowledge.taken):
+    if all(asked.stated.precisions) or (asked.knowledge.number_format and "precision" not in asked.knowledge.taken):
         return
+    rows = asked.where(np.array([not name for name in asked.stated.precisions])[asked.stated.precision_index])
     own = asked.taken.take(rows)
     _, likely = formats_of(asked.knowledge.catalogue, asked.device)
     for name, weight in asked.knowledge.weights("precision", likely).items():
@@ -199,11 +209,13 @@ def _precisions(asked: _Asked) -> Iterator[LikelyValue]:
 
 def _links(asked: _Asked) -> Iterator[LikelyValue]:
     """Links of the machines that such devices come in."""
+    if asked.knowledge.network.link_bytes_per_s and "link_bytes_per_s" not in asked.knowledge.taken:
+        return
     rows = asked.where((asked.stated.link_bytes_per_s <= 0.0) & (asked.stated.nodes > 1))
-    if not len(rows) or (asked.knowledge.network.link_bytes_per_s and "link_bytes_per_s" not in asked.knowledge.taken):
+    if not len(rows):
         return
     own = asked.taken.take(rows)
-    prior = _node_links(asked.knowledge, asked.device)
+    prior = _other_links(asked.knowledge.catalogue, asked.device)
     for bytes_per_s, weight in asked.knowledge.weights("link_bytes_per_s", prior).items():
         links = as_floats(np.full(len(rows), bytes_per_s))
         yield LikelyValue(weight, rows, own.replaced(link_bytes_per_s=links), asked.knowledge)
@@ -213,9 +225,11 @@ OTHER_LINKS: Final = ((12.5e9, 0.3), (400e9, 0.2))
 """Of devices in no machine that the catalogue lists: one adapter of 100 Gb/s, and eight of 400 Gb/s."""
 
 
-def _node_links(knowledge: Knowledge, device: str) -> Iterable[tuple[float, float]]:
-    taken, _ = node_link_of(knowledge.catalogue, device)
-    known = knowledge.catalogue.node_links(device)
+@lru_cache(maxsize=512)
+def _other_links(catalogue: Catalogue, device: str) -> Sequence[tuple[float, float]]:
+    """Links of a node beside the one that is taken, with weights."""
+    taken, _ = node_link_of(catalogue, device)
+    known = catalogue.node_links(device)
     return [(link, share) for link, share, _ in known if link != taken] if known else OTHER_LINKS
 
 
@@ -226,11 +240,11 @@ to what fits, and stop early where something else binds."""
 
 def _micro_batches(asked: _Asked) -> Iterator[LikelyValue]:
     """Smaller ones than the quickest that fits, where none is stated."""
-    sizes = asked.taken.batch_per_worker
-    if not is_open(asked.stated).any():
+    sizes, open_rows = asked.taken.batch_per_worker, is_open(asked.stated)
+    if not open_rows.any():
         return
     for divisor, weight in SMALLER:
-        rows = asked.where(is_open(asked.stated) & (sizes > 1) & (sizes % max(divisor, 1) == 0))
+        rows = asked.where(open_rows & (sizes > 1) & (sizes % max(divisor, 1) == 0))
         ones = as_ints(np.ones(len(rows), dtype=np.int64))
         smaller = as_ints(sizes[rows] // divisor) if divisor else ones
         own = asked.taken.take(rows).replaced(batch_per_worker=smaller, accumulation=ones)
@@ -244,7 +258,9 @@ and one of several."""
 
 def _recomputations(asked: _Asked) -> Iterator[LikelyValue]:
     """What is computed again in the backward pass, as far as it fits."""
-    rows = asked.where(asked.stated.recomputation == Recomputation.UNSPECIFIED)
+    rows = asked.where(asked.stated.recomputation == UNSTATED)
+    if not len(rows):
+        return
     own = asked.taken.take(rows)
     for way, weight in asked.knowledge.weights("recompute", RECOMPUTED).items():
         column = as_ints(np.full(len(rows), way))
@@ -262,18 +278,20 @@ LATER_KERNEL: Final = 0.5
 
 def _frameworks(asked: _Asked) -> Iterator[LikelyValue]:
     """Stacks of today beside the one that is taken; of a known one its attention kernel, where that is open."""
-    name, rows = asked.knowledge.framework, asked.where(np.ones(len(asked.stated), dtype=bool))
-    own = asked.taken.take(rows)
+    name, stacks = asked.knowledge.framework, list[tuple[Value, float]]()
     facts = asked.knowledge.catalogue.device(asked.device) or {}
     if "framework" in asked.knowledge.taken:
-        for stack, weight in asked.knowledge.weights("framework", ()).items():
-            yield LikelyValue(weight, rows, own, replace(asked.knowledge, framework=str(stack)))
+        stacks += asked.knowledge.weights("framework", ()).items()
     elif not is_known(name):
-        for stack, weight in STACKS:
-            yield LikelyValue(weight, rows, own, replace(asked.knowledge, framework=stack))
+        stacks += STACKS
     elif "flash" not in name.casefold() and facts.get("announced_year", 0.0) < MODERN_YEAR:
-        flash = replace(asked.knowledge, framework=f"{name} flash-attention")
-        yield LikelyValue(LATER_KERNEL, rows, own, flash)
+        stacks.append((f"{name} flash-attention", LATER_KERNEL))
+    if not stacks:
+        return
+    rows = as_ints(np.flatnonzero(asked.of_device))
+    own = asked.taken.take(rows)
+    for stack, weight in stacks:
+        yield LikelyValue(weight, rows, own, replace(asked.knowledge, framework=str(stack)))
 
 
 def likely_values(knowledge: Knowledge, runs: Configurations) -> Mapping[str, Beliefs]:
@@ -284,7 +302,7 @@ def likely_values(knowledge: Knowledge, runs: Configurations) -> Mapping[str, Be
     found: dict[str, Beliefs] = {}
     if not any(runs.precisions) and (not knowledge.number_format or "precision" in knowledge.taken):
         found["precision"] = _with_taken(*formats_of(knowledge.catalogue, device))
-    link, links = knowledge.network.link_bytes_per_s, _node_links(knowledge, device)
+    link, links = knowledge.network.link_bytes_per_s, _other_links(knowledge.catalogue, device)
     across = bool((runs.nodes > 1).any()) and not (runs.link_bytes_per_s > 0.0).any()
     if across and (not link or "link_bytes_per_s" in knowledge.taken):
         found["link_bytes_per_s"] = _with_taken(node_link_of(knowledge.catalogue, device)[0], links)

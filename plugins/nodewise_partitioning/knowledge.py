@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from nodewise.plugin import Catalogue, Network
 from nodewise_partitioning.evidence import Levels
@@ -79,13 +80,22 @@ class Knowledge:
 
     def software(self, name: str, device: Device) -> Software:
         """The corrected stack of a name on a device in its number format."""
-        stack, _ = stack_of(f"{name}{self.switches}", device.number_format)
         numbers = self.numbers.get(name)
-        corrected = stack if numbers is None else stack.corrected(numbers)
-        spread = corrected.memory_log_spread if self.memory_log_spread is None else self.memory_log_spread
-        return replace(corrected, memory_level=self.memory_level, memory_log_spread=spread)
+        switched = f"{name}{self.switches}"
+        return _corrected(switched, device.number_format, numbers, self.memory_level, self.memory_log_spread)
 
     @property
     def zero_bubble(self) -> bool:
         """Whether the declared framework's schedule fills the bubbles of pipelines."""
         return stack_of(f"{self.framework}{self.switches}", DEFAULT_FORMAT)[0].zero_bubble
+
+
+@lru_cache(maxsize=256)
+def _corrected(
+    name: str, number_format: str, numbers: tuple[float, ...] | None, memory_level: float, log_spread: float | None
+) -> Software:
+    """A stack with what runs say of its numbers and of memory."""
+    stack, _ = stack_of(name, number_format)
+    corrected = stack if numbers is None else stack.corrected(numbers)
+    spread = corrected.memory_log_spread if log_spread is None else log_spread
+    return replace(corrected, memory_level=memory_level, memory_log_spread=spread)

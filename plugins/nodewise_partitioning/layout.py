@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Final, Self
 
 import numpy as np
 
-from nodewise.plugin import Floats, Ints
+from nodewise.plugin import Floats, Ints, Recomputation
 
-__all__ = ["Columns", "Layout"]
+__all__ = ["FULL", "NONE", "SELECTIVE", "UNSTATED", "Columns", "Layout"]
+
+UNSTATED, NONE, SELECTIVE, FULL = (
+    float(each) for each in (Recomputation.UNSPECIFIED, Recomputation.NONE, Recomputation.SELECTIVE, Recomputation.FULL)
+)
+"""Values of the column of what is recomputed: numbers, which are compared five times as fast as members."""
 
 LEAST_ALIKE: Final = 64
 """Rows from which looking for kinds pays."""
@@ -20,11 +26,11 @@ LARGEST_EXACT: Final = 2.0**53
 class Columns:
     """A dataclass of nothing but columns."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     def take(self, rows: Ints | slice) -> Self:
         """Some rows, in the given order; those of a slice without a copy."""
-        return type(self)(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})  # type: ignore[arg-type]
+        return type(self)(**{each: getattr(self, each)[rows] for each in type(self).__slots__})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -107,6 +113,13 @@ class Layout(Columns):
             return None
         _, first, kind = np.unique(code, return_index=True, return_inverse=True)
         return first, kind
+
+    @staticmethod
+    def joined(several: Sequence[Layout]) -> Layout:
+        """The rows of at least one, one after the other."""
+        if len(several) == 1:
+            return several[0]
+        return Layout(**{name: np.concatenate([getattr(each, name) for each in several]) for name in Layout.__slots__})
 
     @staticmethod
     def of(rows: int, **columns: Floats | float) -> Layout:

@@ -26,14 +26,15 @@ S. Rajbhandari et al., SC 2020 (states); DeepSpeed, `runtime/pipe/engine.py` (ou
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import Floats, Recomputation, added
+from nodewise.plugin import Floats, added
 from nodewise_partitioning.hardware import Device
-from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.layout import FULL, SELECTIVE, Layout
 from nodewise_partitioning.pipeline import most_layers
 from nodewise_partitioning.software import Software
 from nodewise_partitioning.training import Training
@@ -144,7 +145,7 @@ def activation_bytes_per_layer(
     stored = stored + dimensions.routed * bool(dimensions.experts) * (narrow_bytes + 2.0) / everywhere
     heads = dimensions.attention_share * dimensions.heads
     scores = (5.0 if masks else 2.0) * heads * dimensions.sequence / (dimensions.hidden * layout.tensor)
-    without = (layout.recomputation == Recomputation.SELECTIVE) | software.flash_attention
+    without = (layout.recomputation == SELECTIVE) | software.flash_attention
     return tokens * dimensions.hidden * (stored + np.where(without, 0.0, scores))
 
 
@@ -213,7 +214,7 @@ def over_step(needed: Needed, layout: Layout, training: Training) -> dict[str, F
     ``forward_share``: of a micro-batch's time. The backward pass computes twice as much, and once more what it
     recomputes.
     """
-    again = (layout.recomputation == Recomputation.FULL) * training.recomputed
+    again = (layout.recomputation == FULL) * training.recomputed
     return {
         "kept_bytes": needed.kept,
         "end_bytes": needed.later,
@@ -346,7 +347,7 @@ def _encoder_activations(encoder: Dimensions, encoded: float, layout: Layout, so
     own = replace(layout, micro_batch=encoded * layout.micro_batch, context=np.ones(len(layout)))
     inputs = software.weight_bytes * own.micro_batch * encoder.sequence * encoder.hidden
     whole = activation_bytes_per_layer(encoder, own, software)
-    return encoder.layers * np.where(layout.recomputation == Recomputation.FULL, inputs, whole)
+    return encoder.layers * np.where(layout.recomputation == FULL, inputs, whole)
 
 
 def _states(dimensions: Dimensions, layout: Layout, software: Software) -> tuple[Floats, Floats, Floats, Floats]:
@@ -387,13 +388,13 @@ def _activations(
     everywhere = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
     inputs = device.element_bytes * tokens * dimensions.hidden / everywhere
     outputs = kept * inputs * ((layout.pipeline > 1.0) & software.keeps_stage_outputs)
-    recomputed = layout.recomputation == Recomputation.FULL
+    recomputed = layout.recomputation == FULL
     share = dimensions.training.recomputed
     of_recomputed = inputs if share == 1.0 else share * inputs + (1.0 - share) * whole
     if not software.eager_memory:
         again = layers * kept * of_recomputed
         return np.where(recomputed, again, layers * kept * whole) + outputs, np.where(recomputed, whole, 0.0)
-    by_operation = (layout.recomputation == Recomputation.SELECTIVE) & software.flash_attention
+    by_operation = (layout.recomputation == SELECTIVE) & software.flash_attention
     chosen = _chosen_operations(dimensions, layout) * wide
     each = np.where(recomputed, of_recomputed, np.where(by_operation, np.minimum(chosen, whole), whole))
     gradients = wide * 2.0 * dimensions.matrices * tokens * dimensions.active / layout.tensor
@@ -411,13 +412,15 @@ def _recomputed_ahead(
     wait for that stream, so that the allocator takes others: what a layer keeps is there twice, and the gradients'
     blocks are cached (Y. Zhao et al., "PyTorch FSDP", VLDB 2023, on the rate limiter).
     """
+    twice = (layout.recomputation == FULL) & (layout.zero_stage >= 3.0) & (layout.devices > 1.0)
+    if not twice.any():
+        return np.zeros(len(layout)), np.zeros(len(layout))
     wide = device.element_bytes / 2.0
     tokens = layout.micro_batch * dimensions.sequence / layout.context
     everywhere = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
     whole = wide * activation_bytes_per_layer(dimensions, layout, software, device.narrow_bytes / wide)
     norms = software.norm_bytes * tokens * dimensions.hidden / everywhere
     gradients = wide * 2.0 * dimensions.matrices * tokens * dimensions.active / layout.tensor
-    twice = (layout.recomputation == Recomputation.FULL) & (layout.zero_stage >= 3.0) & (layout.devices > 1.0)
     kept = NORMS_KEPT * norms
     return np.where(twice, whole + kept, 0.0), np.where(twice, gradients + norms - kept, 0.0)
 
@@ -499,8 +502,11 @@ def board_of(device: Device, software: Software) -> Device:
     139.8 of 141 (H200), 15.8 of 16 (V100). Where blocks that the allocator cannot use are terms of their own, all of it
     is there; stacks whose :data:`CACHE_SHARE` stands for them keep the difference free.
     """
-    if not software.eager_memory:
-        return device
+    return _usable(device) if software.eager_memory else device
+
+
+@lru_cache(maxsize=256)
+def _usable(device: Device) -> Device:
     return replace(
         device,
         memory_bytes=USABLE_PER_BYTE * device.memory_bytes,
@@ -530,14 +536,14 @@ def settled_states(layout: Layout, dimensions: Dimensions, device: Device, softw
         needed = added(needed_of_first_stage(dimensions, tried, device, software).terms.values())
         return np.asarray(needed <= device.memory_bytes)
 
-    full = np.full(len(layout), float(Recomputation.FULL))
+    full = np.full(len(layout), FULL)
     least = replace(layout, micro_batch=np.minimum(layout.micro_batch, 1.0), recomputation=full)
     ones = np.ones(len(layout))
     training = dimensions.training
     open_loss = software.logit_bytes == PLAIN_LOGIT_BYTES and not software.compiled and not training.frozen
     open_loss &= training.fused_loss is None
     loss = ones if open_loss else layout.narrow_loss
-    tuning = may & alone & (layout.recomputation == Recomputation.FULL)
+    tuning = may & alone & (layout.recomputation == FULL)
     lacking = may & ~tuning
     if lacking.any():
         lacking &= ~room(replace(least, narrow_loss=loss))

@@ -114,10 +114,13 @@ def memory_reach(changes: Mapping[str, Sequence[Change]], log_spread: Floats, be
 
 def larger_batches(knowledge: Knowledge, stated: Configurations, taken: Configurations) -> Iterator[LikelyValue]:
     """Micro-batches above the quickest, where none is stated."""
+    open_rows = is_open(stated)
+    if not open_rows.any():
+        return
     shares = taken.global_batch / taken.replicas()
     for factor, weight in LARGER:
         sizes = factor * np.maximum(taken.batch_per_worker, 1)
-        rows = as_ints(np.flatnonzero(is_open(stated) & (shares % sizes == 0)))
+        rows = as_ints(np.flatnonzero(open_rows & (shares % sizes == 0)))
         if len(rows):
             own = taken.take(rows).replaced(batch_per_worker=as_ints(sizes[rows]))
             yield LikelyValue(weight, rows, own, knowledge)

@@ -12,6 +12,8 @@ from nodewise.plugin import Configurations, Floats, SyncMode, as_ints
 
 __all__ = ["MOST_TRIED", "Tried", "chosen", "is_open", "least"]
 
+ALLREDUCE: Final = int(SyncMode.ALLREDUCE)
+
 MOST_TRIED: Final = 24
 """Micro-batches of one row that are tried: numbers with more divisors are tried at some of them, evenly in order."""
 
@@ -22,7 +24,7 @@ Tried = Callable[[Configurations], tuple[NDArray[np.int64], Floats, Floats]]
 def is_open(configurations: Configurations) -> NDArray[np.bool_]:
     """Rows that leave open into which micro-batches each replica cuts its share of the global batch."""
     unsaid = (configurations.batch_per_worker == 0) & (configurations.accumulation == 1)
-    return np.asarray(unsaid & (configurations.global_batch > 0) & (configurations.sync_mode == SyncMode.ALLREDUCE))
+    return np.asarray(unsaid & (configurations.global_batch > 0) & (configurations.sync_mode == ALLREDUCE))
 
 
 def least(configurations: Configurations) -> Configurations:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 import numpy as np
@@ -30,9 +30,9 @@ from nodewise.plugin import (
 from nodewise_laws.alternatives import DEVIATIONS
 from nodewise_partitioning.bounds import least_of
 from nodewise_partitioning.evidence import OWN_VARIANCE
-from nodewise_partitioning.grouped import Group, grouped, rows_asked, settled_in
+from nodewise_partitioning.grouped import Group, grouped, refused, rows_asked, settled_in
 from nodewise_partitioning.hardware import node_link_of
-from nodewise_partitioning.hypotheses import Doubts, doubts_of, effects_of
+from nodewise_partitioning.hypotheses import Doubts, doubts_of
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import OVER_STEP, TERMS, memory_of, needed_of_fullest_stage, over_step, terms_of
@@ -51,7 +51,7 @@ from nodewise_partitioning.micro_batches import chosen, least
 from nodewise_partitioning.notices import assumed, said
 from nodewise_partitioning.rows import Asked, layout_of
 from nodewise_partitioning.software import is_known
-from nodewise_partitioning.space import PartitionSpace
+from nodewise_partitioning.space import ZERO_STAGES, PartitionSpace
 from nodewise_partitioning.splits import is_splittable, quickest, states_no_split
 from nodewise_partitioning.step import PARTS, chunks, step_parts_s
 
@@ -134,7 +134,7 @@ class PartitioningModel:
             return self._without(asked.rows[too_long], stated, options)
         memory = numbers.memory_bytes
         doubts = self._doubts(stated, configurations, asked, numbers)
-        reach = self._reach(stated, configurations, asked, groups, numbers, doubts)
+        reach = self._reach(rows, asked, groups, numbers, doubts)
         down, up = reach.down[asked.rows], reach.up[asked.rows]
         upper = self._upper_bytes(numbers)
         answer = Predictions.assembled(
@@ -179,16 +179,15 @@ class PartitioningModel:
 
         return chosen(configurations, tried)
 
-    def trial(self, configurations: Configurations, *, timed: bool = True) -> tuple[Ints, Floats, Floats]:
-        """Rows that can run, of these seconds and bytes, or bytes alone, and what is needed over what there is."""
-        asked, numbers = self._tried(configurations, timed=timed)
-        memory = numbers.memory_bytes
-        found = np.stack([added(numbers.parts_s), memory]) if timed else memory[np.newaxis]
+    def trial(self, configurations: Configurations) -> tuple[Ints, Floats, Floats]:
+        """Rows that can run, of these seconds and bytes, and what is needed over what there is."""
+        asked, numbers = self._tried(configurations)
+        found = np.stack([added(numbers.parts_s), numbers.memory_bytes])
         return asked.rows, found, numbers.needed_bytes / numbers.available_bytes
 
-    def _tried(self, configurations: Configurations, *, timed: bool = True) -> tuple[Asked, _Numbers]:
+    def _tried(self, configurations: Configurations) -> tuple[Asked, _Numbers]:
         asked, groups, _ = rows_asked(self._knowledge, configurations)
-        return asked, self._numbers(asked.layout, groups, timed=timed)
+        return asked, self._numbers(asked.layout, groups)
 
     def log_likelihood(self, runs: Observations) -> float:
         """Ln of the probability of measured steps and memory, but for a constant; -inf where some could not run."""
@@ -212,43 +211,38 @@ class PartitioningModel:
         found, log_spread = np.zeros((2, len(stated))), np.zeros(len(stated))
         found[:, asked.rows] = added(numbers.parts_s), numbers.memory_bytes
         log_spread[asked.rows] = numbers.log_spread
+        larger = list(larger_batches(self._knowledge, stated, taken))
         runs = self._runs
         if runs is not None:
-            cut, own = self.cut(runs), np.zeros((2, len(runs)))
-            rows, quantities, _ = self.trial(cut)
-            own[:, rows] = quantities
+            cut, own = self._cut_runs
             stated, taken = (Configurations.concatenated(each) for each in ((stated, runs), (taken, cut)))
             found, log_spread = np.concatenate([found, own], axis=1), np.concatenate([log_spread, np.zeros(len(runs))])
-        trial = partial(self._trial_under, timed=True)
-        return doubts_of(self._knowledge, stated, taken, found, log_spread, trial, 0 if runs is None else len(runs))
+        measured = 0 if runs is None else len(runs)
+        return doubts_of(self._knowledge, stated, taken, found, log_spread, self._trial_under, measured, larger)
 
-    def _trial_under(
-        self, configurations: Configurations, knowledge: Knowledge, *, timed: bool
-    ) -> tuple[Ints, Floats, Floats]:
+    @cached_property
+    def _cut_runs(self) -> tuple[Configurations, Floats]:
+        """The job's own runs with the micro-batches that they leave open, and their seconds and bytes; 0 = none."""
+        runs = Configurations.of(0) if self._runs is None else self._runs
+        cut, own = self.cut(runs), np.zeros((2, len(runs)))
+        rows, quantities, _ = self.trial(cut)
+        own[:, rows] = quantities
+        return cut, own
+
+    def _trial_under(self, configurations: Configurations, knowledge: Knowledge) -> tuple[Ints, Floats, Floats]:
         model = self if knowledge is self._knowledge else PartitioningModel(knowledge)
-        return model.trial(configurations, timed=timed)
+        return model.trial(configurations)
 
-    def _reach(
-        self,
-        stated: Configurations,
-        taken: Configurations,
-        asked: Asked,
-        groups: list[Group],
-        numbers: _Numbers,
-        doubts: Doubts,
-    ) -> Reach:
+    def _reach(self, rows: int, asked: Asked, groups: list[Group], numbers: _Numbers, doubts: Doubts) -> Reach:
         """How far the memory of rows reaches; runs whose bytes are known settle what is unsaid."""
-        memory, log_spread = np.zeros((1, len(stated))), np.zeros(len(stated))
-        memory[0, asked.rows], log_spread[asked.rows] = numbers.memory_bytes, numbers.memory_log_spread
+        log_spread = np.zeros(rows)
+        log_spread[asked.rows] = numbers.memory_log_spread
         if self._knowledge.memory_measured:
             return memory_reach({}, log_spread, 0.0)
         changes = {
             fact: [Change(value.weight, value.rows, effect) for value, effect in found]
             for fact, found in doubts.memory.items()
         }
-        values = list(larger_batches(self._knowledge, stated, taken))
-        for value, (effect,) in zip(values, effects_of(values, memory, partial(self._trial_under, timed=False))):
-            changes["micro_batch"].append(Change(value.weight, value.rows, effect))
         framework = self._knowledge.framework
         beside = UNKNOWN if framework and not is_known(framework) else 0.0
         return memory_reach(changes | dict(self._by_scripts(asked, groups, numbers)), log_spread, beside)
@@ -282,13 +276,11 @@ class PartitioningModel:
 
     def refusals(self, configurations: Configurations) -> tuple[RowRefusal, ...]:
         """Rows that are no partition of the model, or whose device or number format is not known, and why."""
-        found = rows_asked(self._knowledge, least(configurations))[2]
+        found = refused(self._knowledge, least(configurations))
         rows = [row for each in found if each.refusal.reason != Reason.EVIDENCE_MISSING for row in each.rows]
-        whole = (
-            []
-            if self._runs is not None
-            else np.intersect1d(rows, np.flatnonzero(states_no_split(configurations))).tolist()
-        )
+        if not rows or self._runs is not None:
+            return found
+        whole = np.intersect1d(rows, np.flatnonzero(states_no_split(configurations))).tolist()
         split = {row for row in whole if is_splittable(self, configurations, row)}
         if not split:
             return found
@@ -368,7 +360,7 @@ class PartitioningModel:
 
     def _bounds(self, constraints: PlanConstraints, space: PartitionSpace) -> Mapping[str, Floats]:
         """Seconds and bytes that no completion of a prefix is below, and the memory that there is."""
-        layouts = space.layouts
+        layouts, dimensions = space.layouts, self._knowledge.dimensions
         rows, ways = len(layouts), len(space.recomputations)
         layout = layout_of(layouts, self._knowledge.network, self._knowledge.catalogue)
         groups, unknown = grouped(self._knowledge, layouts, as_ints(np.arange(rows)))
@@ -378,12 +370,13 @@ class PartitioningModel:
         for group in groups:
             device, members, software = group.device, group.rows, group.software
             capacity[:, members] = device.memory_bytes
-            own = layout if len(members) == rows else layout.take(members)
-            level = self._knowledge.levels.least_of(device, self._knowledge.dimensions, own)
-            least = least_of(self._knowledge.dimensions, own, space.recomputations, device, software, constraints)
-            for way, (least_s, least_bytes) in enumerate(least):
-                step_s[way, members] = level * least_s
-                memory[way, members] = least_bytes
+            for chunk in chunks(len(members), ways * len(ZERO_STAGES)):
+                part = as_ints(members[chunk])
+                own = layout.take(part)
+                level = self._knowledge.levels.least_of(device, dimensions, own)
+                least_s, least_bytes = least_of(dimensions, own, space.recomputations, device, software, constraints)
+                step_s[:, part] = level * least_s
+                memory[:, part] = least_bytes
         return {
             "step_s": step_s.ravel(),
             "memory_bytes": memory.ravel(),

@@ -92,6 +92,8 @@ def _nearest(asked: Asked, unfit: NDArray[np.bool_]) -> Iterator[Notice]:
 
 def _described(asked: Asked, which: NDArray[np.bool_]) -> Iterator[tuple[str, tuple[int, ...]]]:
     """How some rows are split and trained, in words, and the rows that are so."""
+    if not which.any():
+        return
     degrees = ("tensor", "pipeline", "context", "expert")
     names = (*degrees, "expert_fold", "interleave", "micro_batch", "recomputation", "zero_stage", "sequence_parallel")
     columns = np.stack([getattr(asked.layout, name) for name in names], axis=1)

@@ -349,6 +349,7 @@ def _letters(framework: str) -> str:
     return "".join(letter for letter in framework.casefold() if letter.isalnum())
 
 
+@lru_cache(maxsize=256)
 def _known_name(framework: str) -> str:
     """The stack that a name begins with; "" = none."""
     letters = _letters(framework)

@@ -28,8 +28,8 @@ COLUMNS: Final = (
     *("batch_per_worker", "accumulation", "interleave", "sequence_parallel", "zero_stage", "recomputation"),
 )
 """Columns that a search settles."""
-PREFIXES: Final = 256
-"""Prefixes of a space that are completed at a time, in the order of their bounds."""
+FIRST_PREFIXES: Final = 32
+"""Prefixes of a space that are completed first, in the order of their bounds, and then twice as many each time."""
 
 MOST_KNOWN: Final = 1024
 """Rows of a model whose splits are kept."""
@@ -143,10 +143,10 @@ def _least(
     """The row of least time of those that fit, or of least memory above what there is, best bounds first."""
     order = prefixes[np.argsort(bounds[prefixes], kind="stable")]
     best, least = None, np.inf
-    for start in range(0, len(order), PREFIXES):
-        if bounds[order[start]] >= least:
-            break
-        rows = space.completed(as_ints(order[start : start + PREFIXES]))
+    start, end = 0, FIRST_PREFIXES
+    while start < len(order) and bounds[order[start]] < least:
+        rows = space.completed(as_ints(order[start:end]))
+        start, end = end, 3 * end - 2 * start
         values = model.evaluate(rows, _VALUES)
         lacking = values["memory_upper_bytes"] - values["memory_capacity_bytes"]
         keys = np.where(lacking <= 0.0, values["step_s"], np.inf) if fitting else lacking

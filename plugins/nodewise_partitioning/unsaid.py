@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -26,14 +27,13 @@ from nodewise.plugin import (
     Floats,
     Ints,
     Notice,
-    Recomputation,
     added,
     as_ints,
     catalogue_key,
 )
 from nodewise_laws.alternatives import DEVIATIONS
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, NARROW_BYTES, Device
-from nodewise_partitioning.layout import Layout
+from nodewise_partitioning.layout import FULL, NONE, UNSTATED, Layout
 from nodewise_partitioning.memory import needed_of_first_stage
 from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, is_known, stack_of
 from nodewise_partitioning.workload import Dimensions
@@ -74,9 +74,6 @@ OPEN: Final = ("recomputation", "sequence_parallel", "zero_stage", "narrow_state
 """Columns of layouts that rows may leave open; the last two, which no fact tells, are settled by what they hold
 (``memory.settled_states``)."""
 
-NONE, FULL = float(Recomputation.NONE), float(Recomputation.FULL)
-
-
 _FORMATS: Final = (
     (2024.0, (("bf16", 0.4), ("fp8", 0.35), ("fp4", 0.2), ("fp16", 0.05))),
     (2022.0, (("bf16", 0.6), ("fp8", 0.3), ("fp16", 0.1))),
@@ -87,6 +84,7 @@ _FORMATS: Final = (
 default for fp32; fp8 came with Hopper, fp4 with Blackwell. A device without a peak in a format does not train in it."""
 
 
+@lru_cache(maxsize=512)
 def formats_of(catalogue: Catalogue, device: str) -> tuple[str, Sequence[tuple[str, float]]]:
     """What a device is taken to train in where nothing says it, and what else it may, with weights."""
     facts = catalogue.device(device) or {}
@@ -147,14 +145,17 @@ def by_stack(
         How the model is laid out: rows that fit only with a stage of ZeRO, which they do not state, are taken to run
         what brought it. None = none is taken to.
     """
-    names = [stack_name(framework, dimensions, device, kind) for kind in range(len(OLD))]
     kinds = kinds[rows]
-    if layout is not None and not framework and names[0] != names[ZERO]:
-        stack, _ = stack_of(names[0], device.number_format)
-        kinds = kinds | ZERO * _without_room(layout.take(rows), dimensions, device, stack)
-    of_rows = np.array([names.index(name) for name in names])[kinds]
-    for place in np.unique(of_rows).tolist():
-        yield names[place], as_ints(rows[of_rows == place])
+    if layout is not None and not framework:
+        whole = stack_name(framework, dimensions, device, 0)
+        if whole != stack_name(framework, dimensions, device, ZERO):
+            stack, _ = stack_of(whole, device.number_format)
+            kinds = kinds | ZERO * _without_room(layout.take(rows), dimensions, device, stack)
+    of_name: dict[str, list[int]] = {}
+    for kind in sorted(set(kinds.tolist())):
+        of_name.setdefault(stack_name(framework, dimensions, device, kind), []).append(kind)
+    for name, own in of_name.items():
+        yield name, rows if len(of_name) == 1 else as_ints(rows[np.isin(kinds, own)])
 
 
 def stack_notice(framework: str, dimensions: Dimensions, device: Device, name: str) -> Notice | None:
@@ -167,20 +168,25 @@ def stack_notice(framework: str, dimensions: Dimensions, device: Device, name: s
         )
     modern = is_known(framework) or name.startswith(MODERN)
     signs = _signs(framework, dimensions, device, alone=True) if modern else ()
-    why = next(filter(None, signs), f"nothing says that {device.name} runs later software")
+    why = next(iter(signs), f"nothing says that {device.name} runs later software")
     open_part = "its attention kernel is" if is_known(framework) else "the software stack is"
     return Notice("STACK_ASSUMED", f"{open_part} not stated: taken as {name!r}, for {why}")
 
 
 def _signs(framework: str, dimensions: Dimensions, device: Device, *, alone: bool) -> Iterator[str]:
-    """What tells that rows, of replicas alone or not, are of 2023 or later; empty texts where it does not."""
-    yield f"{device.name} was announced in {device.announced_year:.0f}" * (device.announced_year >= MODERN_YEAR)
-    if not is_known(framework):
-        old = OLD_FORMATS if alone or framework else OLD_SPLIT_FORMATS
-        yield f"it trains in {device.number_format}" * (device.number_format not in old)
-        yield f"its rows have {dimensions.sequence:.0f} tokens" * (dimensions.sequence > OLD_SEQUENCE)
-        yield "queries share keys and values" * (dimensions.key_value_heads < dimensions.heads)
-        yield "its feed-forward layers are gated" * dimensions.gated
+    """What tells that rows, of replicas alone or not, are of 2023 or later."""
+    if device.announced_year >= MODERN_YEAR:
+        yield f"{device.name} was announced in {device.announced_year:.0f}"
+    if is_known(framework):
+        return
+    if device.number_format not in (OLD_FORMATS if alone or framework else OLD_SPLIT_FORMATS):
+        yield f"it trains in {device.number_format}"
+    if dimensions.sequence > OLD_SEQUENCE:
+        yield f"its rows have {dimensions.sequence:.0f} tokens"
+    if dimensions.key_value_heads < dimensions.heads:
+        yield "queries share keys and values"
+    if dimensions.gated:
+        yield "its feed-forward layers are gated"
 
 
 def settled(
@@ -201,33 +207,37 @@ def settled(
     young as flash attention, and taken with it alone. What is ``preferred``, as runs of the job have it, is tried first
     (0 = nothing is); of rows that ``ran`` so, it fits where it does within the doubt about bytes.
     """
-    unsaid = layout.recomputation == Recomputation.UNSPECIFIED
+    unsaid = layout.recomputation == UNSTATED
     if not unsaid.any():
         return layout
     ways: Sequence[float] = (NONE, FULL) if software.flash_attention else (FULL,)
     if preferred:
         ways = tuple(dict.fromkeys((preferred, FULL)))
-    splits = (layout,) if declared else _splits(layout, dimensions, sequences=software.flash_attention)
-    found = replace(layout, recomputation=np.where(unsaid, FULL, layout.recomputation))
-    still, least = unsaid.copy(), np.full(len(layout), np.inf)
-    for way in ways:
-        for split in splits:
-            tried = replace(split, recomputation=np.where(unsaid, way, layout.recomputation))
-            needed = _needed(tried, dimensions, device, software)
-            doubt = np.exp(DEVIATIONS * software.memory_log_spread) if ran and way == preferred else 1.0
-            fits = still & (needed <= device.memory_bytes * doubt)
-            # What fits nowhere is told by the way that lacks least.
-            found = _where(fits | (still & (needed < least)), tried, found)
-            least = np.minimum(least, needed)
-            still &= ~fits
-            if not still.any():
-                return found
-    return found
+    doubt = float(np.exp(DEVIATIONS * software.memory_log_spread)) if ran else 1.0
+    room = [device.memory_bytes * (doubt if way == preferred else 1.0) for way in ways]
+    rows = np.flatnonzero(unsaid)
+    columns = {name: getattr(layout, name).copy() for name in OPEN}
+    columns["recomputation"][rows] = ways[0]
+    first = layout.take(rows) if len(rows) < len(layout) else layout
+    first = replace(first, recomputation=columns["recomputation"][rows])
+    lacking = np.flatnonzero(_needed(first, dimensions, device, software) > room[0])
+    if len(lacking):
+        own = first.take(lacking)
+        splits = (own,) if declared else _splits(own, dimensions, sequences=software.flash_attention)
+        tries = [replace(split, recomputation=np.full(len(own), way)) for way in ways for split in splits]
+        tried = Layout.joined(tries)
+        needed = _needed(tried, dimensions, device, software).reshape(len(tries), -1)
+        fits = needed <= np.repeat(room, len(splits))[:, np.newaxis]
+        # What fits nowhere is told by the way that lacks least.
+        best = np.where(fits.any(axis=0), fits.argmax(axis=0), needed.argmin(axis=0))
+        for name, column in columns.items():
+            column[rows[lacking]] = getattr(tried, name).reshape(len(tries), -1)[best, np.arange(len(own))]
+    return replace(layout, **columns)
 
 
 def _without_room(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> NDArray[np.bool_]:
     """Rows that leave recomputation open, state no stage of ZeRO, and do not fit without though all is recomputed."""
-    found = (layout.recomputation == Recomputation.UNSPECIFIED) & (layout.zero_stage == 0.0)
+    found = (layout.recomputation == UNSTATED) & (layout.zero_stage == 0.0)
     found &= layout.data * layout.context > 1.0
     if found.any():
         recomputed = replace(layout, recomputation=np.full(len(layout), FULL))
@@ -243,12 +253,6 @@ def _splits(layout: Layout, dimensions: Dimensions, *, sequences: bool) -> tuple
     states = replace(sequence, zero_stage=np.where(blank, 1.0, layout.zero_stage))
     whole = replace(states, zero_stage=np.where(blank & (layout.pipeline == 1.0), 3.0, states.zero_stage))
     return layout, sequence, states, whole
-
-
-def _where(rows: NDArray[np.bool_], these: Layout, others: Layout) -> Layout:
-    """Some rows of one, else those of the other, in the columns that may be open."""
-    columns = {name: np.where(rows, getattr(these, name), getattr(others, name)) for name in OPEN}
-    return replace(others, **columns)
 
 
 def _needed(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> Floats:

@@ -10,6 +10,7 @@ T. Dao and A. Gu, "Transformers are SSMs", ICML 2024, sections 6 and 7 (state-sp
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -27,7 +28,7 @@ CHUNK_TOKENS: Final = 256.0
 """Tokens that a state-space mixer takes at a time (Mamba-2's kernels: `chunk_size` of its configurations)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Dimensions:
     """A transformer's dimensions, as floats.
 
@@ -151,39 +152,39 @@ class Dimensions:
         frozen = found.parameters() / (found.parameters() + adapters)
         return replace(found, training=replace(training, frozen=frozen))
 
-    @property
+    @cached_property
     def head_size(self) -> float:
         """Size of one attention head."""
         return self.stated_head_size or self.hidden / self.heads
 
-    @property
+    @cached_property
     def value_size(self) -> float:
         """Size of a head's values."""
         return self.value_head_size or self.head_size
 
-    @property
+    @cached_property
     def attention_size(self) -> float:
         """What attention, or a mixer in its place, puts out for a token in the average layer."""
         return self.attention_share * self.heads * self.value_size + self.state_space_share * self.channels
 
-    @property
+    @cached_property
     def scores_size(self) -> float:
         """All heads together, in the average layer: the mean of what scores are made of and of what they weigh."""
         return self.attention_share * self.heads * 0.5 * (self.head_size + self.value_size)
 
-    @property
+    @cached_property
     def key_value_size(self) -> float:
         """Keys and values of a token in the average layer, as attention takes them."""
         return self.attention_share * self.key_value_heads * (self.head_size + self.value_size)
 
-    @property
+    @cached_property
     def query_key_value(self) -> float:
         """Columns of the projection to queries, keys and values, or to a mixer's channels, gates and states."""
         queries = self.heads * self.head_size + self.key_value_heads * (self.head_size + self.value_size)
         mixed = 2.0 * self.channels + 2.0 * self.state_size
         return self.attention_share * (self.kept_by_attention or queries) + self.state_space_share * mixed
 
-    @property
+    @cached_property
     def attended_share(self) -> float:
         """Scores that windows and the ends of documents leave, by those of all tokens before in a sequence.
 
@@ -194,12 +195,12 @@ class Dimensions:
         within = 1.0 + self.windowed_share * (2.0 * seen - seen * seen - 1.0)
         return within * document / self.sequence
 
-    @property
+    @cached_property
     def matrices(self) -> float:
         """Matrices of one feed-forward layer."""
         return 3.0 if self.gated else 2.0
 
-    @property
+    @cached_property
     def expert_share(self) -> float:
         """Part of the layers that has experts."""
         if not self.experts:
@@ -207,32 +208,32 @@ class Dimensions:
         fed = self.feed_forward_share
         return min(self.expert_layers / self.layers, fed) if self.expert_layers else fed
 
-    @property
+    @cached_property
     def dense_share(self) -> float:
         """Part of the layers that has a dense feed-forward layer."""
         return self.feed_forward_share - self.expert_share
 
-    @property
+    @cached_property
     def routed(self) -> float:
         """Experts that a token is sent to, in the average layer."""
         return self.expert_share * self.experts_per_token
 
-    @property
+    @cached_property
     def visited(self) -> float:
         """Inner size of all feed-forward layers that every token visits, in the average layer."""
         return self.dense_share * self.feed_forward + self.expert_share * self.shared_feed_forward
 
-    @property
+    @cached_property
     def expert_size(self) -> float:
         """Inner size of one expert."""
         return self.expert_feed_forward or self.feed_forward
 
-    @property
+    @cached_property
     def active(self) -> float:
         """Inner size of all that a token goes through, in the average layer."""
         return self.visited + self.routed * self.expert_size
 
-    @property
+    @cached_property
     def attention_parameters(self) -> float:
         """Matrix elements of attention, or of the mixer in its place, of the average layer."""
         if not self.layer_elements:
@@ -240,12 +241,12 @@ class Dimensions:
         mixed = 3.0 * self.channels + 2.0 * self.state_size
         return self.attention_share * self.layer_elements + self.state_space_share * self.hidden * mixed
 
-    @property
+    @cached_property
     def replicated_parameters(self) -> float:
         """What every tensor-parallel rank of a layer holds: two norms, the output biases, the router."""
         return 6.0 * self.hidden + self.expert_share * self.hidden * self.experts
 
-    @property
+    @cached_property
     def positions(self) -> float:
         """Learned positions."""
         return 0.0 if self.gated else self.sequence

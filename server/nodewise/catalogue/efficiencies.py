@@ -1,9 +1,9 @@
 """What kernels of a device reach of its peak, by number format: matrix products, and attention by head size.
 
-    [efficiencies.NAME]      device, precision, matrix_share, matrix_ramp_s, head_sizes, attention_shares, source
+    [efficiencies.NAME]      device, precision, matrix_share, head_sizes, attention_shares, source
 
-A matrix product of F FLOP takes matrix_ramp_s + F / (matrix_share x peak). Attention's shares are of the forward pass,
-the causal half alone counted; head sizes ascend, and both lists are left out where nobody measured attention.
+Large matrix products reach matrix_share of the peak. Attention's shares are of the forward pass, the causal half alone
+counted; head sizes ascend, and both lists are left out where nobody measured attention.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nodewise.plugin import KernelEfficiency
 __all__ = ["FIELDS", "check_efficiency", "efficiencies_of"]
 
 LISTS: Final = ("head_sizes", "attention_shares")
-FIELDS: Final = ("device", "precision", "matrix_share", "matrix_ramp_s", *LISTS, "source")
+FIELDS: Final = ("device", "precision", "matrix_share", *LISTS, "source")
 
 
 def check_efficiency(entry: str, fields: Mapping[str, Any], fail: Fail) -> None:
@@ -33,8 +33,6 @@ def check_efficiency(entry: str, fields: Mapping[str, Any], fail: Fail) -> None:
             raise fail(where, field, f"must be a text, found {fields.get(field)!r}")
     if fields.get("precision") not in FORMATS:
         raise fail(where, "precision", f"must be one of {', '.join(FORMATS)}, found {fields.get('precision')!r}")
-    if not is_positive(fields.get("matrix_ramp_s")):
-        raise fail(where, "matrix_ramp_s", f"must be a number above 0, found {fields.get('matrix_ramp_s')!r}")
     if not _is_share(fields.get("matrix_share")):
         raise fail(where, "matrix_share", f"must be above 0 and at most 1, found {fields.get('matrix_share')!r}")
     sizes, shares = (fields.get(name, []) for name in LISTS)
@@ -60,7 +58,6 @@ def efficiencies_of(
             raise fail(where, "precision", f"{precision} of this device is in another entry already")
         efficiency = KernelEfficiency(
             matrix_share=float(fields["matrix_share"]),
-            matrix_ramp_s=float(fields["matrix_ramp_s"]),
             head_sizes=tuple(map(float, fields.get("head_sizes", ()))),
             attention_shares=tuple(map(float, fields.get("attention_shares", ()))),
             source=fields["source"],

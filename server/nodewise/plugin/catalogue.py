@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 __all__ = ["Catalogue", "CatalogueDevice", "CatalogueMachine", "KernelEfficiency", "MeasuredTable", "catalogue_key"]
 
@@ -23,15 +24,14 @@ class KernelEfficiency:
 
     Attributes
     ----------
-    matrix_share, matrix_ramp_s : float
-        A matrix product of F FLOP takes ``matrix_ramp_s + F / (matrix_share * peak)`` seconds.
+    matrix_share : float
+        Of large matrix products: work by time beyond what every product takes.
     head_sizes, attention_shares : tuple of float
         Share of the peak of flash attention's forward pass on long sequences, by head size, ascending; only the causal
         half is counted. Empty = nobody measured it.
     """
 
     matrix_share: float
-    matrix_ramp_s: float
     head_sizes: tuple[float, ...] = ()
     attention_shares: tuple[float, ...] = ()
     source: str
@@ -109,6 +109,10 @@ class Catalogue:
     machines: Mapping[str, CatalogueMachine] = field(default_factory=dict)
     machines_with: Mapping[str, tuple[CatalogueMachine, ...]] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        """By the digest: what follows from a catalogue may be kept by it."""
+        return hash(self.digest)
+
     def device(self, name: str) -> Mapping[str, float] | None:
         """Facts of an accelerator; None = not known."""
         return self.devices.get(catalogue_key(name))
@@ -159,6 +163,7 @@ class Catalogue:
         return max(devices_per_node, min(whole, devices_per_node * nodes))
 
 
+@lru_cache(maxsize=1024)
 def catalogue_key(name: str) -> str:
     """A name as the catalogue files it: letters and digits alone, without the vendor's name and regardless of case."""
     return "".join(letter for letter in name.casefold() if letter.isalnum()).removeprefix("nvidia")

@@ -20,7 +20,6 @@ MINE = """
 device = "T4"
 precision = "fp16"
 matrix_share = 0.5
-matrix_ramp_s = 1e-5
 head_sizes = [64, 128]
 attention_shares = [0.2, 0.3]
 source = "measured"
@@ -51,7 +50,6 @@ def test_a_user_states_their_own(tmp_path: Path) -> None:
         ('"fp16"', '"fp8"', "efficiencies.mine.precision: the device's entry has no fp8_flops_per_s"),
         ('"fp16"', '"fp12"', "efficiencies.mine.precision: must be one of fp32"),
         ("0.5", "1.5", "efficiencies.mine.matrix_share: must be above 0 and at most 1, found 1.5"),
-        ("1e-5", "0", "efficiencies.mine.matrix_ramp_s: must be a number above 0, found 0"),
         ("[64, 128]", "[128, 64]", "efficiencies.mine.head_sizes: must be a list of numbers above 0 that ascend"),
         ("[0.2, 0.3]", "[0.2]", "efficiencies.mine.attention_shares: must be a list of 2 numbers"),
         ("matrix_share", "share", "efficiencies.mine.share: is no field; known are device, precision"),
