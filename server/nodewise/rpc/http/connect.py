@@ -82,7 +82,7 @@ class Connect:
 
         told = {REQUEST_ID: context.request_id}
         try:
-            data = await reply(translator.doorway, context, receive)
+            data = await reply(translator.route, context, receive)
             body = await translator.json_of(data) if as_json else data
         except EndedError as error:
             told |= headers_of(error.status)
@@ -120,7 +120,7 @@ class Connect:
             response.headers["Connect-Content-Encoding"] = GZIP
         end: dict[str, Any] = {"metadata": {REQUEST_ID: [context.request_id]}}
         try:
-            await stream(translator.doorway, context, receive, response, framed, at_once=True)
+            await stream(translator.route, context, receive, response, framed, at_once=True)
         except EndedError as error:
             end["error"] = connect_error(error.status)
         if not response.prepared:

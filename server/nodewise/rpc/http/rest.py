@@ -154,7 +154,7 @@ class Rest:
         if translator.method.server_streaming:
             return await _many(translator, context, receive, {**always, **told})
         try:
-            data = await reply(translator.doorway, context, receive)
+            data = await reply(translator.route, context, receive)
             body = await translator.json_of(data)
         except EndedError as error:
             return ended(error, told)
@@ -183,7 +183,7 @@ async def _many(translator: Translator, context: HttpContext, receive: Any, told
 
     response = StreamResponse(headers=told | {"Content-Type": NDJSON})
     try:
-        await stream(translator.doorway, context, receive, response, framed, at_once=False)
+        await stream(translator.route, context, receive, response, framed, at_once=False)
     except EndedError as error:
         if not response.prepared:
             return ended(error, told)
