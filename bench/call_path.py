@@ -16,10 +16,10 @@ from types import FrameType
 from typing import Any
 
 import grpc
-import nodewise_queueing
 import rpc
 
 import nodewise
+import nodewise_queueing
 from nodewise.runtime.embedded import EmbeddedServer
 
 CODE = tuple(str(Path(package.__file__).parent.parent) for package in (nodewise, nodewise_queueing) if package.__file__)
@@ -59,7 +59,11 @@ def main() -> None:
         for question in rpc.requests() + rpc.unasked(50):  # fitted, and every table of the interpreter warm
             predict(question)
         calls = Calls(server._loop)  # noqa: SLF001  # the thread that is profiled
-        kinds = {"cached": rpc.requests()[0], "other_objective": rpc.reconsidered(2)[1], "never_asked": rpc.unasked(60)[-1]}
+        kinds = {
+            "cached": rpc.requests()[0],
+            "other_objective": rpc.reconsidered(2)[1],
+            "never_asked": rpc.unasked(60)[-1],
+        }
         predict(kinds["cached"])
         for kind, question in kinds.items():
             counted = calls.of(lambda question=question: predict(question))  # type: ignore[misc]
