@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -10,7 +13,7 @@ from nodewise.domain.errors import NodewiseError
 from nodewise.rpc.admission import AdmissionQueue
 from nodewise.rpc.refusals import Refusals
 
-__all__ = ["CLASSES", "QUESTIONS_AT_WORK", "Admission"]
+__all__ = ["CLASSES", "QUESTIONS_AT_WORK", "STINT_S", "Admission"]
 
 QUESTIONS_AT_WORK: Final = 2
 """Questions in the event loop at a time: one that computes, and one that waits for the store meanwhile."""
@@ -23,6 +26,12 @@ LONG_CALL_WAITS: Final = 40.0
 """How much longer a long call may wait for the pool: it takes seconds itself."""
 LONG_CALLS_WAITING: Final = 64
 """Long calls that wait for the pool; their requests take memory."""
+STINT_S: Final = 0.002
+"""Time of computing in the event loop after which others have it, and arrivals are accepted."""
+_ACCEPTING_TURNS: Final = 6
+"""Turns of the event loop in which gRPC hands over a call that has arrived."""
+_ACCEPTING_S: Final = 0.01
+"""Longest time in which only arrivals are accepted."""
 
 CLASSES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -66,6 +75,8 @@ class Admission:
     """
 
     def __init__(self, wait_s: float, threads: int, pool: int) -> None:
+        self.arrivals = 0
+        """Calls that gRPC has handed over so far."""
         self.refusals = Refusals()
         self.on_error: Callable[[str, Any, str, NodewiseError], None] | None = None
         """Called with path, context, request id and error of each call that ends by an error."""
@@ -78,3 +89,12 @@ class Admission:
         """The queue of a method, by its name; None = always admitted."""
         name = CLASSES.get(method)
         return None if name is None else getattr(self, name)
+
+    async def accept_arrivals(self) -> None:
+        """Let gRPC hand over what has arrived before more is computed: no queue sees, and refuses, what it has not."""
+        ends_s, seen = time.monotonic() + _ACCEPTING_S, -1
+        while self.arrivals != seen and time.monotonic() < ends_s:
+            seen = self.arrivals
+            for _ in range(_ACCEPTING_TURNS):
+                os.sched_yield()  # the thread that reads sockets may have no other core
+                await asyncio.sleep(0)

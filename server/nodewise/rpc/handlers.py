@@ -22,7 +22,7 @@ from nodewise.domain.principal import ANYONE, Principal
 from nodewise.rpc.admission import AdmissionQueue, OverloadedError, Permit
 from nodewise.rpc.calls import REQUEST_ID, Call, Context, Method, caller_of, remaining_s, request_id
 from nodewise.rpc.caps import too_large
-from nodewise.rpc.classes import Admission
+from nodewise.rpc.classes import STINT_S, Admission
 from nodewise.rpc.errors import grpc_code, internal_error, retry_after_s, status_of
 from nodewise.rpc.intake import Large
 from nodewise.rpc.refusals import pushback
@@ -84,7 +84,7 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
             principal=principal,
             guard=method.guard,
         )
-        watch = asyncio.timeout(default_s if ours else None)
+        watch, began_s = asyncio.timeout(default_s if ours else None), time.monotonic()
         try:
             if request is UNDECODABLE:
                 raise _malformed(path)
@@ -93,6 +93,8 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
                     answer = await _large(request, path, method, call)
                 else:
                     answer = await behaviour(request, call)
+            if call.permit is not None and time.monotonic() - began_s > STINT_S:
+                await admission.accept_arrivals()
             reply = _serialised(answer)
             if len(reply) > limit:
                 raise too_large(len(reply), limit)

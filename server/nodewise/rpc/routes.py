@@ -46,6 +46,7 @@ class Router(grpc.GenericRpcHandler):
         route = self.routes.get(handler_call_details.method)
         if route is None:
             return None
+        route.method.admission.arrivals += 1
         return route.usual if route.queue is None or route.queue.free > 0 else route.waiting
 
 
@@ -87,6 +88,7 @@ class MethodRoute:
 
         Returns what ``answer`` is given, but the context.
         """
+        self.method.admission.arrivals += 1
         guard = self.method.guard
         known = None if guard is None else guard.known(metadata_of(context))
         principal = known or await admitted(self.path, self.method, context)

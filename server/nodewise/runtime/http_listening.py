@@ -13,7 +13,6 @@ from aiohttp import web
 
 from nodewise.ports.cache import CacheSpace
 from nodewise.rpc.http.front import Front, failed
-from nodewise.rpc.http.json_reading import Readers
 from nodewise.rpc.http.origins import Origins
 from nodewise.rpc.http.translating import translators
 from nodewise.rpc.routes import Router
@@ -57,7 +56,7 @@ def http_listener(
         Whether this server is to be asked.
     """
     routes = {path: each for router in routers for path, each in router.routes.items()}
-    known = translators(routes, METHODS, Readers(settings.limits.limits()), space)
+    known = translators(routes, METHODS, space)
     origins = Origins(settings.http_origins, local_names=is_loopback(listen) and not settings.authentication)
     try:
         context = ServerCertificates(settings.tls).context() if settings.tls.is_on else None

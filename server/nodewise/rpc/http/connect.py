@@ -78,7 +78,7 @@ class Connect:
             body = await received(request, most)
             if "Content-Encoding" in headers:
                 body = await unpacked(body, understood(headers["Content-Encoding"]), most)
-            return await translator.request_of(body, translator.lenient) if as_json else body
+            return await translator.request_of(body, strict=False) if as_json else body
 
         told = {REQUEST_ID: context.request_id}
         try:
@@ -108,7 +108,7 @@ class Connect:
             flags, message = _only_message(await received(request, most + _PREFIX_BYTES))
             if flags & _PACKED:
                 message = await unpacked(message, understood(headers.get("Connect-Content-Encoding", "")), most)
-            return await translator.request_of(message, translator.lenient) if as_json else message
+            return await translator.request_of(message, strict=False) if as_json else message
 
         async def framed(message: bytes) -> bytes:
             data = await translator.json_of(message) if as_json else message
