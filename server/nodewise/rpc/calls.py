@@ -51,7 +51,7 @@ class Call:
     context : object
         Of gRPC; None = there is none.
     permit : Permit or None
-        Its permit of the event loop.
+        Its permit: of the event loop, or of the threads that compute.
     admission : Admission or None
         Queues of what is computed elsewhere; None = at once.
     in_stream : bool
@@ -60,6 +60,8 @@ class Call:
         The caller, and what it may do.
     guard : Guard or None
         Knows which profiles a message names; None = every caller may do everything.
+    computes : bool
+        Whether its permit is of the threads that compute.
     """
 
     request_id: str
@@ -70,6 +72,7 @@ class Call:
     in_stream: bool = False
     principal: Principal = ANYONE
     guard: Guard | None = None
+    computes: bool = False
 
     def check(self, message: Message) -> None:
         """Refuse a message that names a profile which is not the caller's. Raises NodewiseError PERMISSION_DENIED."""
@@ -86,6 +89,7 @@ class Call:
         if self.permit is not None:
             self.permit.release()
             self.permit = None
+            self.computes = False
 
     def remaining_s(self) -> float:
         """Seconds until the deadline; infinite without one."""
@@ -184,19 +188,20 @@ async def run_in(executor: Any, function: Callable[..., Any], *arguments: Any) -
 
 
 async def computed_in(executor: Any, call: Call, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Compute in an executor's thread when the call has a permit there.
+    """Compute in an executor's thread when the call has a permit there, which it keeps until it ends or steps aside.
 
     Raises
     ------
     OverloadedError
         If that would be too late.
     """
-    call.step_aside()
-    if call.admission is None:
-        return await run_in(executor, function, *arguments)
-    queue = call.admission.computing
-    permit = await queue.acquire(call.caller, call.remaining_s(), never_refuse=call.in_stream)
+    if call.admission is not None and not call.computes:
+        call.step_aside()
+        queue = call.admission.computing
+        call.permit = await queue.acquire(call.caller, call.remaining_s(), never_refuse=call.in_stream)
+        call.computes = True
     try:
         return await run_in(executor, function, *arguments)
     finally:
-        permit.release()
+        if call.in_stream:  # between its messages a stream holds nothing
+            call.step_aside()

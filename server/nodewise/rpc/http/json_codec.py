@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
-from nodewise.rpc.caps import above_cap
+from nodewise.rpc.caps import too_much
 
 __all__ = ["TIMESTAMP", "hint_of_name", "json_of", "message_of", "parse_json"]
 
@@ -49,7 +49,10 @@ def parse_json(body: bytes, kind: type[Message]) -> dict[str, Any]:
     """
     containers = body.count(b"{") + body.count(b"[")
     if containers > _MOST_CONTAINERS:
-        raise above_cap("objects and lists of a JSON body", "json_containers", _MOST_CONTAINERS, containers)
+        text = (
+            f"the body holds {containers} objects and lists, a JSON body takes {_MOST_CONTAINERS}; send it as protobuf"
+        )
+        raise too_much(text, "json_containers", _MOST_CONTAINERS, containers)
     name = kind.DESCRIPTOR.name
     try:
         value = orjson.loads(body) if body.strip() else {}
