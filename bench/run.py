@@ -9,7 +9,6 @@ import sys
 
 import access
 import architectures
-import costs
 import curves
 import growth
 import hosts
@@ -39,7 +38,6 @@ MODULES = {
     "architectures": architectures,
     "ingest": ingest,
     "long_calls": long_calls,
-    "costs": costs,
     "curves": curves,
     "hosts": hosts,
     "scaling": scaling,
