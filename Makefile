@@ -177,6 +177,7 @@ lint:
 	$(TOOLS)/python tools/generate_stubs.py --check
 	$(VENV)/python tools/generate_client_stubs.py --check
 	$(VENV)/python tools/generate_sync_client.py --check
+	$(VENV)/python tools/openapi_document.py --check
 
 # What differs from BASE, a branch; what is left out for want of time is named.
 BASE ?= main
@@ -207,6 +208,7 @@ stubs:
 	@$(TOOLS)/python tools/generate_stubs.py
 	@$(VENV)/python tools/generate_client_stubs.py
 	@$(VENV)/python tools/generate_sync_client.py
+	@$(VENV)/python tools/openapi_document.py
 
 lock:
 	@$(PYTHON) tools/environment.py tools

@@ -9,7 +9,6 @@ import sys
 
 import access
 import architectures
-import costs
 import curves
 import first_answers
 import growth
@@ -40,7 +39,6 @@ MODULES = {
     "architectures": architectures,
     "ingest": ingest,
     "long_calls": long_calls,
-    "costs": costs,
     "curves": curves,
     "hosts": hosts,
     "scaling": scaling,

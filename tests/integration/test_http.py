@@ -251,7 +251,8 @@ def test_too_large_a_body_is_refused_before_it_comes(call: Caller) -> None:
     assert call("POST", PREDICT, bomb, JSON | {"Content-Encoding": "gzip"}).reason == "LIMIT_EXCEEDED"
     jobs = b'{"jobs":[' + b"{}," * 70_000 + b"{}]}"
     assert call("POST", "/v1/predictions:batchPredict", jobs).reason == "LIMIT_EXCEEDED"
-    assert call("POST", PREDICT, b"[" * 1_000_000, JSON).reason == "MALFORMED_MESSAGE"
+    assert call("POST", PREDICT, b"[" * 1_000_000, JSON).reason == "LIMIT_EXCEEDED"
+    assert call("POST", PREDICT, b"[" * 10_000, JSON).reason == "MALFORMED_MESSAGE"
 
 
 def test_pages_may_not_call_unless_they_are_named(call: Caller) -> None:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, cast
 
 import grpc
@@ -17,10 +16,9 @@ from google.protobuf.message import Message
 
 from nodewise.domain.principal import ANYONE, Principal
 from nodewise.rpc.access import Guard
-from nodewise.rpc.costs import UNKNOWN, Cost, Expected
-from nodewise.rpc.gate import Gate
+from nodewise.rpc.admission import AdmissionQueue, Permit
+from nodewise.rpc.classes import Admission
 from nodewise.rpc.intake import Intake
-from nodewise.rpc.lanes import Lane, Turn
 
 __all__ = [
     "REQUEST_ID",
@@ -52,40 +50,29 @@ class Call:
     ----------
     context : object
         Of gRPC; None = there is none.
-    turn : Turn or None
-        Its turn in the event loop.
-    gate : Gate or None
-        Turns of what computes elsewhere; None = at once.
-    patient : bool
-        Whether it waits for these however long it takes: the next message of a stream is not read meanwhile.
+    permit : Permit or None
+        Its permit: of the event loop, or of the threads that compute.
+    admission : Admission or None
+        Queues of what is computed elsewhere; None = at once.
+    in_stream : bool
+        Whether it is a message of a stream, which is never refused: the next message is not received meanwhile.
     principal : Principal
-        Who calls, and what he may.
+        The caller, and what it may do.
     guard : Guard or None
-        Knows which profiles a message names; None = everybody may do everything.
-    costing : callable or None
-        Says what its request, or the last one of a stream, should cost; asked where calls wait.
+        Knows which profiles a message names; None = every caller may do everything.
+    computes : bool
+        Whether its permit is of the threads that compute.
     """
 
     request_id: str
     deadline_monotonic_s: float | None
     context: Context | None = None
-    turn: Turn | None = None
-    gate: Gate | None = None
-    patient: bool = False
+    permit: Permit | None = None
+    admission: Admission | None = None
+    in_stream: bool = False
     principal: Principal = ANYONE
     guard: Guard | None = None
-    costing: Callable[[], Cost] | None = None
-
-    @property
-    def cost(self) -> Cost:
-        """What its request should cost."""
-        return UNKNOWN if self.costing is None else self.costing()
-
-    def was_read(self, request: Any, expected: Expected) -> None:
-        """Its request is there, or its stream's; who waited for a turn is charged what it should cost."""
-        self.costing = partial(expected.of, request)
-        if self.turn is not None and self.turn.waited:
-            self.turn.expect(self.costing().loop_s)
+    computes: bool = False
 
     def check(self, message: Message) -> None:
         """Refuse a message that names a profile which is not the caller's. Raises NodewiseError PERMISSION_DENIED."""
@@ -94,14 +81,15 @@ class Call:
 
     @property
     def caller(self) -> str:
-        """Who shares turns alike."""
+        """Whose line the call waits in."""
         return "" if self.context is None else caller_of(self.context, self.principal)
 
     def step_aside(self) -> None:
-        """Let the next call have the turn: this one waits for something, or computes elsewhere."""
-        if self.turn is not None:
-            self.turn.over()
-            self.turn = None
+        """Let the next call have the permit: this one waits for something, or computes elsewhere."""
+        if self.permit is not None:
+            self.permit.release()
+            self.permit = None
+            self.computes = False
 
     def remaining_s(self) -> float:
         """Seconds until the deadline; infinite without one."""
@@ -127,14 +115,12 @@ class Method:
         Message class of the request.
     intake : Intake
         Takes the request where it is large.
-    gate : Gate
+    admission : Admission
         Of the server.
     guard : Guard or None
         Lets callers in; None = everybody.
-    expected : Expected
-        What its calls cost.
-    lane : Lane or None
-        Where its calls, or a stream's messages, wait for their turn; None = they need none.
+    queue : AdmissionQueue or None
+        Where its calls, or a stream's messages, wait for a permit; None = they need none.
     streams_in, streams_out : bool
         Cardinality.
     default_deadline_s : float or None
@@ -152,10 +138,9 @@ class Method:
     behaviour: Callable[..., Any]
     request: type[Message]
     intake: Intake
-    gate: Gate
-    expected: Expected
+    admission: Admission
     guard: Guard | None = None
-    lane: Lane | None = None
+    queue: AdmissionQueue | None = None
     streams_in: bool = False
     streams_out: bool = False
     default_deadline_s: float | None = 60.0
@@ -187,7 +172,7 @@ def named_in(metadata: Metadata) -> str:
 
 
 def caller_of(context: Context, principal: Principal) -> str:
-    """Who shares turns alike: whoever said who he is, through all his connections; else the connection."""
+    """Whose line a call waits in: a principal's, over all its connections; without one the connection's."""
     return principal.subject or context.peer()
 
 
@@ -203,20 +188,20 @@ async def run_in(executor: Any, function: Callable[..., Any], *arguments: Any) -
 
 
 async def computed_in(executor: Any, call: Call, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Compute in an executor's thread when it is the call's turn there.
+    """Compute in an executor's thread when the call has a permit there, which it keeps until it ends or steps aside.
 
     Raises
     ------
     OverloadedError
         If that would be too late.
     """
-    call.step_aside()
-    if call.gate is None:
-        return await run_in(executor, function, *arguments)
-    lane = call.gate.computing
-    cost_s = call.cost.a_thread_s if lane.pressed else None
-    turn = await lane.turn(call.caller, call.remaining_s(), cost_s, patient=call.patient)
+    if call.admission is not None and not call.computes:
+        call.step_aside()
+        queue = call.admission.computing
+        call.permit = await queue.acquire(call.caller, call.remaining_s(), never_refuse=call.in_stream)
+        call.computes = True
     try:
         return await run_in(executor, function, *arguments)
     finally:
-        turn.over()
+        if call.in_stream:  # between its messages a stream holds nothing
+            call.step_aside()

@@ -13,9 +13,9 @@ from typing import Any
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.principal import ANYONE, Principal
 from nodewise.rpc.access import Guard
+from nodewise.rpc.admission import Permit
 from nodewise.rpc.calls import REQUEST_ID, Call, Context, Method, metadata_of, named_in, request_id
 from nodewise.rpc.handlers import abort
-from nodewise.rpc.lanes import Turn
 
 __all__ = ["KnownReply", "admitted", "guarded", "guarded_stream", "guarded_unary"]
 
@@ -44,28 +44,26 @@ async def admitted(path: str, method: Method, context: Context) -> Principal:
     try:
         return await method.guard.admitted(context)
     except NodewiseError as error:
-        await abort(context, path, request_id(context), error, method.gate)
+        await abort(context, path, request_id(context), error, method.admission)
 
 
 def guarded_unary(
     path: str, method: Method, guard: Guard, answer: Callable[..., Awaitable[bytes]]
 ) -> Callable[..., Awaitable[bytes]]:
     """The wrapper of a method with one reply, for callers that were not let in yet, or were (``principal``)."""
-    lane = method.lane
 
     async def handle(
-        request: Any, context: Context, turn: Turn | None = None, principal: Principal | None = None
+        request: Any, context: Context, permit: Permit | None = None, principal: Principal | None = None
     ) -> bytes:
         metadata = metadata_of(context)
         if principal is None:
             principal = guard.known(metadata) or await admitted(path, method, context)
         if request.__class__ is KnownReply:
             request = request.for_caller(method, guard, principal)
-            if request.__class__ is bytes and turn is None and (lane is None or not lane.pressed):
-                # What is known takes no turn of anybody while none waits.
+            if request.__class__ is bytes and permit is None:
                 context.set_trailing_metadata(((REQUEST_ID, named_in(metadata)),))
                 return request
-        return await answer(request, context, turn, principal, named_in(metadata))
+        return await answer(request, context, permit, principal, named_in(metadata))
 
     return handle
 
@@ -76,10 +74,10 @@ def guarded_stream(
     """The same with many replies."""
 
     async def handle(
-        request: Any, context: Context, turn: Turn | None = None, principal: Principal | None = None
+        request: Any, context: Context, permit: Permit | None = None, principal: Principal | None = None
     ) -> AsyncGenerator[bytes, None]:
         caller = await admitted(path, method, context) if principal is None else principal
-        async with aclosing(answer(request, context, turn, caller)) as messages:
+        async with aclosing(answer(request, context, permit, caller)) as messages:
             async for message in messages:
                 yield message
 

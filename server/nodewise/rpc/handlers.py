@@ -19,16 +19,15 @@ from google.rpc import status_pb2
 
 from nodewise.domain.errors import Kind, NodewiseError, Reason
 from nodewise.domain.principal import ANYONE, Principal
-from nodewise.rpc.begun import Begun
+from nodewise.rpc.admission import AdmissionQueue, OverloadedError, Permit
 from nodewise.rpc.calls import REQUEST_ID, Call, Context, Method, caller_of, remaining_s, request_id
 from nodewise.rpc.caps import too_large
+from nodewise.rpc.classes import STINT_S, Admission
 from nodewise.rpc.errors import grpc_code, internal_error, retry_after_s, status_of
-from nodewise.rpc.gate import Gate, pushback
 from nodewise.rpc.intake import Large
-from nodewise.rpc.lanes import Lane, Turn
-from nodewise.rpc.overload import OverloadedError
+from nodewise.rpc.refusals import pushback
 
-__all__ = ["UNDECODABLE", "abort", "stream_handler", "unary_handler", "waited_turn"]
+__all__ = ["UNDECODABLE", "abort", "acquire", "stream_handler", "unary_handler"]
 
 _log = structlog.get_logger("nodewise.rpc")
 
@@ -52,64 +51,59 @@ def _deadline(context: Context, default_s: float | None) -> tuple[float | None, 
     return (None, False) if default_s is None else (time.monotonic() + default_s, True)
 
 
-async def waited_turn(path: str, method: Method, lane: Lane, context: Context, principal: Principal) -> Turn:
-    """A turn in the method's lane. Ends the call if there will be none in time."""
+async def acquire(path: str, method: Method, queue: AdmissionQueue, context: Context, principal: Principal) -> Permit:
+    """A permit of the method's queue. Ends the call as OVERLOADED if it would wait too long."""
     try:
-        return await lane.turn(caller_of(context, principal), remaining_s(context), method.expected.usual.loop_s)
+        return await queue.acquire(caller_of(context, principal), remaining_s(context))
     except OverloadedError as error:
-        await method.gate.refuse(context, path, request_id(context), error)
+        await method.admission.refusals.refuse(context, path, request_id(context), error)
 
 
 def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
-    """The wrapper of a method with one reply: ``(request, context, turn it has already, who calls, request id)``."""
+    """The wrapper of a method with one reply: ``(request, context, permit it has, principal, request id)``."""
     behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
-    lane = method.lane
+    queue, admission = method.queue, method.admission
 
     async def handle(
-        request: Any, context: Context, turn: Turn | None = None, principal: Principal = ANYONE, named: str = ""
+        request: Any, context: Context, permit: Permit | None = None, principal: Principal = ANYONE, named: str = ""
     ) -> bytes:
-        if turn is None and lane is not None:
-            turn = await waited_turn(path, method, lane, context, principal) if lane.pressed else lane.taken()
         if request.__class__ is bytes:  # the reply: it was known
-            if turn is not None:
-                turn.over()
+            if permit is not None:
+                permit.release()
             context.set_trailing_metadata(((REQUEST_ID, named or request_id(context)),))
             return request
+        if permit is None and queue is not None:
+            permit = queue.take() if queue.free > 0 else await acquire(path, method, queue, context, principal)
         deadline_s, ours = _deadline(context, default_s)
         call = Call(
             named or request_id(context),
             deadline_s,
             context,
-            turn,
-            method.gate,
+            permit,
+            admission,
             principal=principal,
             guard=method.guard,
         )
-        watched: asyncio.Timeout | None = None
+        watch, began_s = asyncio.timeout(default_s if ours else None), time.monotonic()
         try:
             if request is UNDECODABLE:
                 raise _malformed(path)
-            if request.__class__ is Large:
-                answering = _large(request, path, method, call)
-            else:
-                call.was_read(request, method.expected)
-                answering = behaviour(request, call)
-            begun = Begun(answering)
-            answer: Any = begun.answer
-            if not begun.ended:  # most have: what watches the time costs more than the rest of this wrapper
-                watched = asyncio.timeout(default_s if ours else None)
-                async with watched:
-                    answer = await begun
+            async with watch:
+                if request.__class__ is Large:
+                    answer = await _large(request, path, method, call)
+                else:
+                    answer = await behaviour(request, call)
+            if call.permit is not None and time.monotonic() - began_s > STINT_S:
+                await admission.accept_arrivals()
             reply = _serialised(answer)
             if len(reply) > limit:
                 raise too_large(len(reply), limit)
         except NodewiseError as error:
-            await abort(context, path, call.request_id, error, method.gate)
+            await abort(context, path, call.request_id, error, admission)
         except OverloadedError as error:
-            await method.gate.refuse(context, path, call.request_id, error)
+            await admission.refusals.refuse(context, path, call.request_id, error)
         except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
-            late = watched is not None and watched.expired()
-            await abort(context, path, call.request_id, _fault(path, call, error, late=late), method.gate)
+            await abort(context, path, call.request_id, _fault(path, call, error, late=watch.expired()), admission)
         finally:
             call.step_aside()
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
@@ -125,24 +119,23 @@ async def _large(request: Large, path: str, method: Method, call: Call) -> Messa
         request.data = b""
         if read is None:
             raise _malformed(path)
-        call.was_read(read, method.expected)
         answer: Message | bytes = await method.behaviour(read, call)
         return answer
 
 
 def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[bytes, None]]:
-    """The wrapper of a method with many replies: ``(request or requests, context, turn it has already, who calls)``."""
+    """The wrapper of a method with many replies: ``(request or requests, context, permit it has, principal)``."""
     behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
-    lane = method.lane
+    queue, admission = method.queue, method.admission
 
     async def handle(
-        request: Any, context: Context, turn: Turn | None = None, principal: Principal = ANYONE
+        request: Any, context: Context, permit: Permit | None = None, principal: Principal = ANYONE
     ) -> AsyncGenerator[bytes, None]:
-        if turn is None and lane is not None and not method.streams_in:
-            turn = await waited_turn(path, method, lane, context, principal) if lane.pressed else lane.taken()
+        if permit is None and queue is not None and not method.streams_in:
+            permit = queue.take() if queue.free > 0 else await acquire(path, method, queue, context, principal)
         deadline_s, _ = _deadline(context, default_s)
-        patient, guard = method.streams_in, method.guard
-        call = Call(request_id(context), deadline_s, context, turn, method.gate, patient, principal, guard)
+        in_stream, guard = method.streams_in, method.guard
+        call = Call(request_id(context), deadline_s, context, permit, admission, in_stream, principal, guard)
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
         try:
             if request is UNDECODABLE:
@@ -159,7 +152,6 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
                         raise _malformed(path)
                 else:
                     source = request
-                call.was_read(source, method.expected)
                 async with aclosing(behaviour(source, call)) as messages:
                     async for message in messages:
                         reply = _serialised(message)
@@ -168,11 +160,11 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
                         call.step_aside()  # nobody waits for how fast this caller reads
                         yield reply
         except NodewiseError as error:
-            await abort(context, path, call.request_id, error, method.gate)
+            await abort(context, path, call.request_id, error, admission)
         except OverloadedError as error:
-            await method.gate.refuse(context, path, call.request_id, error)
+            await admission.refusals.refuse(context, path, call.request_id, error)
         except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
-            await abort(context, path, call.request_id, _fault(path, call, error), method.gate)
+            await abort(context, path, call.request_id, _fault(path, call, error), admission)
         finally:
             call.step_aside()
 
@@ -185,18 +177,15 @@ def _serialised(reply: Message | bytes) -> bytes:
 
 
 async def _decoded(requests: AsyncIterator[Any], path: str, method: Method, call: Call) -> AsyncIterator[Any]:
-    """The messages of a stream, each in its turn: who is not read waits, and is not refused."""
-    lane, intake = method.lane, method.intake
+    """The messages of a stream, which wait among the calls of others and are never refused."""
+    queue, intake = method.queue, method.intake
     async for request in requests:
         if request is UNDECODABLE:
             raise _malformed(path)
-        if lane is not None and lane.pressed:
-            # What is computed in the loop runs from here to its end; the turn is not held for what waits then.
-            cost_s = method.expected.of(request).loop_s if isinstance(request, Message) else None
-            (await lane.turn(call.caller, cost_s=cost_s, patient=True)).over()
+        if queue is not None and queue.free <= 0:
+            # The stream computes in the loop from here to its next wait; it holds no permit while it waits then.
+            (await queue.acquire(call.caller, never_refuse=True)).release()
         if request.__class__ is not Large:
-            if request.__class__ is not bytes:
-                call.was_read(request, method.expected)
             yield request
             continue
         with intake.holding(request):
@@ -204,7 +193,6 @@ async def _decoded(requests: AsyncIterator[Any], path: str, method: Method, call
             request.data = b""
             if read is None:
                 raise _malformed(path)
-            call.was_read(read, method.expected)
             yield read
 
 
@@ -221,11 +209,11 @@ def _fault(path: str, call: Call, error: BaseException, *, late: bool = False) -
 
 
 async def abort(
-    context: Context, path: str, request_id: str, error: NodewiseError, gate: Gate | None = None
+    context: Context, path: str, request_id: str, error: NodewiseError, admission: Admission | None = None
 ) -> NoReturn:
-    """End a call by its error, which is logged, and told at the gate."""
-    if gate is not None and gate.turned_away is not None:
-        gate.turned_away(path, context, request_id, error)
+    """End a call by its error, which is logged and reported."""
+    if admission is not None and admission.on_error is not None:
+        admission.on_error(path, context, request_id, error)
     try:
         status = status_of(error)
     except (TypeError, ValueError) as fault:  # an error that is none of ours in the end, such as a plugin's

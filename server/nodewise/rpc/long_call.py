@@ -83,11 +83,10 @@ def streamed(asking: Asking[ServiceT, RequestT]) -> Callable[[ServiceT, RequestT
         asked = await asking(service, request, call)
         call.step_aside()
         end_s = now_s + min(remaining_s * ANSWER_SHARE, asked.most_s)
-        turn = None
-        if call.gate is not None:
-            lane = call.gate.pool
-            cost_s = call.cost.pool_s if lane.pressed else None
-            turn = await lane.turn(call.caller, call.remaining_s(), cost_s, patient=call.patient)
+        permit = None
+        if call.admission is not None:
+            queue = call.admission.long_calls
+            permit = await queue.acquire(call.caller, call.remaining_s(), never_refuse=call.in_stream)
         try:
             # The caller's going is heard wherever this waits, and ends the work.
             running = service.compute.run(asked.work, asked.argument, end_s, now_s + remaining_s)
@@ -95,8 +94,8 @@ def streamed(asking: Asking[ServiceT, RequestT]) -> Callable[[ServiceT, RequestT
                 async for message in messages:
                     yield message
         finally:
-            if turn is not None:
-                turn.over()
+            if permit is not None:
+                permit.release()
 
     return behaviour
 

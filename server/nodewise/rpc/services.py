@@ -17,11 +17,10 @@ from nodewise.ports.quotas import NO_QUOTAS, CallerQuotas
 from nodewise.rpc.access import Identity, guard_of
 from nodewise.rpc.audit import Audit, audited, is_audited
 from nodewise.rpc.calls import Call, Method
-from nodewise.rpc.costs import Expected, shipped_costs
-from nodewise.rpc.doors import Door, generic_handler
-from nodewise.rpc.gate import Gate
+from nodewise.rpc.classes import Admission
 from nodewise.rpc.intake import RECEIVED_BYTES, InFlight, Intake, most_bytes
 from nodewise.rpc.quotas import OPEN_CALLS, OpenCalls, limited
+from nodewise.rpc.routes import Router, make_router
 from nodewise_protos.v1 import prediction_service_pb2, profile_service_pb2, schedule_service_pb2
 from nodewise_protos.v1beta1 import (
     admin_service_pb2,
@@ -92,12 +91,12 @@ def handlers(
     behaviours: Mapping[str, Callable[..., Any]],
     default_deadline_s: float,
     limits: Limits,
-    gate: Gate,
+    admission: Admission,
     known: Mapping[str, Callable[[bytes], bytes | None]] | None = None,
     identity: Identity | None = None,
     quotas: CallerQuotas = NO_QUOTAS,
     audit: Audit | None = None,
-) -> list[Door]:
+) -> list[Router]:
     """Handlers of all services.
 
     Parameters
@@ -108,8 +107,8 @@ def handlers(
         Of calls that state none.
     limits : Limits
         Caps of a call.
-    gate : Gate
-        Who is let in.
+    admission : Admission
+        Queues of the classes of work.
     known : mapping of name to callable, or None
         Of methods some of whose replies are known by the bytes of their requests, as :class:`Method` has it.
     identity : Identity or None
@@ -121,7 +120,7 @@ def handlers(
     """
     in_flight = InFlight(limits.bytes_in_flight)
     open_calls = {each.name: OpenCalls(each.name, getattr(quotas, each.name)) for each in fields(quotas)}
-    gate.turned_away = None if audit is None else audit.refused
+    admission.on_error = None if audit is None else audit.refused
 
     def method(described: MethodDescriptor) -> Method:
         usual: dict[str, Any] = {
@@ -133,11 +132,10 @@ def handlers(
             behaviour=behaviours[_snake_case(described.name)],
             request=request,
             intake=Intake(request, most_bytes(described.name), limits, in_flight),
-            gate=gate,
+            admission=admission,
             guard=None if identity is None else guard_of(described, identity),
-            expected=Expected(shipped_costs(), described.name),
             known=(known or {}).get(_snake_case(described.name)),
-            lane=gate.lane(described.name),
+            queue=admission.queue(described.name),
             streams_in=described.client_streaming,
             streams_out=described.server_streaming,
             **usual | _EXCEPTIONS.get(described.name, {}),
@@ -149,7 +147,7 @@ def handlers(
         return found
 
     return [
-        generic_handler(name, {each.name: method(each) for each in service.methods})
+        make_router(name, {each.name: method(each) for each in service.methods})
         for name, service in _DESCRIPTORS.items()
     ]
 

@@ -16,7 +16,6 @@ from nodewise.ports.limits import Limits
 from nodewise.profiles.reader import ProfileReader
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.reading import Reader
-from nodewise.rpc.rounds import OncePerRound
 from nodewise.rpc.wire_profiles import read_content
 from nodewise_protos.v1 import profile_pb2
 
@@ -50,7 +49,7 @@ class ProfileSources:
         self._reader = reader
         self._limits = limits
         self._executor = executor
-        self.generation = OncePerRound(reader.generation)
+        self.generation = reader.generation
         """The store's generation now."""
         self._remembered: Callable[[bytes, str], Profile] = lru_cache(maxsize=1024)(self._read)
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Final
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.calls import Call
+from nodewise.rpc.classes import STINT_S
 
 __all__ = ["Stint"]
-
-STINT_S: Final = 0.002
-"""Longest time that a call keeps the event loop from others."""
 
 
 class Stint:
@@ -37,5 +34,8 @@ class Stint:
             return
         if self._call.remaining_s() <= 0:
             raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"the call's time was over: {done}", {"progress": done})
-        await asyncio.sleep(0)
+        if self._call.admission is None:
+            await asyncio.sleep(0)
+        else:
+            await self._call.admission.accept_arrivals()
         self._ends_s = time.monotonic() + STINT_S

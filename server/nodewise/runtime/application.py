@@ -25,13 +25,12 @@ from nodewise.ports.cache import CacheSpace
 from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.writer import StoreWriter
-from nodewise.rpc.accepting import accept_more
 from nodewise.rpc.audit import Audit
 from nodewise.rpc.calls import run_in
-from nodewise.rpc.doors import Door
-from nodewise.rpc.gate import Gate
+from nodewise.rpc.classes import Admission
 from nodewise.rpc.intake import RECEIVED_BYTES
 from nodewise.rpc.profiles import Profiles
+from nodewise.rpc.routes import Router
 from nodewise.rpc.services import SERVICES, behaviours_by_name, handlers, refused_admin
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.streams import Streams
@@ -168,7 +167,7 @@ class Application:
         self._http: HttpListener | None = None
         self.http_port = 0
         """Where HTTP is answered; 0 = nowhere."""
-        self._gate = Gate(settings.queue_wait_s, settings.threads, self._hands)
+        self._admission = Admission(settings.queue_wait_s, settings.threads, self._hands)
 
     @property
     def tracks(self) -> Tracks:
@@ -239,10 +238,8 @@ class Application:
                 *connection_options(self._settings.connections),
             ]
         )
-        doors = self._handlers()
-        server.add_generic_rpc_handlers(tuple(doors))
-        for door in doors:
-            server.add_registered_method_handlers(door.service_name, door.registered())
+        routers = self._handlers()
+        server.add_generic_rpc_handlers(tuple(routers))
         self._health.offer(server)
         reflection = is_loopback(listen) if self._settings.reflection is None else self._settings.reflection
         if reflection:
@@ -257,11 +254,8 @@ class Application:
         if not port:
             raise PortInUseError(f"cannot listen on {listen}: the port is in use or the address is not this machine's")
         if http:
-            await self._listen_http(http, doors, share_port=share_port)
+            await self._listen_http(http, routers, share_port=share_port)
         await server.start()
-        for door in doors:
-            accept_more(server, door)
-        self._gate.lag.start()
         self._server = server
         self._learner = asyncio.get_running_loop().create_task(self.learning.run())
         if self.scoring is not None:
@@ -271,11 +265,11 @@ class Application:
         self._watching = asyncio.get_running_loop().create_task(self.store_watch.run())
         return port
 
-    async def _listen_http(self, listen: str, doors: Sequence[Door], *, share_port: bool) -> None:
+    async def _listen_http(self, listen: str, routers: Sequence[Router], *, share_port: bool) -> None:
         """Answer HTTP as well. Raises PortInUseError, SettingsError."""
         from nodewise.runtime.http_listening import http_listener  # noqa: PLC0415  # only where it is wanted
 
-        listener = http_listener(self._settings, listen, doors, self._house.kept.space, self._health.is_serving)
+        listener = http_listener(self._settings, listen, routers, self._house.kept.space, self._health.is_serving)
         try:
             self.http_port = await listener.start(listen, share_port=share_port)
         except OSError:
@@ -320,7 +314,6 @@ class Application:
         await asyncio.gather(*ends)
         if self.callers is not None:
             self.callers.end()
-        self._gate.lag.stop()
         await self._compute.close()
         if self._leaving:
             await asyncio.wait(self._leaving)
@@ -350,7 +343,7 @@ class Application:
         ending.join(THREADS_END_S)
         return not ending.is_alive()
 
-    def _handlers(self) -> list[Door]:
+    def _handlers(self) -> list[Router]:
         switched = self._switchboard.methods
         # Every question of a stream enters on its own: its stream changes rooms between answers.
         known_one = self._switchboard.known_prediction
@@ -364,7 +357,7 @@ class Application:
             behaviours,
             self._settings.default_deadline_s,
             self._limits,
-            self._gate,
+            self._admission,
             known,
             self.callers,
             quotas=self._settings.quotas.callers(),

@@ -12,11 +12,10 @@ import structlog
 from aiohttp import web
 
 from nodewise.ports.cache import CacheSpace
-from nodewise.rpc.doors import Door
 from nodewise.rpc.http.front import Front, failed
-from nodewise.rpc.http.json_reading import Readers
 from nodewise.rpc.http.origins import Origins
 from nodewise.rpc.http.translating import translators
+from nodewise.rpc.routes import Router
 from nodewise.rpc.services import METHODS
 from nodewise.runtime.connections import METADATA_BYTES, most_connections
 from nodewise.runtime.groups_of_settings import ConnectionSettings
@@ -43,11 +42,11 @@ _INVALID: Final = 3
 def http_listener(
     settings: Settings,
     listen: str,
-    doors: Sequence[Door],
+    routers: Sequence[Router],
     space: CacheSpace,
     is_serving: Callable[[], Awaitable[bool]],
 ) -> HttpListener:
-    """The listener of a server whose calls come in by the same doors over gRPC. Raises SettingsError.
+    """The listener of a server whose calls come in by the same routers over gRPC. Raises SettingsError.
 
     Parameters
     ----------
@@ -56,8 +55,8 @@ def http_listener(
     is_serving : callable
         Whether this server is to be asked.
     """
-    doorways = {path: each for door in doors for path, each in door.doorways.items()}
-    known = translators(doorways, METHODS, Readers(settings.limits.limits()), space)
+    routes = {path: each for router in routers for path, each in router.routes.items()}
+    known = translators(routes, METHODS, space)
     origins = Origins(settings.http_origins, local_names=is_loopback(listen) and not settings.authentication)
     try:
         context = ServerCertificates(settings.tls).context() if settings.tls.is_on else None

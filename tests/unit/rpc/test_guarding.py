@@ -1,4 +1,4 @@
-"""Strangers are refused before anything of theirs is read, and hold no turn."""
+"""Strangers are refused before anything of theirs is read, and hold no permit."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from nodewise.domain.principal import Principal
 from nodewise.ports.limits import Limits
 from nodewise.rpc.access import RULES, Guard, names_in
 from nodewise.rpc.calls import Method
-from nodewise.rpc.costs import CostModel, Expected
-from nodewise.rpc.doors import Door, generic_handler
-from nodewise.rpc.gate import TURNS, Gate
+from nodewise.rpc.classes import QUESTIONS_AT_WORK, Admission
 from nodewise.rpc.intake import InFlight, Intake, most_bytes
-from nodewise.rpc.lanes import Lane
+from nodewise.rpc.routes import Router, make_router
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 
@@ -54,7 +52,7 @@ class Details(grpc.HandlerCallDetails):
         self.method = method
 
 
-def door(name: str, gate: Gate, *, streams: bool) -> Door:
+def router(name: str, admission: Admission, *, streams: bool) -> Router:
     async def behaviour(*_: object) -> bytes:
         raise AssertionError("nobody should be asked")
 
@@ -63,14 +61,13 @@ def door(name: str, gate: Gate, *, streams: bool) -> Door:
         behaviour=behaviour,
         request=pb.PredictRequest,
         intake=Intake(pb.PredictRequest, most_bytes(name), limits, InFlight(limits.bytes_in_flight)),
-        gate=gate,
-        expected=Expected(CostModel({}), name),
+        admission=admission,
         guard=Guard(method, RULES[method], Nobody(), names_in(pb.PredictRequest.DESCRIPTOR)),
-        lane=gate.questions,
+        queue=admission.questions,
         streams_out=streams,
         known=lambda _: b"known",
     )
-    return generic_handler("service", {name: made})
+    return make_router("service", {name: made})
 
 
 async def asked(handler: Any, request: Any, context: Context) -> None:
@@ -81,23 +78,23 @@ async def asked(handler: Any, request: Any, context: Context) -> None:
 
 
 @pytest.mark.parametrize("streams", [False, True])
-@pytest.mark.parametrize("pressed", [False, True])
-def test_a_stranger_is_told_so_before_his_message_is_read(
-    streams: bool, pressed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_stranger_is_refused_before_the_message_is_read(streams: bool, waits: bool) -> None:
     async def unread() -> AsyncIterator[Any]:
         raise AssertionError("nothing should be read")
         yield
 
     async def work() -> None:
-        gate, context = Gate(1.0, 1, 1), Context()
-        monkeypatch.setattr(Lane, "pressed", property(lambda _: pressed))
-        handler: Any = door("Predict", gate, streams=streams).service(Details("/service/Predict"))
-        assert handler.request_streaming == pressed
-        request = unread() if pressed else handler.request_deserializer(b"")
+        admission, context = Admission(1.0, 1, 1), Context()
+        permits = [admission.questions.take() for _ in range(QUESTIONS_AT_WORK if waits else 0)]
+        handler: Any = router("Predict", admission, streams=streams).service(Details("/service/Predict"))
+        assert handler.request_streaming == waits
+        request = unread() if waits else handler.request_deserializer(b"")
         with pytest.raises(grpc.aio.AbortError):
             await asked(handler, request, context)
         assert context.code is grpc.StatusCode.UNAUTHENTICATED
-        assert gate.questions.free == TURNS
+        for permit in permits:
+            permit.release()
+        assert admission.questions.free == QUESTIONS_AT_WORK
 
     asyncio.run(work())

@@ -20,10 +20,9 @@ from nodewise.ports.limits import Limits
 from nodewise.profiles.opening import open_store
 from nodewise.profiles.store import ProfileStore
 from nodewise.rpc.calls import Method
-from nodewise.rpc.costs import Expected, shipped_costs
-from nodewise.rpc.doors import generic_handler
-from nodewise.rpc.gate import TURNS, Gate
+from nodewise.rpc.classes import QUESTIONS_AT_WORK, Admission
 from nodewise.rpc.intake import InFlight, Intake, most_bytes
+from nodewise.rpc.routes import make_router
 from nodewise_protos.v1 import options_pb2, profile_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
@@ -231,19 +230,18 @@ def test_what_is_known_is_told_before_anything_is_decoded(asked: Asked) -> None:
         raise AssertionError("nobody should be asked")
 
     data = request(inline())
-    reply, gate, limits = answered(asked, data), Gate(1.0, 1, 1), Limits()
+    reply, admission, limits = answered(asked, data), Admission(1.0, 1, 1), Limits()
     method = Method(
         behaviour=behaviour,
         request=pb.PredictRequest,
         intake=Intake(pb.PredictRequest, most_bytes("Predict"), limits, InFlight(limits.bytes_in_flight)),
-        gate=gate,
-        expected=Expected(shipped_costs(), "Predict"),
-        lane=gate.questions,
+        admission=admission,
+        queue=admission.questions,
         known=asked.predictions.known.get,
     )
-    handler: Any = generic_handler("service", {"Predict": method}).registered()["Predict"]
+    handler: Any = make_router("service", {"Predict": method}).routes["/service/Predict"].usual
     context = Context()
     assert asked.run(handler.unary_unary(handler.request_deserializer(data), context)) == reply
     assert context.trailing == (("x-request-id", "mine"),)
     assert isinstance(handler.request_deserializer(request(inline(), if_none_match="other")), pb.PredictRequest)
-    assert gate.questions.free == TURNS
+    assert admission.questions.free == QUESTIONS_AT_WORK

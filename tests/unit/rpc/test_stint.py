@@ -10,7 +10,8 @@ import pytest
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.calls import Call
-from nodewise.rpc.yielding import STINT_S, Stint
+from nodewise.rpc.classes import STINT_S
+from nodewise.rpc.yielding import Stint
 
 
 async def parts(call: Call, done: list[int]) -> None:

@@ -12,10 +12,10 @@ from aiohttp.web import StreamResponse
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.calls import Context
-from nodewise.rpc.doors import Doorway
 from nodewise.rpc.errors import internal_error
 from nodewise.rpc.handlers import abort
 from nodewise.rpc.http.context import EndedError, HttpContext
+from nodewise.rpc.routes import MethodRoute
 
 __all__ = ["reply", "stream"]
 
@@ -40,18 +40,18 @@ def _stated_timeout_s(text: str | None) -> float | None:
     return int(text) / 1e3
 
 
-async def reply(doorway: Doorway, context: HttpContext, receive: Receive) -> bytes:
+async def reply(route: MethodRoute, context: HttpContext, receive: Receive) -> bytes:
     """The answer of a method with one reply. Raises EndedError."""
 
     async def answered() -> bytes:
-        asked, turn, principal = await _let_in(doorway, context, receive)
-        return cast("bytes", await doorway.answer(asked, context, turn, principal))
+        asked, permit, principal = await _admit(route, context, receive)
+        return cast("bytes", await route.answer(asked, context, permit, principal))
 
-    return cast("bytes", await _ended(doorway, context, answered))
+    return cast("bytes", await _ended(route, context, answered))
 
 
 async def stream(
-    doorway: Doorway,
+    route: MethodRoute,
     context: HttpContext,
     receive: Receive,
     response: StreamResponse,
@@ -70,27 +70,27 @@ async def stream(
     """
 
     async def written() -> None:
-        asked, turn, principal = await _let_in(doorway, context, receive)
+        asked, permit, principal = await _admit(route, context, receive)
         if at_once:
             await response.prepare(context.request)
-        async with aclosing(doorway.answer(asked, context, turn, principal)) as messages:
+        async with aclosing(route.answer(asked, context, permit, principal)) as messages:
             async for message in messages:
                 if not response.prepared:
                     await response.prepare(context.request)
                 await response.write(await framed(message))
 
-    await _ended(doorway, context, written)
+    await _ended(route, context, written)
 
 
-async def _let_in(doorway: Doorway, context: HttpContext, receive: Receive) -> tuple[Any, Any, Any]:
+async def _admit(route: MethodRoute, context: HttpContext, receive: Receive) -> tuple[Any, Any, Any]:
     async def within() -> bytes:
-        async with asyncio.timeout(doorway.method.default_deadline_s or _RECEIVED_WITHIN_S):
+        async with asyncio.timeout(route.method.default_deadline_s or _RECEIVED_WITHIN_S):
             return await receive()
 
-    return await doorway.let_in(within, cast("Context", context))
+    return await route.admit(within, cast("Context", context))
 
 
-async def _ended(doorway: Doorway, context: HttpContext, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+async def _ended(route: MethodRoute, context: HttpContext, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     """What comes of a call's work within the time that its caller states. Raises EndedError."""
     try:
         context.ends_within(_stated_timeout_s(context.request.headers.get(TIMEOUT)))
@@ -106,6 +106,6 @@ async def _ended(doorway: Doorway, context: HttpContext, work: Callable[[], Coro
     except (EndedError, ConnectionError):  # it is told, or nobody is left to tell
         raise
     except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
-        _log.error("call_failed", method=doorway.path, request_id=context.request_id, exc_info=error)
+        _log.error("call_failed", method=route.path, request_id=context.request_id, exc_info=error)
         failure = internal_error()
-    return await abort(cast("Context", context), doorway.path, context.request_id, failure, doorway.gate)
+    return await abort(cast("Context", context), route.path, context.request_id, failure, route.method.admission)

@@ -78,11 +78,11 @@ class Connect:
             body = await received(request, most)
             if "Content-Encoding" in headers:
                 body = await unpacked(body, understood(headers["Content-Encoding"]), most)
-            return await translator.request_of(body, translator.lenient) if as_json else body
+            return await translator.request_of(body, strict=False) if as_json else body
 
         told = {REQUEST_ID: context.request_id}
         try:
-            data = await reply(translator.doorway, context, receive)
+            data = await reply(translator.route, context, receive)
             body = await translator.json_of(data) if as_json else data
         except EndedError as error:
             told |= headers_of(error.status)
@@ -108,7 +108,7 @@ class Connect:
             flags, message = _only_message(await received(request, most + _PREFIX_BYTES))
             if flags & _PACKED:
                 message = await unpacked(message, understood(headers.get("Connect-Content-Encoding", "")), most)
-            return await translator.request_of(message, translator.lenient) if as_json else message
+            return await translator.request_of(message, strict=False) if as_json else message
 
         async def framed(message: bytes) -> bytes:
             data = await translator.json_of(message) if as_json else message
@@ -120,7 +120,7 @@ class Connect:
             response.headers["Connect-Content-Encoding"] = GZIP
         end: dict[str, Any] = {"metadata": {REQUEST_ID: [context.request_id]}}
         try:
-            await stream(translator.doorway, context, receive, response, framed, at_once=True)
+            await stream(translator.route, context, receive, response, framed, at_once=True)
         except EndedError as error:
             end["error"] = connect_error(error.status)
         if not response.prepared:

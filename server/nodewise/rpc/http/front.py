@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
+from importlib import resources
 from typing import Final
 
 import orjson
@@ -48,7 +50,6 @@ class Front:
         self._rest = Rest(translators)
         self._origins = origins
         self._health = health
-        self._document = b""
         self._in_flight = 0
         self._none_in_flight = asyncio.Event()
         self._none_in_flight.set()
@@ -122,14 +123,13 @@ class Front:
             serving = await self._health()
             body = orjson.dumps({"status": "SERVING" if serving else "NOT_SERVING"})
             return Response(status=200 if serving else 503, body=body, content_type="application/json")
-        if not self._document:
-            self._document = await asyncio.to_thread(self._written)  # half a second, once
-        return Response(body=self._document, content_type="application/json")
+        return Response(body=_document(), content_type="application/json")
 
-    def _written(self) -> bytes:
-        from nodewise.rpc.http.openapi import document  # noqa: PLC0415  # made for who asks
 
-        return orjson.dumps(document(self._rest.routes), option=orjson.OPT_INDENT_2)
+@cache
+def _document() -> bytes:
+    """The OpenAPI document; ``make stubs`` writes it."""
+    return resources.files(__package__).joinpath("openapi.json").read_bytes()
 
 
 def failed(code: int, message: str, http: int | None = None, headers: Mapping[str, str] | None = None) -> Response:

@@ -17,7 +17,7 @@ from nodewise.rpc.http.answering import reply, stream
 from nodewise.rpc.http.bodies import GZIP, accepts_gzip, packed, received, understood, unpacked
 from nodewise.rpc.http.context import EndedError, HttpContext
 from nodewise.rpc.http.failures import headers_of, http_code, rest_error
-from nodewise.rpc.http.json_scalars import nearest
+from nodewise.rpc.http.json_codec import TIMESTAMP, hint_of_name, message_of, parse_json
 from nodewise.rpc.http.templates import Template
 from nodewise.rpc.http.translating import Translator
 from nodewise.rpc.intake import most_bytes
@@ -142,7 +142,7 @@ class Rest:
             if found.route.whole_body:
                 body = await unpacked(body, understood(request.headers.get("Content-Encoding", "")), most)
                 if not query and not found.variables:
-                    return await translator.request_of(body, translator.strict)
+                    return await translator.request_of(body, strict=True)
             elif body:
                 text = f"{request.method} takes no body here; the query says everything"
                 raise NodewiseError(Reason.MALFORMED_MESSAGE, text)
@@ -154,7 +154,7 @@ class Rest:
         if translator.method.server_streaming:
             return await _many(translator, context, receive, {**always, **told})
         try:
-            data = await reply(translator.doorway, context, receive)
+            data = await reply(translator.route, context, receive)
             body = await translator.json_of(data)
         except EndedError as error:
             return ended(error, told)
@@ -183,7 +183,7 @@ async def _many(translator: Translator, context: HttpContext, receive: Any, told
 
     response = StreamResponse(headers=told | {"Content-Type": NDJSON})
     try:
-        await stream(translator.doorway, context, receive, response, framed, at_once=False)
+        await stream(translator.route, context, receive, response, framed, at_once=False)
     except EndedError as error:
         if not response.prepared:
             return ended(error, told)
@@ -200,11 +200,10 @@ def _type_of(request: BaseRequest) -> str:
 
 def _bytes_of(body: bytes, found: Found, query: str, translator: Translator) -> bytes:
     """The request on the wire, of body, path and query together. Raises NodewiseError."""
-    reader, message = translator.strict, translator.method.input_type
-    value = reader.parsed(body) if body.strip() else {}
+    value = parse_json(body, translator.request)
     if query:
-        value = _of_query(query, found, message, value)
-    read = reader.read(value)
+        value = _of_query(query, found, translator.method.input_type, value)
+    read = message_of(value, translator.request, strict=True)
     for name, text in found.variables.items():
         _put(read, name, text)
     return read.SerializeToString()
@@ -249,7 +248,7 @@ def _set(value: dict[str, Any], path: str, text: str, message: Descriptor) -> No
         inside = inside.setdefault(field.name, {})
         message = field.message_type
     field = _named(message, last, path)
-    if field.message_type is not None and field.message_type.full_name != "google.protobuf.Timestamp":
+    if field.message_type is not None and field.message_type.full_name != TIMESTAMP:
         raise invalid_field(path[:80], f"is a {field.message_type.name}: name a field of it")
     held: Any = text
     if field.type == FieldDescriptor.TYPE_BOOL:
@@ -267,4 +266,4 @@ def _named(message: Descriptor, name: str, path: str) -> FieldDescriptor:
         if name in (field.name, field.json_name):
             return field
     names = [each.name for each in message.fields]
-    raise invalid_field(path[:80], f"is no parameter{nearest(name, names)}; {message.name} has {', '.join(names)}")
+    raise invalid_field(path[:80], f"is no parameter{hint_of_name(name, names)}; {message.name} has {', '.join(names)}")

@@ -12,10 +12,9 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from nodewise.ports.cache import CacheSpace, LruCache
-from nodewise.rpc.doors import Doorway
-from nodewise.rpc.http.json_reading import JsonReader, Readers
-from nodewise.rpc.http.json_writing import json_of
+from nodewise.rpc.http.json_codec import json_of, message_of, parse_json
 from nodewise.rpc.intake import LARGE_BYTES, Large
+from nodewise.rpc.routes import MethodRoute
 
 __all__ = ["Translator", "translators"]
 
@@ -32,31 +31,37 @@ class Translator:
 
     Attributes
     ----------
-    doorway : Doorway
+    route : MethodRoute
         Its ways in.
     method : MethodDescriptor
         As the contract has it.
-    strict, lenient : JsonReader
-        Refuse names that the request does not have, or leave them out.
-    reply : type
-        Class of its replies.
+    request, reply : type
+        Classes of its requests and replies.
     kept : LruCache or None
         Bodies and replies that were translated; None = each is translated anew.
     """
 
-    doorway: Doorway
+    route: MethodRoute
     method: MethodDescriptor
-    strict: JsonReader
-    lenient: JsonReader
+    request: type[Message]
     reply: type[Message]
     kept: LruCache[tuple[bool, bytes], bytes] | None = field(default=None)
 
-    async def request_of(self, body: bytes, reader: JsonReader) -> bytes:
-        """A request's bytes on the wire, of JSON. Raises NodewiseError."""
-        kept = self.kept if reader is self.lenient else None
+    async def request_of(self, body: bytes, *, strict: bool) -> bytes:
+        """A request's bytes on the wire, of JSON. Raises NodewiseError.
+
+        Parameters
+        ----------
+        strict : bool
+            Refuse names that the request does not have, or leave them out.
+        """
+        kept = None if strict else self.kept
         if kept is not None and (known := kept.get((True, body))) is not None:
             return known
-        made = await self.made(body, reader.bytes_of)
+        made = await self.made(
+            body,
+            lambda data: message_of(parse_json(data, self.request), self.request, strict=strict).SerializeToString(),
+        )
         if kept is not None and len(body) <= _KEPT_BYTES:
             kept.put((True, body), made, len(body) + len(made) + _ENTRY_BYTES)
         return made
@@ -65,7 +70,7 @@ class Translator:
         """A request's bytes, made of a body that counts among the bytes in flight meanwhile. Raises NodewiseError."""
         if len(body) <= LARGE_BYTES:
             return make(body)
-        with self.doorway.method.intake.holding(Large(body)):
+        with self.route.method.intake.holding(Large(body)):
             return await asyncio.to_thread(make, body) if len(body) > ASIDE_BYTES else make(body)
 
     async def json_of(self, reply: bytes) -> bytes:
@@ -83,29 +88,27 @@ class Translator:
 
 
 def translators(
-    doorways: Mapping[str, Doorway], methods: Mapping[str, MethodDescriptor], readers: Readers, space: CacheSpace
+    routes: Mapping[str, MethodRoute], methods: Mapping[str, MethodDescriptor], space: CacheSpace
 ) -> dict[str, Translator]:
     """Of every method, by its path.
 
     Parameters
     ----------
-    doorways, methods : mapping of str
+    routes, methods : mapping of str
         By ``/package.Service/Method``.
     space : CacheSpace
         Has room for what is kept.
     """
     found = {}
-    for path, doorway in doorways.items():
+    for path, route in routes.items():
         method = methods[path]
-        request = _class_of(method.input_type)
         found[path] = Translator(
-            doorway=doorway,
+            route=route,
             method=method,
-            strict=JsonReader(request, readers, strict=True),
-            lenient=JsonReader(request, readers, strict=False),
+            request=_class_of(method.input_type),
             reply=_class_of(method.output_type),
             # What is asked again and again is known by its bytes, so that asking in JSON finds it as well.
-            kept=LruCache(space) if doorway.method.known is not None and not method.client_streaming else None,
+            kept=LruCache(space) if route.method.known is not None and not method.client_streaming else None,
         )
     return found
 

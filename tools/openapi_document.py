@@ -1,23 +1,28 @@
-"""The OpenAPI 3.1 document of what REST offers, made of the contract's descriptors, its comments and its facts."""
+"""Write the OpenAPI 3.1 document of what REST offers, from the contract's descriptors, comments and facts, or check it.
+
+The server ships the document as a file: ``python tools/openapi_document.py [--check]``.
+"""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import json
+import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Final, cast
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
 
-from nodewise.rpc.http.json_scalars import INTEGERS, TEXTS_OF_INTEGERS
-from nodewise.rpc.http.rest import NDJSON, Route
+from nodewise.rpc.http.rest import NDJSON, Route, routes_of
+from nodewise.rpc.services import METHODS
 from nodewise_values.facts import BY_MESSAGE
 
-__all__ = ["document"]
-
+FILE: Final = Path(__file__).resolve().parent.parent / "server" / "nodewise" / "rpc" / "http" / "openapi.json"
 _FIELD: Final = FieldDescriptor
 _TIMESTAMP: Final = "google.protobuf.Timestamp"
 _JSON: Final = "application/json"
@@ -201,9 +206,9 @@ class _Schemas:
             return self.named(field.message_type, asked=asked)
         if field.enum_type is not None:
             return {"type": "string", "enum": [each.name for each in field.enum_type.values]}
-        if field.type in TEXTS_OF_INTEGERS:
+        if field.type in (_FIELD.TYPE_INT64, _FIELD.TYPE_UINT64):  # ProtoJSON writes them as text
             return {"type": "string", "format": "int64", "pattern": "^-?[0-9]+$", "maxLength": 20}
-        if field.type in INTEGERS:
+        if field.type in (_FIELD.TYPE_INT32, _FIELD.TYPE_UINT32):
             return {"type": "integer", "format": "int32", "minimum": -(1 << 31), "maximum": (1 << 31) - 1}
         if field.type == _FIELD.TYPE_DOUBLE:
             return {"type": "number", "format": "double"}
@@ -262,3 +267,16 @@ def _servicer(method: MethodDescriptor) -> Any:
 def _text(told: str | None) -> str:
     """Paragraphs, with their lines joined."""
     return "\n\n".join(" ".join(each.split()) for each in (told or "").split("\n\n"))
+
+
+def main() -> None:
+    """Write the document; with ``--check`` say instead whether it is what would be written."""
+    text = json.dumps(document(routes_of(METHODS)), indent=1, ensure_ascii=False) + "\n"
+    if "--check" not in sys.argv[1:]:
+        FILE.write_text(text, encoding="utf-8")
+    elif not FILE.exists() or FILE.read_text(encoding="utf-8") != text:
+        raise SystemExit(f"{FILE.name} is not what the contract gives: run `make stubs`")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Classes of work, each with its admission queue."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from nodewise.domain.errors import NodewiseError
+from nodewise.rpc.admission import AdmissionQueue
+from nodewise.rpc.refusals import Refusals
+
+__all__ = ["CLASSES", "QUESTIONS_AT_WORK", "STINT_S", "Admission"]
+
+QUESTIONS_AT_WORK: Final = 2
+"""Questions in the event loop at a time: one that computes, and one that waits for the store meanwhile."""
+INGEST_AT_WORK: Final = 64
+"""Writes at a time: they wait for the disk together, and are written together."""
+COMPUTING_WAITS: Final = 10.0
+"""How much longer a call may wait for a thread than for the loop: a fit takes tens of milliseconds where an
+answer takes one."""
+LONG_CALL_WAITS: Final = 40.0
+"""How much longer a long call may wait for the pool: it takes seconds itself."""
+LONG_CALLS_WAITING: Final = 64
+"""Long calls that wait for the pool; their requests take memory."""
+STINT_S: Final = 0.002
+"""Time of computing in the event loop after which others have it, and arrivals are accepted."""
+_ACCEPTING_TURNS: Final = 6
+"""Turns of the event loop in which gRPC hands over a call that has arrived."""
+_ACCEPTING_S: Final = 0.01
+"""Longest time in which only arrivals are accepted."""
+
+CLASSES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Predict": "questions",
+        "BatchPredict": "questions",
+        "Schedule": "questions",
+        "SuggestMeasurements": "questions",
+        "EstimateCompletion": "questions",
+        "PredictSharing": "questions",
+        "Simulate": "questions",
+        "Plan": "questions",
+        "Replay": "questions",
+        "Diagnose": "questions",
+        "Backtest": "questions",
+        "GetProfile": "questions",
+        "ListProfiles": "questions",
+        "ListUsage": "questions",
+        "StreamPredict": "questions",
+        "IngestProfile": "ingest",
+        "AppendProfile": "ingest",
+        "IngestBatch": "ingest",
+        "RetractEvidence": "ingest",
+        "DeleteProfile": "ingest",
+        "UndeleteProfile": "ingest",
+    }
+)
+"""The class of each method; the others (listings of plugins and devices, watches) are always admitted."""
+
+
+class Admission:
+    """Admission queues of a server.
+
+    Parameters
+    ----------
+    wait_s : float
+        Longest expected wait of a question or a write, in seconds.
+    threads : int
+        That compute what is not computed in the event loop.
+    pool : int
+        Processes of the pool for long calls.
+    """
+
+    def __init__(self, wait_s: float, threads: int, pool: int) -> None:
+        self.arrivals = 0
+        """Calls that gRPC has handed over so far."""
+        self.refusals = Refusals()
+        self.on_error: Callable[[str, Any, str, NodewiseError], None] | None = None
+        """Called with path, context, request id and error of each call that ends by an error."""
+        self.questions = AdmissionQueue(QUESTIONS_AT_WORK, wait_s)
+        self.ingest = AdmissionQueue(INGEST_AT_WORK, wait_s)
+        self.computing = AdmissionQueue(threads, COMPUTING_WAITS * wait_s)
+        self.long_calls = AdmissionQueue(pool, LONG_CALL_WAITS * wait_s, LONG_CALLS_WAITING)
+
+    def queue(self, method: str) -> AdmissionQueue | None:
+        """The queue of a method, by its name; None = always admitted."""
+        name = CLASSES.get(method)
+        return None if name is None else getattr(self, name)
+
+    async def accept_arrivals(self) -> None:
+        """Let gRPC hand over what has arrived before more is computed: no queue sees, and refuses, what it has not."""
+        ends_s, seen = time.monotonic() + _ACCEPTING_S, -1
+        while self.arrivals != seen and time.monotonic() < ends_s:
+            seen = self.arrivals
+            for _ in range(_ACCEPTING_TURNS):
+                os.sched_yield()  # the thread that reads sockets may have no other core
+                await asyncio.sleep(0)

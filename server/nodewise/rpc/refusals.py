@@ -1,0 +1,75 @@
+"""Refusals of calls that would wait too long: their status, made once for each delay, and one log line a second."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from typing import Any, ClassVar, Final, NoReturn
+
+import grpc
+import structlog
+
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.rpc.admission import OverloadedError
+from nodewise.rpc.errors import status_of
+
+__all__ = ["LONGEST_DELAY_S", "Refusals", "overloaded", "pushback"]
+
+_log = structlog.get_logger("nodewise.rpc")
+
+LONGEST_DELAY_S: Final = 10.0
+"""Longest delay that a caller is told."""
+_LOG_EVERY_S: Final = 1.0
+"""A line for each refusal would cost more than the refusal."""
+
+Trailers = tuple[tuple[str, str | bytes], ...]
+
+
+class Refusals:
+    """Ends calls as OVERLOADED, with the delay after which to call again."""
+
+    _DELAYS_S: ClassVar = (*(0.05 * 1.5**step for step in range(13)), LONGEST_DELAY_S)
+
+    def __init__(self) -> None:
+        self._statuses: dict[float, tuple[str, Trailers]] = {}
+        self._calls: Counter[str] = Counter()
+        self._logging: asyncio.TimerHandle | None = None
+
+    async def refuse(self, context: Any, method: str, request_id: str, error: OverloadedError) -> NoReturn:
+        """End a call that is not admitted."""
+        self._calls[method] += 1
+        if self._logging is None:
+            self._logging = asyncio.get_running_loop().call_later(_LOG_EVERY_S, self._log)
+        text, trailers = self._status(error.wait_s)
+        await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text, (*trailers, ("x-request-id", request_id)))
+        raise AssertionError("abort always raises")
+
+    def _status(self, wait_s: float) -> tuple[str, Trailers]:
+        """Text and trailers. The delay is one to two expected waits: callers refused together come back apart."""
+        wanted_s = wait_s * (1.0 + random.random())  # noqa: S311  # jitter, no secret
+        delay_s = next((each for each in self._DELAYS_S if each >= wanted_s), LONGEST_DELAY_S)
+        if delay_s not in self._statuses:
+            status = status_of(overloaded(delay_s))
+            details = ("grpc-status-details-bin", status.SerializeToString())
+            self._statuses[delay_s] = (status.message, (details, pushback(delay_s)))
+        return self._statuses[delay_s]
+
+    def _log(self) -> None:
+        self._logging = None
+        _log.warning("calls_refused", reason=str(Reason.OVERLOADED), calls=dict(self._calls))
+        self._calls.clear()
+
+
+def pushback(delay_s: float) -> tuple[str, str]:
+    """The trailer by which gRPC's own retries wait."""
+    return "grpc-retry-pushback-ms", str(int(delay_s * 1e3))
+
+
+def overloaded(delay_s: float) -> NodewiseError:
+    """The error of a call that would wait too long."""
+    return NodewiseError(
+        Reason.OVERLOADED,
+        "more is asked than this server can answer in time; retry after the delay",
+        retry_after_s=delay_s,
+    )

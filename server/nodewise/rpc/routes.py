@@ -1,0 +1,208 @@
+"""Routes: gRPC's way from a call to its handler. Where calls wait, the permit comes before the message is received."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from nodewise.domain.principal import Principal
+from nodewise.rpc.admission import AdmissionQueue, Permit
+from nodewise.rpc.calls import Context, Method, metadata_of
+from nodewise.rpc.guarding import KnownReply, admitted, guarded, guarded_stream, guarded_unary
+from nodewise.rpc.handlers import UNDECODABLE, acquire, stream_handler, unary_handler
+from nodewise.rpc.intake import Large
+
+__all__ = ["MethodRoute", "Router", "make_router"]
+
+READING_S: Final = 0.1
+"""How long a permit waits for its call's message, which as a rule is there; a later one waits for another permit."""
+
+
+def make_router(service: str, methods: Mapping[str, Method]) -> Router:
+    """The routes of a service."""
+    return Router(service, {name: _route(f"/{service}/{name}", method) for name, method in methods.items()})
+
+
+class Router(grpc.GenericRpcHandler):
+    """Finds a call's handler: the usual one, or where calls wait one that acquires a permit before it receives.
+
+    gRPC asks before it receives the message. A handler of streams is given its call at once, without a message: a
+    refused call then costs neither the receiving nor the decoding.
+    """
+
+    def __init__(self, service_name: str, routes: Mapping[str, MethodRoute]) -> None:
+        self.service_name = service_name
+        self.routes = {f"/{service_name}/{name}": each for name, each in routes.items()}
+        """Every method's route, by its path."""
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any] | None:
+        """The handler of a call, as gRPC wants it."""
+        route = self.routes.get(handler_call_details.method)
+        if route is None:
+            return None
+        route.method.admission.arrivals += 1
+        return route.usual if route.queue is None or route.queue.free > 0 else route.waiting
+
+
+@dataclass(frozen=True, slots=True)
+class MethodRoute:
+    """A method with its handlers for gRPC, and the parts of these for other transports.
+
+    Attributes
+    ----------
+    path : str
+        ``/package.Service/Method``.
+    queue : AdmissionQueue or None
+        Where calls wait before their message is received; None = they do not.
+    usual, waiting : RpcMethodHandler
+        Of gRPC, while a permit is free, and else.
+    read : callable
+        From the bytes of a request to what ``answer`` is given.
+    answer : callable
+        ``(request, context, permit, principal)``: a reply, or the replies of a stream, as bytes.
+    """
+
+    path: str
+    method: Method
+    queue: AdmissionQueue | None
+    usual: grpc.RpcMethodHandler[Any, Any]
+    waiting: grpc.RpcMethodHandler[Any, Any]
+    read: Callable[[bytes], Any]
+    answer: Callable[..., Any]
+
+    async def admit(
+        self, receive: Callable[[], Awaitable[bytes]], context: Context
+    ) -> tuple[Any, Permit | None, Principal]:
+        """Admit a call with one message over another transport than gRPC: principal, permit where calls wait, message.
+
+        Parameters
+        ----------
+        receive : callable
+            Receives the message's bytes.
+
+        Returns what ``answer`` is given, but the context.
+        """
+        self.method.admission.arrivals += 1
+        guard = self.method.guard
+        known = None if guard is None else guard.known(metadata_of(context))
+        principal = known or await admitted(self.path, self.method, context)
+        if self.queue is None or self.queue.free > 0:
+            return self.read(await receive()), None, principal
+
+        async def one() -> AsyncIterator[Any]:
+            yield self.read(await receive())
+
+        request, permit = await _receive(self.path, self.method, self.queue, one(), context, principal)
+        return request, permit, principal
+
+
+def _route(path: str, method: Method) -> MethodRoute:
+    deserialiser, queue = _reader(method), method.queue
+    streams = method.streams_in or method.streams_out
+    answer: Callable[..., Any] = _stream_handler(path, method) if streams else _unary_handler(path, method)
+    usual: grpc.RpcMethodHandler[Any, Any]
+    if method.streams_in:
+        usual = grpc.stream_stream_rpc_method_handler(answer, deserialiser, None)
+        return MethodRoute(path, method, None, usual, usual, deserialiser, answer)
+    usual = (
+        grpc.unary_stream_rpc_method_handler(answer, deserialiser, None)
+        if method.streams_out
+        else grpc.unary_unary_rpc_method_handler(answer, deserialiser, None)
+    )
+    waiting: grpc.RpcMethodHandler[Any, Any] = usual
+    if queue is not None and method.streams_out:
+        handler = _waiting_stream(path, method, queue, answer)
+        waiting = grpc.stream_stream_rpc_method_handler(handler, deserialiser, None)
+    elif queue is not None:
+        waiting = grpc.stream_unary_rpc_method_handler(_waiting(path, method, queue, answer), deserialiser, None)
+    return MethodRoute(path, method, queue, usual, waiting, deserialiser, answer)
+
+
+def _unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
+    guard = method.guard
+    if guard is None:
+        return unary_handler(path, method)
+    return guarded_unary(path, method, guard, unary_handler(path, guarded(method, guard)))
+
+
+def _stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[bytes, None]]:
+    guard = method.guard
+    if guard is None:
+        return stream_handler(path, method)
+    return guarded_stream(path, method, stream_handler(path, guarded(method, guard)))
+
+
+def _reader(method: Method) -> Callable[[bytes], Any]:
+    """From bytes to a request, or to the reply where that is known already: as bytes, or for who may see it."""
+    decode, small_bytes, known = method.request.FromString, method.intake.small_bytes, method.known
+
+    anyone = method.guard is None
+
+    def read(data: bytes) -> Any:
+        if len(data) > small_bytes:
+            return Large(data)
+        if known is not None and (reply := known(data)) is not None:
+            return reply if anyone else KnownReply(data, reply)
+        try:
+            return decode(data)
+        except (DecodeError, UnicodeDecodeError):
+            return UNDECODABLE
+
+    return read
+
+
+def _waiting(
+    path: str, method: Method, queue: AdmissionQueue, answer: Callable[..., Awaitable[bytes]]
+) -> Callable[..., Awaitable[bytes]]:
+    """The handler of a method with one reply that waits for a permit, or is refused, before the message is received."""
+
+    async def handle(requests: AsyncIterator[Any], context: Context) -> bytes:
+        principal = await admitted(path, method, context)
+        request, permit = await _receive(path, method, queue, requests, context, principal)
+        return await answer(request, context, permit, principal)
+
+    return handle
+
+
+def _waiting_stream(
+    path: str, method: Method, queue: AdmissionQueue, answer: Callable[..., AsyncGenerator[bytes, None]]
+) -> Callable[..., AsyncGenerator[bytes, None]]:
+    """The same with many replies."""
+
+    async def handle(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[bytes, None]:
+        principal = await admitted(path, method, context)
+        request, permit = await _receive(path, method, queue, requests, context, principal)
+        async with aclosing(answer(request, context, permit, principal)) as messages:
+            async for message in messages:
+                yield message
+
+    return handle
+
+
+async def _receive(
+    path: str,
+    method: Method,
+    queue: AdmissionQueue,
+    requests: AsyncIterator[Any],
+    context: Context,
+    principal: Principal,
+) -> tuple[Any, Permit]:
+    """The message of a call, and a permit held while it is there. Headers alone hold no permit for long."""
+    permit = await acquire(path, method, queue, context, principal)
+    late = asyncio.get_running_loop().call_later(READING_S, permit.release)
+    try:
+        request = await anext(requests, UNDECODABLE)
+        if permit.is_released:
+            permit = await acquire(path, method, queue, context, principal)
+    except BaseException:
+        permit.release()
+        raise
+    finally:
+        late.cancel()
+    return request, permit
