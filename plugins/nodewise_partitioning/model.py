@@ -379,7 +379,7 @@ class PartitioningModel:
             device, members, software = group.device, group.rows, group.software
             capacity[:, members] = device.memory_bytes
             own = layout if len(members) == rows else layout.take(members)
-            level = self._knowledge.levels.least_of(device, self._knowledge.dimensions, own)
+            level = self._knowledge.levels.least_of(device, own)
             least = least_of(self._knowledge.dimensions, own, space.recomputations, device, software, constraints)
             for way, (least_s, least_bytes) in enumerate(least):
                 step_s[way, members] = level * least_s
@@ -422,15 +422,13 @@ class PartitioningModel:
             found.peak_flops_per_s[members] = device.flops_per_s
             found.memory_log_spread[members] = software.memory_log_spread
             if spread:
-                found.log_spread[members] = self._knowledge.levels.log_spread_of(
-                    device, self._knowledge.dimensions, own
-                )
+                found.log_spread[members] = self._knowledge.levels.log_spread_of(device, own)
             for chunk in chunks(len(members)):
                 part = own.take(chunk)
                 where = chunk if everything else members[chunk]
                 if timed:
                     seconds = step_parts_s(self._knowledge.dimensions, part, device, software)
-                    level = self._knowledge.levels.factor_of(device, self._knowledge.dimensions, part)
+                    level = self._knowledge.levels.factor_of(device, part)
                     found.parts_s[:, where] = level * seconds
                 needed = needed_of_fullest_stage(self._knowledge.dimensions, part, device, software)
                 memory = terms_of(needed, device, software)
