@@ -14,9 +14,8 @@ of large ones. Between two models each of them correlates by the ratio of the wo
 
     (smaller / larger hidden size)^2 x (fewer / more tokens of a row),
 
-an exponential kernel in both logarithms. Runs of unlike models therefore neither bend a prediction nor narrow it. With
-one number for all, half of a table's jobs made the other half worse in 6 of 20 halves, by up to 14 points; so in one,
-by 0.8 (`research/score_calibration.py`).
+an exponential kernel in both logarithms (C. Rasmussen and C. Williams, Gaussian Processes for Machine Learning, 2006,
+section 4.2). Runs of unlike models therefore neither bend a prediction nor narrow it (`research/score_calibration.py`).
 
 Deviations are a judgement, near the most likely ones of all runs but V100's of nine published tables, from facts alone,
 with normal effects: device 0.09, software 0.14, training 0.08, model 0.05, job 0.02, split 0.06, replica 0.06, rest
@@ -287,19 +286,19 @@ class _Effects:
         deviations: dict[Hashable, float] = {}
         for row in rows:
             deviations |= {effect: deviation for effect, (deviation, _) in row.items()}
-        shared = {effect: deviation for effect, deviation in deviations.items() if isinstance(effect, _Shared)}
         if asked is not None:
-            size = _size_of(asked)
-            shared |= {replace(effect, size=size): deviation for effect, deviation in shared.items()}
-        found = {**shared, **deviations}
-        places = {effect: place for place, effect in enumerate(found)}
+            for seen in [effect for effect in deviations if isinstance(effect, _Shared)]:
+                deviations[replace(seen, size=_size_of(asked))] = deviations[seen]
+        shared = [effect for effect in deviations if isinstance(effect, _Shared)]
+        others = [effect for effect in deviations if not isinstance(effect, _Shared)]
+        places: dict[Hashable, int] = {effect: place for place, effect in enumerate((*shared, *others))}
         design = np.zeros((len(places), len(rows)))
         for number, row in enumerate(rows):
             for effect, (_, share) in row.items():
                 design[places[effect], number] = share
-        variances = np.square(np.array(list(found.values()), dtype=np.float64))
+        variances = np.square(np.array([deviations[effect] for effect in places], dtype=np.float64))
         shares = variances[:, np.newaxis] * design
-        shares[: len(shared)] = _covariance(shared) @ design[: len(shared)]
+        shares[: len(shared)] = _covariance(shared, np.sqrt(variances[: len(shared)])) @ design[: len(shared)]
         return _Effects(places, variances, shares, design.T @ shares)
 
     def weights(self, residuals: Floats) -> tuple[Floats, float]:
@@ -322,13 +321,12 @@ class _Effects:
         return np.asarray(ours @ solved[:, 0]), np.asarray(np.diag(self.variances[kept]) - ours @ solved[:, 1:])
 
 
-def _covariance(shared: Mapping[_Shared, float]) -> Floats:
-    """Between effects of one cause by how alike their sizes are; 0 between causes."""
-    causes = {cause: number for number, cause in enumerate(dict.fromkeys(effect.cause for effect in shared))}
-    cause = np.array([causes[effect.cause] for effect in shared])
-    sizes = np.log(np.array([effect.size for effect in shared]))
+def _covariance(effects: Sequence[_Shared], deviations: Floats) -> Floats:
+    """Of effects of one cause by how alike their sizes are; 0 between causes."""
+    causes = {cause: number for number, cause in enumerate(dict.fromkeys(effect.cause for effect in effects))}
+    cause = np.array([causes[effect.cause] for effect in effects])
+    sizes = np.log(np.array([effect.size for effect in effects], dtype=np.float64).reshape(-1, len(WORK)))
     apart = np.abs(sizes[:, np.newaxis] - sizes) @ np.array(WORK)
-    deviations = np.array(list(shared.values()))
     return np.asarray(np.outer(deviations, deviations) * (cause[:, np.newaxis] == cause) * np.exp(-apart))
 
 

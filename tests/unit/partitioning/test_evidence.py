@@ -12,7 +12,7 @@ from partitioned_transformers import SMALL, a100, dimensions
 
 from nodewise.plugin import Transformer
 from nodewise_partitioning.calibration import Job, Runs
-from nodewise_partitioning.evidence import Levels, levels_of
+from nodewise_partitioning.evidence import Levels, fitted_of, levels_of
 from nodewise_partitioning.layout import Layout
 
 DOUBLED = Layout.of(4, data=2.0 ** np.arange(3.0, 7.0), devices=2.0 ** np.arange(3.0, 7.0))
@@ -65,7 +65,7 @@ def test_a_level_reaches_models_as_far_as_their_work_is_alike(
     def asked(hidden: float, tokens: float) -> tuple[float, float]:
         small = dimensions(DEEPER)
         model = replace(small, hidden=small.hidden * hidden, sequence=small.sequence * tokens)
-        runs = Runs(dimensions(SMALL), DOUBLED, a100(), np.ones(len(DOUBLED)), job=Job("another"))
+        runs = Runs(dimensions(SMALL), DOUBLED, a100(), np.ones(len(DOUBLED)), job=Job("another", "other software"))
         levels = levels_of(model, [runs], np.full(len(DOUBLED), -log_level), known=True)
         return float(np.log(levels.factor_of(a100(), OTHER))), float(levels.log_spread_of(a100(), OTHER)[0])
 
@@ -79,14 +79,18 @@ def test_a_level_reaches_models_as_far_as_their_work_is_alike(
     assert asked(1.0 / wider, 1.0 / longer) == pytest.approx((level, spread))
 
 
-def test_runs_of_unlike_models_change_nothing() -> None:
+def test_runs_of_unlike_models_change_little() -> None:
     """What runs of a model of 8 times the hidden size ask for is none of a small model's affair."""
-    runs = Runs(replace(dimensions(SMALL), hidden=8 * dimensions(SMALL).hidden), DOUBLED, a100(), np.ones(4))
-    own = Runs(dimensions(SMALL), DOUBLED, a100(), np.ones(4), job=Job("own"))
-    asked = dimensions(DEEPER)
-    alone = levels_of(asked, [own], np.full(4, -0.1), known=True)
-    bent = levels_of(asked, [own, runs], np.concatenate([np.full(4, -0.1), np.full(4, 0.4)]), known=True)
-    assert np.log(bent.factor_of(a100(), OTHER)) == pytest.approx(np.log(alone.factor_of(a100(), OTHER)), abs=0.01)
+    small = dimensions(SMALL)
+    large = replace(small, hidden=8.0 * small.hidden)
+    ones, asked = np.ones(len(DOUBLED)), dimensions(DEEPER)
+    like, unlike = (
+        Runs(each, DOUBLED, a100(), ones, job=Job(name, name)) for name, each in (("like", small), ("unlike", large))
+    )
+    alone = levels_of(asked, [like], -0.1 * ones, known=True)
+    beside = levels_of(asked, [like, unlike], np.concatenate([-0.1 * ones, 0.4 * ones]), known=True)
+    levels = [float(np.log(each.factor_of(a100(), OTHER))) for each in (alone, beside)]
+    assert levels[1] == pytest.approx(levels[0], abs=0.01)
 
 
 def test_runs_inside_one_node_narrow_nothing_across_nodes() -> None:
@@ -98,6 +102,10 @@ def test_runs_inside_one_node_narrow_nothing_across_nodes() -> None:
     assert (spread[nodes > 1.0] >= before[nodes > 1.0]).all()
     assert spread[0] < before[0]
     assert (told(learned(0.2), DOUBLED)[1] < before).all()
+
+
+def test_no_runs_ask_for_nothing() -> None:
+    assert len(fitted_of((), np.zeros(0), known=True)) == 0
 
 
 def test_growth_with_nodes_goes_on() -> None:
