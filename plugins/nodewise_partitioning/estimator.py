@@ -134,7 +134,13 @@ class PartitioningEstimator:
         knowledge = replace(
             believed,
             numbers={name: each.software.vector() for name, (each, _) in learned.items()},
-            levels=levels_of(taught, np.concatenate([np.zeros(0), *residuals]), known=known, job=_job_of(profile)),
+            levels=levels_of(
+                believed.dimensions,
+                taught,
+                np.concatenate([np.zeros(0), *residuals]),
+                known=known,
+                job=_job_of(profile),
+            ),
         )
         knowledge = memory_learned(knowledge, Observations.concatenated((profile.observations, profile.memory_runs)))
         notices = (*_notices(found, framework, known=known), *_settled_notices(knowledge))
@@ -149,14 +155,16 @@ def _settled(profile: Profile, transformer: Transformer, catalogue: Catalogue) -
 def _uncorrected(profile: Profile, transformer: Transformer, catalogue: Catalogue) -> Knowledge:
     """What is known of a job before any run corrects it."""
     framework, _ = _declared(profile)
+    dimensions = Dimensions.of(transformer, Training.of(profile.workload), profile.workload)
+    known = is_known(framework) or not framework
     return Knowledge(
-        dimensions=Dimensions.of(transformer, Training.of(profile.workload), profile.workload),
+        dimensions=dimensions,
         network=profile.network,
         catalogue=catalogue,
         framework=framework,
         number_format=profile.workload.precision or "",
         numbers={},
-        levels=levels_of((), np.zeros(0), known=is_known(framework) or not framework, job=_job_of(profile)),
+        levels=levels_of(dimensions, (), np.zeros(0), known=known, job=_job_of(profile)),
         switches=_switches(profile.workload),
     )
 

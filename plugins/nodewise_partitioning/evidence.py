@@ -9,6 +9,14 @@ priors; the rest has heavy tails, so that a run that something disturbed pulls l
 reaches other models and devices of its owner as far as it is shared, what they say of the job itself reaches no other,
 and an interval narrows as what it rests on is measured.
 
+The first four are not one number for all models: kernels of small matrices miss their peak for other reasons than those
+of large ones. Between two models each of them correlates by the ratio of the work in a layer's products,
+
+    (smaller / larger hidden size)^2 x (fewer / more tokens of a row),
+
+an exponential kernel in both logarithms (C. Rasmussen and C. Williams, Gaussian Processes for Machine Learning, 2006,
+section 4.2). Runs of unlike models therefore neither bend a prediction nor narrow it (`research/score_calibration.py`).
+
 Deviations are a judgement, near the most likely ones of all runs but V100's of nine published tables, from facts alone,
 with normal effects: device 0.09, software 0.14, training 0.08, model 0.05, job 0.02, split 0.06, replica 0.06, rest
 0.02. Source and software are nearly one in these tables, and share what both are given here. Between sources, each left
@@ -63,6 +71,8 @@ WITHIN_RUNS: Final = 8.0
 TAIL: Final = 4.0
 """Degrees of freedom of the rest (Student)."""
 ROUNDS: Final = 8
+WORK: Final = (2.0, 1.0)
+"""Powers of the hidden size and of the tokens of a row in the work of a layer's products."""
 
 _SPLIT: Final = (
     "tensor",
@@ -109,6 +119,14 @@ class _Own:
         return np.asarray(self.rows(layout) * (np.log(_nodes(layout)) if self.growth else 1.0))
 
 
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """An effect of all runs that a cause is common to, of models of one size: hidden size and tokens of a row."""
+
+    cause: Hashable
+    size: tuple[float, float]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Levels:
     """What runs say of ln(measured / predicted).
@@ -117,6 +135,8 @@ class Levels:
     ----------
     job : Job
         That asks.
+    dimensions : Dimensions
+        Of its model.
     places : mapping
         Where each effect that was seen, and is none of another job, stands in ``means`` and ``covariance``.
     within : float
@@ -128,6 +148,7 @@ class Levels:
     """
 
     job: Job
+    dimensions: Dimensions
     places: Mapping[Hashable, int]
     means: Floats
     covariance: Floats
@@ -135,23 +156,23 @@ class Levels:
     known: bool
     across_nodes: frozenset[tuple[str, str]] = frozenset()
 
-    def factor_of(self, device: Device, dimensions: Dimensions, layout: Layout) -> Floats | float:
-        """Factor on steps of a model on a device: of each row, one number where none of the job's splits was run."""
-        common = float(self.means[self._common(device, dimensions)].sum())
-        seen, shares = self._seen(device, dimensions, layout)
+    def factor_of(self, device: Device, layout: Layout) -> Floats | float:
+        """Factor on steps on a device: of each row, one number where none of the job's splits was run."""
+        common = float(self.means[self._common(device)].sum())
+        seen, shares = self._seen(device, layout)
         return np.asarray(np.exp(common + self.means[seen] @ shares)) if seen else float(np.exp(common))
 
-    def log_spread_of(self, device: Device, dimensions: Dimensions, layout: Layout) -> Floats:
+    def log_spread_of(self, device: Device, layout: Layout) -> Floats:
         """Deviation of ln(step) of each row."""
-        common = self._common(device, dimensions)
-        shared = _shared(self.job, device, dimensions, known=self.known)
+        common = self._common(device)
+        shared = _shared(self.job, device, self.dimensions, known=self.known)
         unseen = sum(deviation**2 for effect, deviation in shared.items() if effect not in self.places)
         known = self.covariance[np.ix_(common, common)].sum() + unseen + self.within**2
-        uneven = imbalance.log_spread_of(dimensions, layout) ** 2
+        uneven = imbalance.log_spread_of(self.dimensions, layout) ** 2
         growth = (GROWTH * np.log(_nodes(layout))) ** 2
         prior = SPLIT**2 + REPLICA**2 + growth
         variances = np.asarray(known + uneven + prior)
-        seen, shares = self._seen(device, dimensions, layout)
+        seen, shares = self._seen(device, layout)
         if seen:
             effects = [effect for effect, place in self.places.items() if place in seen]
             deviations = np.array([effect.deviation for effect in effects if isinstance(effect, _Own)])
@@ -164,9 +185,9 @@ class Levels:
             variances = np.where(_nodes(layout) > 1.0, np.maximum(variances, facts), variances)
         return np.asarray(np.sqrt(variances))
 
-    def least_of(self, device: Device, dimensions: Dimensions, layout: Layout) -> Floats:
+    def least_of(self, device: Device, layout: Layout) -> Floats:
         """What no factor is below, however the rows of a space's prefixes are completed."""
-        least = np.full(len(layout), self.means[self._common(device, dimensions)].sum())
+        least = np.full(len(layout), self.means[self._common(device)].sum())
         grown = np.log(_nodes(layout))
         for effect, place in self.places.items():
             # A row has one split and one replica: adding all that are negative is below any of them.
@@ -174,14 +195,14 @@ class Levels:
                 least += np.minimum(self.means[place] * (grown if effect.growth else 1.0), 0.0)
         return np.asarray(np.exp(least))
 
-    def _common(self, device: Device, dimensions: Dimensions) -> list[int]:
+    def _common(self, device: Device) -> list[int]:
         """Places of what all runs of the job's model on a device share."""
-        shared = _shared(self.job, device, dimensions, known=self.known)
+        shared = _shared(self.job, device, self.dimensions, known=self.known)
         return [self.places[effect] for effect in shared if effect in self.places]
 
-    def _seen(self, device: Device, dimensions: Dimensions, layout: Layout) -> tuple[list[int], Floats]:
+    def _seen(self, device: Device, layout: Layout) -> tuple[list[int], Floats]:
         """Places of effects of the job's splits that some rows have, and (places, rows) how much of each."""
-        own = (self.job, (catalogue_key(device.name), device.number_format), dimensions)
+        own = (self.job, (catalogue_key(device.name), device.number_format), self.dimensions)
         seen: list[int] = []
         shares: list[Floats] = []
         for effect, place in self.places.items():
@@ -193,11 +214,15 @@ class Levels:
         return seen, np.array(shares)
 
 
-def levels_of(runs: Sequence[Runs], residuals: Floats, *, known: bool, job: Job = NO_JOB) -> Levels:
+def levels_of(
+    dimensions: Dimensions, runs: Sequence[Runs], residuals: Floats, *, known: bool, job: Job = NO_JOB
+) -> Levels:
     """The most likely effects.
 
     Parameters
     ----------
+    dimensions : Dimensions
+        Of the model that is asked about.
     residuals : (rows,) float
         Ln(predicted / measured) of all runs, in order.
     known : bool
@@ -206,10 +231,15 @@ def levels_of(runs: Sequence[Runs], residuals: Floats, *, known: bool, job: Job 
         That asks: effects of other jobs' splits are not kept.
     """
     if not runs:
-        return Levels(job, {}, np.zeros(0), np.zeros((0, 0)), WITHIN, known)
-    found = _Effects.of(runs, known=known)
+        return Levels(job, dimensions, {}, np.zeros(0), np.zeros((0, 0)), WITHIN, known)
+    found = _Effects.of(runs, known=known, asked=dimensions)
     weights, within = found.weights(residuals)
-    kept = [place for effect, place in found.places.items() if getattr(effect, "job", job) == job]
+    size = _size_of(dimensions)
+    kept = [
+        place
+        for effect, place in found.places.items()
+        if getattr(effect, "job", job) == job and getattr(effect, "size", size) == size
+    ]
     across_nodes = frozenset(
         (catalogue_key(each.device.name), each.device.number_format)
         for each in runs
@@ -218,7 +248,7 @@ def levels_of(runs: Sequence[Runs], residuals: Floats, *, known: bool, job: Job 
     means, covariance = found.posterior(-residuals, weights, kept)
     numbers = {place: number for number, place in enumerate(kept)}
     places = {effect: numbers[place] for effect, place in found.places.items() if place in numbers}
-    return Levels(job, places, means, covariance, within, known, across_nodes)
+    return Levels(job, dimensions, places, means, covariance, within, known, across_nodes)
 
 
 def fitted_of(runs: Sequence[Runs], residuals: Floats, *, known: bool) -> Floats:
@@ -230,25 +260,46 @@ def fitted_of(runs: Sequence[Runs], residuals: Floats, *, known: bool) -> Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Effects:
-    """Effects of runs: their places, prior variances, and (runs, effects) how much of each a run has."""
+    """Effects of runs.
+
+    Attributes
+    ----------
+    places : mapping
+        Where each effect stands.
+    variances : (effects,) float
+        Prior.
+    shares : (effects, runs) float
+        Covariance of each effect with what the effects of a run add up to.
+    covariance : (runs, runs) float
+        Of what the effects of two runs add up to.
+    """
 
     places: Mapping[Hashable, int]
     variances: Floats
-    design: Floats
+    shares: Floats
+    covariance: Floats
 
     @staticmethod
-    def of(runs: Sequence[Runs], *, known: bool) -> _Effects:
-        """Of runs in order."""
+    def of(runs: Sequence[Runs], *, known: bool, asked: Dimensions | None = None) -> _Effects:
+        """Of runs in order; also what these share with models of the size of one that is asked about."""
         rows = [row for each in runs for row in _effects(each, known=known)]
         deviations: dict[Hashable, float] = {}
         for row in rows:
             deviations |= {effect: deviation for effect, (deviation, _) in row.items()}
-        places = {effect: place for place, effect in enumerate(deviations)}
-        design = np.zeros((len(rows), len(places)))
+        if asked is not None:
+            for seen in [effect for effect in deviations if isinstance(effect, _Shared)]:
+                deviations[replace(seen, size=_size_of(asked))] = deviations[seen]
+        shared = [effect for effect in deviations if isinstance(effect, _Shared)]
+        others = [effect for effect in deviations if not isinstance(effect, _Shared)]
+        places: dict[Hashable, int] = {effect: place for place, effect in enumerate((*shared, *others))}
+        design = np.zeros((len(places), len(rows)))
         for number, row in enumerate(rows):
             for effect, (_, share) in row.items():
-                design[number, places[effect]] = share
-        return _Effects(places, np.square(np.array(list(deviations.values()), dtype=np.float64)), design)
+                design[places[effect], number] = share
+        variances = np.square(np.array([deviations[effect] for effect in places], dtype=np.float64))
+        shares = variances[:, np.newaxis] * design
+        shares[: len(shared)] = _covariance(shared, np.sqrt(variances[: len(shared)])) @ design[: len(shared)]
+        return _Effects(places, variances, shares, design.T @ shares)
 
     def weights(self, residuals: Floats) -> tuple[Floats, float]:
         """Of runs, by how far each lies from what its effects make; and the deviation of the rest."""
@@ -261,15 +312,26 @@ class _Effects:
 
     def fitted(self, levels: Floats, weights: Floats) -> Floats:
         """What effects make of the levels of all runs."""
-        covariance = (self.design * self.variances) @ self.design.T
-        return np.asarray(covariance @ np.linalg.solve(covariance + np.diag(WITHIN**2 / weights), levels))
+        return np.asarray(self.covariance @ np.linalg.solve(self.covariance + np.diag(WITHIN**2 / weights), levels))
 
     def posterior(self, levels: Floats, weights: Floats, kept: Sequence[int]) -> tuple[Floats, Floats]:
-        """Means and covariance of some effects."""
-        ours = self.variances[kept][:, None] * self.design[:, kept].T
-        covariance = (self.design * self.variances) @ self.design.T + np.diag(WITHIN**2 / weights)
-        solved = np.linalg.solve(covariance, np.column_stack([levels, ours.T]))
+        """Means and covariance of some effects, no two of which are of one cause."""
+        ours = self.shares[kept]
+        solved = np.linalg.solve(self.covariance + np.diag(WITHIN**2 / weights), np.column_stack([levels, ours.T]))
         return np.asarray(ours @ solved[:, 0]), np.asarray(np.diag(self.variances[kept]) - ours @ solved[:, 1:])
+
+
+def _covariance(effects: Sequence[_Shared], deviations: Floats) -> Floats:
+    """Of effects of one cause by how alike their sizes are; 0 between causes."""
+    causes = {cause: number for number, cause in enumerate(dict.fromkeys(effect.cause for effect in effects))}
+    cause = np.array([causes[effect.cause] for effect in effects])
+    sizes = np.log(np.array([effect.size for effect in effects], dtype=np.float64).reshape(-1, len(WORK)))
+    apart = np.abs(sizes[:, np.newaxis] - sizes) @ np.array(WORK)
+    return np.asarray(np.outer(deviations, deviations) * (cause[:, np.newaxis] == cause) * np.exp(-apart))
+
+
+def _size_of(dimensions: Dimensions) -> tuple[float, float]:
+    return dimensions.hidden, dimensions.sequence
 
 
 def _shared(job: Job, device: Device, dimensions: Dimensions, *, known: bool) -> dict[Hashable, float]:
@@ -277,14 +339,16 @@ def _shared(job: Job, device: Device, dimensions: Dimensions, *, known: bool) ->
     key = catalogue_key(device.name)
     seen = device.after_ampere or key.startswith("a100")
     training = dimensions.training
-    shared: dict[Hashable, float] = {
+    causes: dict[Hashable, float] = {
         "installation": INSTALLATION,
         ("software", job.software): SOFTWARE if known else UNKNOWN_SOFTWARE,
         (key, device.number_format): DEVICE if seen else OTHER_DEVICE,
-        replace(dimensions, training=ALL_TRAINED): MODEL,
-        job: JOB,
     }
-    return shared | ({training: TRAINING} if training.frozen else {})
+    if training.frozen:
+        causes[training] = TRAINING
+    size = _size_of(dimensions)
+    shared: dict[Hashable, float] = {_Shared(cause, size): deviation for cause, deviation in causes.items()}
+    return shared | {replace(dimensions, training=ALL_TRAINED): MODEL, job: JOB}
 
 
 def _effects(runs: Runs, *, known: bool) -> Iterator[dict[Hashable, tuple[float, float]]]:

@@ -373,7 +373,7 @@ class PartitioningModel:
             for chunk in chunks(len(members), ways * len(ZERO_STAGES)):
                 part = as_ints(members[chunk])
                 own = layout.take(part)
-                level = self._knowledge.levels.least_of(device, dimensions, own)
+                level = self._knowledge.levels.least_of(device, own)
                 least_s, least_bytes = least_of(dimensions, own, space.recomputations, device, software, constraints)
                 step_s[:, part] = level * least_s
                 memory[:, part] = least_bytes
@@ -415,15 +415,13 @@ class PartitioningModel:
             found.peak_flops_per_s[members] = device.flops_per_s
             found.memory_log_spread[members] = software.memory_log_spread
             if spread:
-                found.log_spread[members] = self._knowledge.levels.log_spread_of(
-                    device, self._knowledge.dimensions, own
-                )
+                found.log_spread[members] = self._knowledge.levels.log_spread_of(device, own)
             for chunk in chunks(len(members)):
                 part = own.take(chunk)
                 where = chunk if everything else members[chunk]
                 if timed:
                     seconds = step_parts_s(self._knowledge.dimensions, part, device, software)
-                    level = self._knowledge.levels.factor_of(device, self._knowledge.dimensions, part)
+                    level = self._knowledge.levels.factor_of(device, part)
                     found.parts_s[:, where] = level * seconds
                 needed = needed_of_fullest_stage(self._knowledge.dimensions, part, device, software)
                 memory = terms_of(needed, device, software)

@@ -41,9 +41,9 @@ def test_more_experts_on_a_device_even_out_and_one_device_has_them_all() -> None
 
 
 def test_what_is_not_said_of_experts_widens_a_row() -> None:
-    levels = levels_of((), np.zeros(0), known=True)
+    levels = levels_of(dimensions(MIXTURE), (), np.zeros(0), known=True)
     layout = Layout.of(2, expert=np.array([1.0, 64.0]), data=64.0, devices=64.0)
-    spread = levels.log_spread_of(a100(), dimensions(MIXTURE), layout)
+    spread = levels.log_spread_of(a100(), layout)
     own = log_spread_of(dimensions(MIXTURE), layout)
     np.testing.assert_allclose(spread**2 - spread[0] ** 2, own**2, atol=1e-12)
     assert spread[1] > spread[0]
