@@ -131,6 +131,8 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
         # PyTorch's recomputation by operation keeps what attention and every second product put out.
         again = 0.5 * products + operators
     compute = passes * forward + selective * again
+    if software.eager_memory:
+        compute -= recomputed * _unneeded(dimensions, layout, tokens, device, software)
     dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
     compute += summed_s(training.trained * (dense + experts), training.trained * products, device, software)
     if software.flash_attention:
@@ -157,6 +159,15 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
     busy = compute + tensor + context + expert
     layer = soft_maximum(busy, host, software.host_order)
     return Block(compute, tensor, context, expert, layer, layer * (1.0 - 1.0 / passes), training.trained * products)
+
+
+def _unneeded(dimensions: Dimensions, layout: Layout, tokens: Floats, device: Device, software: Software) -> Floats:
+    """Seconds of the last matrix product of a layer, whose result no gradient needs.
+
+    PyTorch's recomputation stops once it has all that the backward pass asks for (`set_checkpoint_early_stop`).
+    """
+    flops = 2.0 * tokens * dimensions.hidden * _active(dimensions, layout) / layout.tensor
+    return flops / product_flops_per_s(device, software)
 
 
 def _adapters(

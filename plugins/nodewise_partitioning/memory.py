@@ -56,12 +56,9 @@ __all__ = [
     "terms_of",
 ]
 
-RESERVED_BYTES: Final = 1.5e9
-"""What the driver's context, libraries and communicators take before training (CUDA and NCCL on A100)."""
-
 CONTEXT_BYTES: Final = 0.9e9
 COMMUNICATOR_BYTES: Final = 0.6e9
-"""The same in parts: of PyTorch's runs on one device (weights, and what grows with the micro-batch, taken off), and
+"""What is reserved before training under PyTorch, in parts: of PyTorch's runs on one device (weights, and what grows with the micro-batch, taken off), and
 what NCCL's channels add on several."""
 
 USABLE_PER_BYTE: Final = 0.985 * 2.0**30 / 1e9
@@ -133,13 +130,14 @@ def activation_bytes_per_layer(
     format, where that is narrower beside what attention put out.
     """
     tokens = layout.micro_batch * dimensions.sequence / layout.context
-    inner = (2.0 * (dimensions.matrices - 1.0) + narrow_bytes) * dimensions.active / dimensions.hidden
+    results = 0.0 if software.fuses_operators else narrow_bytes
+    inner = (2.0 * (dimensions.matrices - 1.0) + results) * dimensions.active / dimensions.hidden
     put_out = 2.0 if narrow_bytes == 2.0 else 2.0 + narrow_bytes
     attention = (2.0 * dimensions.query_key_value + put_out * dimensions.attention_size) / dimensions.hidden
     everywhere = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
     stated = dimensions.training.dropout
     masks = not software.without_dropout if stated is None else stated
-    stored = (4.0 + 2.0 * narrow_bytes + 2.0 * masks) / everywhere + (attention + inner) / layout.tensor
+    stored = (4.0 + 2.0 * results + 2.0 * masks) / everywhere + (attention + inner) / layout.tensor
     # Copies of its token that an expert takes, for the gradient of its weights, and gives back, for that of its share.
     stored = stored + dimensions.routed * bool(dimensions.experts) * (narrow_bytes + 2.0) / everywhere
     heads = dimensions.attention_share * dimensions.heads
@@ -359,7 +357,7 @@ def _states(dimensions: Dimensions, layout: Layout, software: Software) -> tuple
     gradients = nothing + trained * (exchanged if software.reduces_in_place else software.gradient_bytes)
     held = software.optimizer_state_bytes + training.moments * (training.moment_bytes or MOMENT_BYTES) - ADAM_BYTES
     states, made = nothing + trained * held, nothing + trained * software.update_bytes
-    if software.eager_memory and software.has_masters:
+    if software.casts_masters and software.has_masters:
         # FSDP splits the one 32-bit copy, and casts what it gathers; autocast keeps the cast copies beside it.
         masters = np.where(layout.zero_stage >= 3.0, trained * MASTER_BYTES, 0.0)
         weights = weights + np.where(layout.zero_stage >= 3.0, masters - trained * usual, 0.0)
@@ -485,7 +483,7 @@ def _buffers(dimensions: Dimensions, layout: Layout, software: Software, replica
     training, usual = dimensions.training, software.weight_bytes
     buckets = np.where((layout.zero_stage >= 1.0) & (replicas > 1.0), software.bucket_bytes, 0.0)
     if not software.eager_memory:
-        return np.asarray(RESERVED_BYTES + buckets)
+        return np.asarray(software.reserved_bytes + buckets)
     largest = np.maximum(dimensions.active, dimensions.query_key_value) / layout.tensor
     unpacked = usual * dimensions.hidden * largest * (0.0 < training.frozen_bytes < usual)
     context = CONTEXT_BYTES + np.where(layout.devices > 1.0, COMMUNICATOR_BYTES, 0.0)

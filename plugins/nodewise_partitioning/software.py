@@ -129,6 +129,15 @@ class Software:
     eager_memory : bool
         Memory is PyTorch's own: states are one 32-bit copy that FSDP splits, gradients are freed after each step, whole
         layers are gathered with the matrices of the ends beside them, and the allocator gives back what it split.
+    casts_masters : bool
+        16-bit weights are made of the 32-bit ones where they are gathered (FSDP's mixed precision; MaxText, whose
+        `weight_dtype` is float32 beside a `dtype` of bfloat16), and held nowhere else.
+    fuses_operators : bool
+        What stands between products is computed again where it is needed: of norms and activations inputs are kept, no
+        results.
+    reserved_bytes : float
+        What is taken before training: context, libraries and communicators (CUDA and NCCL on A100); of a TPU's memory
+        XLA reserves 0.25 GiB (v5e) to 1.25 GiB (v4: 30.75 GiB are left of 32).
     compiled : bool
         By `torch.compile`: with its loss on devices that came into use after 2024 (torchtitan compiles it since then).
     unfused_norms : bool
@@ -203,6 +212,9 @@ class Software:
     accumulated_bytes: float = 8.0
     fused_accumulation: bool = False
     eager_memory: bool = False
+    casts_masters: bool = False
+    fuses_operators: bool = False
+    reserved_bytes: float = 1.5e9
     compiled: bool = False
     unfused_norms: bool = False
     chunks_loss: bool = False
@@ -274,6 +286,7 @@ OF_TORCH: Final[Mapping[str, Any]] = {
     "cached_logit_bytes": 2.0,
     "norm_bytes": 24.0,
     "cache_share": 0.0,
+    "casts_masters": True,
     "update_bytes": 4.0,
     "memory_log_spread": 0.1,
 }
@@ -331,6 +344,10 @@ _STACKS: Final = {
         update_bytes=0.0,
         keeps_both_gradients=False,
         bucket_bytes=0.0,
+        reserved_bytes=1.25 * 2.0**30,
+        cache_share=0.0,
+        casts_masters=True,
+        fuses_operators=True,
     ),
 }
 """What a declared framework selects, by the letters and digits that its name begins with."""
@@ -386,7 +403,11 @@ def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
         stack = replace(
             stack,
             weight_bytes=4.0 if wide else 2.0,
-            gradient_bytes=6.0 if stack.keeps_both_gradients and not wide else 4.0,
+            gradient_bytes=2.0
+            if stack.sums_in_half and not wide
+            else 6.0
+            if stack.keeps_both_gradients and not wide
+            else 4.0,
             optimizer_state_bytes=8.0 if wide else 12.0,
             update_bytes=stack.update_bytes if stack.eager_memory else 0.0,
             bucket_bytes=2.0 * stack.bucket_bytes,
