@@ -68,6 +68,7 @@ NORMS_KEPT: Final = 2.0 / 3.0
 
 MASTER_BYTES: Final = 4.0
 """Of a 32-bit master weight or gradient."""
+HALF_BYTES: Final = 2.0
 MOMENT_BYTES: Final = 4.0
 ADAM_BYTES: Final = 2.0 * MOMENT_BYTES
 """Of a value of the optimizer's state in 32 bits; of Adam's two, which stacks count among theirs."""
@@ -294,7 +295,7 @@ def _needed(
         activations = kept_bytes + most - logits
         cached = np.maximum(layer + ahead + blocks, logits + cached + inner) - most
 
-    weights, gradients, states, rooted = _states(dimensions, layout, software)
+    weights, gradients, states, rooted = _states(dimensions, layout, device, software)
     here = 0.0 if training.offloads_parameters else 1.0
     on_device = 0.0 if training.offloads_optimizer else 1.0
     in_ends = training.unquantised_bytes(software.weight_bytes) * ends / np.where(layout.zero_stage >= 3.0, shards, 1.0)
@@ -347,8 +348,14 @@ def _encoder_activations(encoder: Dimensions, encoded: float, layout: Layout, so
     return encoder.layers * np.where(layout.recomputation == Recomputation.FULL, inputs, whole)
 
 
-def _states(dimensions: Dimensions, layout: Layout, software: Software) -> tuple[Floats, Floats, Floats, Floats]:
-    """Bytes per parameter of weights, gradients and the optimizer's states, and of what its step makes."""
+def _states(
+    dimensions: Dimensions, layout: Layout, device: Device, software: Software
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Bytes per parameter of weights, gradients and the optimizer's states, and of what its step makes.
+
+    Under Megatron narrow states are weights in the format of products and gradients in 16 bits (`fp8_param_gather`,
+    `grad_reduce_in_fp32` off), beside 32-bit master weights.
+    """
     training, usual = dimensions.training, software.weight_bytes
     trained = training.trained
     nothing = np.zeros(len(layout))
@@ -363,7 +370,10 @@ def _states(dimensions: Dimensions, layout: Layout, software: Software) -> tuple
         weights = weights + np.where(layout.zero_stage >= 3.0, masters - trained * usual, 0.0)
         states = states - masters
     narrow = layout.narrow_states > 0.0
-    if narrow.any():
+    if narrow.any() and software.reduces_in_place and training.master_weights is None:
+        weights = np.where(narrow, training.weight_bytes(min(usual, device.narrow_bytes)), weights)
+        gradients = np.where(narrow, np.minimum(trained * HALF_BYTES, gradients), gradients)
+    elif narrow.any():
         weights = np.where(narrow, training.weight_bytes(usual), weights)
         gradients = np.where(narrow, trained * usual, gradients)
         states = np.where(narrow, trained * training.moments * (training.moment_bytes or usual), states)

@@ -222,6 +222,11 @@ def settled(
             still &= ~fits
             if not still.any():
                 return found
+    if software.reduces_in_place and dimensions.training.master_weights is None:
+        # What has no room otherwise holds gradients, and weights in narrower formats, as these are computed with.
+        tried = replace(layout, recomputation=np.where(unsaid, FULL, layout.recomputation), narrow_states=np.ones(len(layout)))
+        fits = still & (_needed(tried, dimensions, device, software) <= device.memory_bytes)
+        found = _where(fits, tried, found)
     return found
 
 
