@@ -183,6 +183,7 @@ class Software:
     fixed_s: float = _fit(0.0013, "s per step", 0.35, 1e-6, 1.0, "shortest steps")
 
     framework: str = "megatron"
+    later_products: float = 1.0
     memory_efficiency: float = 0.8
     half_head_size: float = 32.0
     host_order: float = 8
@@ -261,7 +262,8 @@ A100-80GB in FSDP runs of MPT (llm-foundry, 2023), of which those of A100-40GB a
 reach as much at heads of 128 (research/kernels.md)."""
 
 EAGER: Final[Mapping[str, Any]] = {
-    "gemm_efficiency": 0.72,
+    "gemm_efficiency": 0.70,
+    "later_products": 0.86,
     "replicated_passes": 12.0,
     "feed_forward_passes": 2.0,
     "head_passes": 42.0,
