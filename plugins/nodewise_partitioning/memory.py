@@ -47,6 +47,7 @@ __all__ = [
     "activation_bytes_per_layer",
     "board_of",
     "cache_of",
+    "has_open_loss",
     "in_flight",
     "memory_of",
     "needed_of_first_stage",
@@ -516,6 +517,13 @@ def board_of(device: Device, software: Software) -> Device:
     )
 
 
+def has_open_loss(dimensions: Dimensions, software: Software) -> bool:
+    """Whether nothing tells how logits are held under PyTorch."""
+    training = dimensions.training
+    plain = software.eager_memory and software.logit_bytes == PLAIN_LOGIT_BYTES and not software.compiled
+    return plain and not training.frozen and training.fused_loss is None
+
+
 def settled_states(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> Layout:
     """Rows under PyTorch with the formats that their states and their logits are held in, which no fact tells.
 
@@ -541,9 +549,7 @@ def settled_states(layout: Layout, dimensions: Dimensions, device: Device, softw
     full = np.full(len(layout), float(Recomputation.FULL))
     least = replace(layout, micro_batch=np.minimum(layout.micro_batch, 1.0), recomputation=full)
     ones = np.ones(len(layout))
-    training = dimensions.training
-    open_loss = software.logit_bytes == PLAIN_LOGIT_BYTES and not software.compiled and not training.frozen
-    open_loss &= training.fused_loss is None
+    open_loss = has_open_loss(dimensions, software)
     loss = ones if open_loss else layout.narrow_loss
     tuning = may & alone & (layout.recomputation == Recomputation.FULL)
     lacking = may & ~tuning

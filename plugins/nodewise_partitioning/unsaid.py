@@ -34,7 +34,7 @@ from nodewise.plugin import (
 from nodewise_laws.alternatives import DEVIATIONS
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, NARROW_BYTES, Device
 from nodewise_partitioning.layout import Layout
-from nodewise_partitioning.memory import needed_of_first_stage
+from nodewise_partitioning.memory import has_open_loss, needed_of_first_stage
 from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, is_known, stack_of
 from nodewise_partitioning.workload import Dimensions
 
@@ -59,16 +59,16 @@ framework whose name is not known is neither Megatron nor DeepSpeed, which alone
 OLD_SEQUENCE: Final = 2048.0
 """Tokens of the longest rows of GPT-3, OPT and BLOOM."""
 
-OLD: Final = (DEFAULT_FRAMEWORK,) * 2 + ("megatron-deepspeed",) * 2
-MODERN: Final = ("megatron-core flash-attention", "pytorch flash-attention") * 2
+OLD: Final = ((DEFAULT_FRAMEWORK,) * 2 + ("megatron-deepspeed",) * 2) * 2
+MODERN: Final = ("megatron-core flash-attention", "pytorch flash-attention") * 4
 """Stacks by the kind of rows (:func:`kinds_of`). Those with a stage of ZeRO are nowhere quicker than those without, so
 that bounds of a space hold for all stages."""
 
 OF_TPU: Final = "maxtext flash-attention"
 """Programs for TPUs are compiled by XLA."""
 
-ALONE, ZERO = 1, 2
-"""What replicas alone, and a stage of ZeRO, add to a row's kind."""
+ALONE, ZERO, GATHERED = 1, 2, 4
+"""What replicas alone, a stage of ZeRO, and its third stage add to a row's kind."""
 
 OPEN: Final = ("recomputation", "sequence_parallel", "zero_stage", "narrow_states", "narrow_loss")
 """Columns of layouts that rows may leave open; the last two, which no fact tells, are settled by what they hold
@@ -100,9 +100,10 @@ def formats_of(catalogue: Catalogue, device: str) -> tuple[str, Sequence[tuple[s
 
 
 def kinds_of(configurations: Configurations) -> Ints:
-    """Of each row: whether it has replicas alone, which nothing splits but ZeRO (1), and a stage of ZeRO (2)."""
+    """Of each row: whether it has replicas alone, which nothing splits but ZeRO (1), a stage of it (2), the third (4)."""
     alone = configurations.degree() * np.maximum(configurations.expert_parallel, 1) == 1
-    return as_ints(ALONE * alone + ZERO * (configurations.zero_stage > 0))
+    stage = configurations.zero_stage
+    return as_ints(ALONE * alone + ZERO * (stage > 0) + GATHERED * (stage >= 3))
 
 
 def stack_name(framework: str, dimensions: Dimensions, device: Device, kind: int) -> str:
@@ -116,7 +117,8 @@ def stack_name(framework: str, dimensions: Dimensions, device: Device, kind: int
         return f"{framework} flash-attention" if modern and "flash" not in framework.casefold() else framework
     if catalogue_key(device.name).startswith("tpu"):
         return f"{OF_TPU} {framework}".rstrip()
-    narrow = modern and device.number_format in NARROW_BYTES
+    # A name that is not known is none of Megatron's, whose kernels brought narrow formats.
+    narrow = modern and device.number_format in NARROW_BYTES and not (framework and kind & GATHERED)
     return f"{(MODERN if modern else OLD)[0 if narrow else kind]} {framework}".rstrip()
 
 
@@ -209,11 +211,12 @@ def settled(
         ways = tuple(dict.fromkeys((preferred, FULL)))
     splits = (layout,) if declared else _splits(layout, dimensions, sequences=software.flash_attention)
     found = replace(layout, recomputation=np.where(unsaid, FULL, layout.recomputation))
+    narrow_loss = np.ones(len(layout)) if has_open_loss(dimensions, software) else layout.narrow_loss
     still, least = unsaid.copy(), np.full(len(layout), np.inf)
     for way in ways:
         for split in splits:
             tried = replace(split, recomputation=np.where(unsaid, way, layout.recomputation))
-            needed = _needed(tried, dimensions, device, software)
+            needed = _needed(replace(tried, narrow_loss=narrow_loss), dimensions, device, software)
             doubt = np.exp(DEVIATIONS * software.memory_log_spread) if ran and way == preferred else 1.0
             fits = still & (needed <= device.memory_bytes * doubt)
             # What fits nowhere is told by the way that lacks least.
