@@ -59,8 +59,8 @@ __all__ = [
 
 CONTEXT_BYTES: Final = 0.9e9
 COMMUNICATOR_BYTES: Final = 0.6e9
-"""What is reserved before training under PyTorch, in parts: of PyTorch's runs on one device (weights, and what grows with the micro-batch, taken off), and
-what NCCL's channels add on several."""
+"""What is reserved before training under PyTorch, in parts: of runs on one device (weights, and what grows with the
+micro-batch, taken off), and what NCCL's channels add on several."""
 
 USABLE_PER_BYTE: Final = 0.985 * 2.0**30 / 1e9
 """Of a board's memory in decimal units, as printed: 0.985 is the least of the boards of :func:`board_of`."""

@@ -68,6 +68,8 @@ class Software:
     memory_efficiency : float
         Share of the memory's bandwidth that streaming kernels reach. Only its ratio to the passes can be seen in steps,
         so it is fixed (BabelStream on A100: 0.87 to 0.90 for one stream, less for the mixtures here).
+    later_products : float
+        Of the share of the peak that products reach on A100, what devices after Ampere reach of it.
     half_head_size : float
         Head size at which attention's batched products reach half of their efficiency: they are that narrow.
     host_order : float
@@ -110,7 +112,7 @@ class Software:
         No masks are kept, nor attention's scores once more after theirs, where the job does not say; so since flash
         attention (LLaMA, MPT and NVIDIA's recipes of today train without).
     sums_in_half : bool
-        Gradients are summed and exchanged in 16 bits in every 16-bit format (NeMo's `grad_sync_dtype: bf16`, over
+        Gradients are summed, held and exchanged in 16 bits in every 16-bit format (NeMo's `grad_sync_dtype: bf16`, over
         Apex's `DistributedFusedAdam`, which adds to its buckets what products have written).
     keeps_stage_outputs : bool
         What a stage sent on stays until its gradient comes back; Megatron-Core frees it at once.
@@ -271,7 +273,8 @@ EAGER: Final[Mapping[str, Any]] = {
 """PyTorch without fused operators. A layer's forward pass reads and writes two norms (4), two residual sums (6), what
 attention takes and leaves in another order (2), and the activation (2 of size f). Of each word's logit 42 bytes move:
 2 written, 2 + 4 to 32 bits, 4 + 4 log-softmax, 4 + 8 + 4 of their gradients, 4 + 2 to 16 bits, 4 read by two products.
-What products then reach is that of A100 in FSDP runs of MPT (0.70; 0.78 elsewhere), of which H100's took no part."""
+What products then reach is that of A100 in FSDP runs of MPT; what H100 reaches less, beyond its kernels' own
+share, is that of the same campaign's runs on it in bf16. torchtitan's and fms-acceleration's runs took no part."""
 
 _PLAIN: Final = Software()
 
@@ -405,11 +408,7 @@ def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
         stack = replace(
             stack,
             weight_bytes=4.0 if wide else 2.0,
-            gradient_bytes=2.0
-            if stack.sums_in_half and not wide
-            else 6.0
-            if stack.keeps_both_gradients and not wide
-            else 4.0,
+            gradient_bytes=4.0 if wide else 2.0 if stack.sums_in_half else 6.0 if stack.keeps_both_gradients else 4.0,
             optimizer_state_bytes=8.0 if wide else 12.0,
             update_bytes=stack.update_bytes if stack.eager_memory else 0.0,
             bucket_bytes=2.0 * stack.bucket_bytes,

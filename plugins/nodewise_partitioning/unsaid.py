@@ -100,7 +100,7 @@ def formats_of(catalogue: Catalogue, device: str) -> tuple[str, Sequence[tuple[s
 
 
 def kinds_of(configurations: Configurations) -> Ints:
-    """Of each row: whether it has replicas alone, which nothing splits but ZeRO (1), a stage of it (2), the third (4)."""
+    """Of each row: whether it has replicas alone, which nothing splits but ZeRO (1), a stage (2), the third (4)."""
     alone = configurations.degree() * np.maximum(configurations.expert_parallel, 1) == 1
     stage = configurations.zero_stage
     return as_ints(ALONE * alone + ZERO * (stage > 0) + GATHERED * (stage >= 3))
@@ -199,9 +199,11 @@ def settled(
 
     Selective recomputation, of attention's scores alone, is no choice where these are not stored. Where nothing is
     said of the stack, and a row has neither sequence parallelism nor a stage of ZeRO and does not fit so, these are
-    taken as switched on, the least that makes it fit. Sequence parallelism (V. Korthikanti et al., May 2022) is as
-    young as flash attention, and taken with it alone. What is ``preferred``, as runs of the job have it, is tried first
-    (0 = nothing is); of rows that ``ran`` so, it fits where it does within the doubt about bytes.
+    taken as switched on, the least that makes it fit. Losses in 16 bits come before recomputation where nothing tells
+    how logits are held; 16-bit gradients, and weights in the format of products, come last. Sequence parallelism
+    (V. Korthikanti et al., May 2022) is as young as flash attention, and taken with it alone. What is ``preferred``, as
+    runs of the job have it, is tried first (0 = nothing is); of rows that ``ran`` so, it fits where it does within the
+    doubt about bytes.
     """
     unsaid = layout.recomputation == Recomputation.UNSPECIFIED
     if not unsaid.any():
@@ -227,7 +229,9 @@ def settled(
                 return found
     if software.reduces_in_place and dimensions.training.master_weights is None:
         # What has no room otherwise holds gradients, and weights in narrower formats, as these are computed with.
-        tried = replace(layout, recomputation=np.where(unsaid, FULL, layout.recomputation), narrow_states=np.ones(len(layout)))
+        tried = replace(
+            layout, recomputation=np.where(unsaid, FULL, layout.recomputation), narrow_states=np.ones(len(layout))
+        )
         fits = still & (_needed(tried, dimensions, device, software) <= device.memory_bytes)
         found = _where(fits, tried, found)
     return found
