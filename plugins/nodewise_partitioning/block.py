@@ -50,6 +50,11 @@ CAST_PASSES: Final = 4.0 / 3.0
 read, 1 and 1 written). With norms and activations fused (Transformer Engine) these are attention's output and the
 gradients of queries, keys, values, and of both blocks' outputs: 4 attention_size / t and 2 h a token."""
 
+UNFUSED_CAST_PASSES: Final = 7.0 / 6.0
+"""The same of each input of a product and each gradient of its result, without fused operators: 2 bytes read for the
+largest, 2 read and 1 written for the cast, 1 read and 1 written for the transpose, which the gradient of weights asks
+for (torchao, `float8_utils.py` and `matmul_with_hp_or_float8_args`: dynamic scales of whole tensors)."""
+
 UNFUSED_NORM_PASSES: Final = 32.0
 UNFUSED_ROTARY_PASSES: Final = 9.0
 """Of 16 bits, of gated models (which have RMS norms and rotary positions) without fused operators, beyond two fused
@@ -104,7 +109,8 @@ def soft_maximum(first: Floats, second: Floats, order: float) -> Floats:
 
 def product_flops_per_s(device: Device, software: Software) -> float:
     """What large matrix products reach."""
-    return device.flops_per_s * device.gains.gemm_efficiency * software.gemm_efficiency
+    later = software.later_products if device.after_ampere else 1.0
+    return later * device.flops_per_s * device.gains.gemm_efficiency * software.gemm_efficiency
 
 
 def summed_s(parameters: Floats, product_s: Floats, device: Device, software: Software) -> Floats:
@@ -131,6 +137,8 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
         # PyTorch's recomputation by operation keeps what attention and every second product put out.
         again = 0.5 * products + operators
     compute = passes * forward + selective * again
+    if software.eager_memory:
+        compute -= recomputed * _unneeded(dimensions, layout, tokens, device, software)
     dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
     compute += summed_s(training.trained * (dense + experts), training.trained * products, device, software)
     if software.flash_attention:
@@ -143,6 +151,9 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
     tensor_group = group_of(layout, device, layout.tensor, np.ones(len(layout)))
     activation = device.element_bytes * tokens * dimensions.hidden
     collectives = 4.0 + 2.0 * recomputed
+    if software.eager_memory and software.flash_attention:
+        # Of its collectives, recomputation by operation keeps what scatters put out, and gathers once more.
+        collectives = collectives + selective * (layout.sequence_parallel > 0.0)
     tensor = (
         collectives
         * software.tensor_collective_factor
@@ -157,6 +168,15 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
     busy = compute + tensor + context + expert
     layer = soft_maximum(busy, host, software.host_order)
     return Block(compute, tensor, context, expert, layer, layer * (1.0 - 1.0 / passes), training.trained * products)
+
+
+def _unneeded(dimensions: Dimensions, layout: Layout, tokens: Floats, device: Device, software: Software) -> Floats:
+    """Seconds of the last matrix product of a layer, whose result no gradient needs.
+
+    PyTorch's recomputation stops once it has all that the backward pass asks for (`set_checkpoint_early_stop`).
+    """
+    flops = 2.0 * tokens * dimensions.hidden * _active(dimensions, layout) / layout.tensor
+    return flops / product_flops_per_s(device, software)
 
 
 def _adapters(
@@ -244,10 +264,21 @@ def _operators(dimensions: Dimensions, layout: Layout, tokens: Floats, device: D
             values + UNFUSED_NORM_PASSES * dimensions.hidden / split + UNFUSED_ROTARY_PASSES * rotated / layout.tensor
         )
     values = values + software.feed_forward_passes * inner / layout.tensor
-    if device.number_format == "fp8":
+    if device.number_format == "fp8" and software.eager_memory:
+        values = values + UNFUSED_CAST_PASSES * _cast(dimensions, inner, layout, split)
+    elif device.number_format == "fp8":
         values = values + CAST_PASSES * (dimensions.hidden / split + 2.0 * dimensions.attention_size / layout.tensor)
     seconds: Floats = tokens * values * device.element_bytes / _memory(device, software)
     return seconds
+
+
+def _cast(dimensions: Dimensions, inner: Floats | float, layout: Layout, split: Floats) -> Floats:
+    """Values of a token that go into the products of a layer, and gradients of what comes out of them.
+
+    ``inner``: of the feed-forward layer, half of what its matrices have beside the hidden state.
+    """
+    attention = dimensions.query_key_value + dimensions.attention_size
+    return 4.0 * dimensions.hidden / split + (attention + 2.0 * inner) / layout.tensor
 
 
 def _active(dimensions: Dimensions, layout: Layout) -> Floats | float:

@@ -48,6 +48,7 @@ __all__ = [
     "activation_bytes_per_layer",
     "board_of",
     "cache_of",
+    "has_open_loss",
     "in_flight",
     "memory_of",
     "needed_of_first_stage",
@@ -57,13 +58,10 @@ __all__ = [
     "terms_of",
 ]
 
-RESERVED_BYTES: Final = 1.5e9
-"""What the driver's context, libraries and communicators take before training (CUDA and NCCL on A100)."""
-
 CONTEXT_BYTES: Final = 0.9e9
 COMMUNICATOR_BYTES: Final = 0.6e9
-"""The same in parts: of PyTorch's runs on one device (weights, and what grows with the micro-batch, taken off), and
-what NCCL's channels add on several."""
+"""What is reserved before training under PyTorch, in parts: of runs on one device (weights, and what grows with the
+micro-batch, taken off), and what NCCL's channels add on several."""
 
 USABLE_PER_BYTE: Final = 0.985 * 2.0**30 / 1e9
 """Of a board's memory in decimal units, as printed: 0.985 is the least of the boards of :func:`board_of`."""
@@ -72,6 +70,7 @@ NORMS_KEPT: Final = 2.0 / 3.0
 
 MASTER_BYTES: Final = 4.0
 """Of a 32-bit master weight or gradient."""
+HALF_BYTES: Final = 2.0
 MOMENT_BYTES: Final = 4.0
 ADAM_BYTES: Final = 2.0 * MOMENT_BYTES
 """Of a value of the optimizer's state in 32 bits; of Adam's two, which stacks count among theirs."""
@@ -134,13 +133,14 @@ def activation_bytes_per_layer(
     format, where that is narrower beside what attention put out.
     """
     tokens = layout.micro_batch * dimensions.sequence / layout.context
-    inner = (2.0 * (dimensions.matrices - 1.0) + narrow_bytes) * dimensions.active / dimensions.hidden
+    results = 0.0 if software.fuses_operators else narrow_bytes
+    inner = (2.0 * (dimensions.matrices - 1.0) + results) * dimensions.active / dimensions.hidden
     put_out = 2.0 if narrow_bytes == 2.0 else 2.0 + narrow_bytes
     attention = (2.0 * dimensions.query_key_value + put_out * dimensions.attention_size) / dimensions.hidden
     everywhere = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
     stated = dimensions.training.dropout
     masks = not software.without_dropout if stated is None else stated
-    stored = (4.0 + 2.0 * narrow_bytes + 2.0 * masks) / everywhere + (attention + inner) / layout.tensor
+    stored = (4.0 + 2.0 * results + 2.0 * masks) / everywhere + (attention + inner) / layout.tensor
     # Copies of its token that an expert takes, for the gradient of its weights, and gives back, for that of its share.
     stored = stored + dimensions.routed * bool(dimensions.experts) * (narrow_bytes + 2.0) / everywhere
     heads = dimensions.attention_share * dimensions.heads
@@ -297,7 +297,7 @@ def _needed(
         activations = kept_bytes + most - logits
         cached = np.maximum(layer + ahead + blocks, logits + cached + inner) - most
 
-    weights, gradients, states, rooted = _states(dimensions, layout, software)
+    weights, gradients, states, rooted = _states(dimensions, layout, device, software)
     here = 0.0 if training.offloads_parameters else 1.0
     on_device = 0.0 if training.offloads_optimizer else 1.0
     in_ends = training.unquantised_bytes(software.weight_bytes) * ends / np.where(layout.zero_stage >= 3.0, shards, 1.0)
@@ -350,8 +350,14 @@ def _encoder_activations(encoder: Dimensions, encoded: float, layout: Layout, so
     return encoder.layers * np.where(layout.recomputation == FULL, inputs, whole)
 
 
-def _states(dimensions: Dimensions, layout: Layout, software: Software) -> tuple[Floats, Floats, Floats, Floats]:
-    """Bytes per parameter of weights, gradients and the optimizer's states, and of what its step makes."""
+def _states(
+    dimensions: Dimensions, layout: Layout, device: Device, software: Software
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Bytes per parameter of weights, gradients and the optimizer's states, and of what its step makes.
+
+    Under Megatron narrow states are weights in the format of products and gradients in 16 bits (`fp8_param_gather`,
+    `grad_reduce_in_fp32` off), beside 32-bit master weights.
+    """
     training, usual = dimensions.training, software.weight_bytes
     trained = training.trained
     nothing = np.zeros(len(layout))
@@ -360,13 +366,16 @@ def _states(dimensions: Dimensions, layout: Layout, software: Software) -> tuple
     gradients = nothing + trained * (exchanged if software.reduces_in_place else software.gradient_bytes)
     held = software.optimizer_state_bytes + training.moments * (training.moment_bytes or MOMENT_BYTES) - ADAM_BYTES
     states, made = nothing + trained * held, nothing + trained * software.update_bytes
-    if software.eager_memory and software.has_masters:
+    if software.casts_masters and software.has_masters:
         # FSDP splits the one 32-bit copy, and casts what it gathers; autocast keeps the cast copies beside it.
         masters = np.where(layout.zero_stage >= 3.0, trained * MASTER_BYTES, 0.0)
         weights = weights + np.where(layout.zero_stage >= 3.0, masters - trained * usual, 0.0)
         states = states - masters
     narrow = layout.narrow_states > 0.0
-    if narrow.any():
+    if narrow.any() and software.reduces_in_place and training.master_weights is None:
+        weights = np.where(narrow, training.weight_bytes(min(usual, device.narrow_bytes)), weights)
+        gradients = np.where(narrow, np.minimum(trained * HALF_BYTES, gradients), gradients)
+    elif narrow.any():
         weights = np.where(narrow, training.weight_bytes(usual), weights)
         gradients = np.where(narrow, trained * usual, gradients)
         states = np.where(narrow, trained * training.moments * (training.moment_bytes or usual), states)
@@ -488,7 +497,7 @@ def _buffers(dimensions: Dimensions, layout: Layout, software: Software, replica
     training, usual = dimensions.training, software.weight_bytes
     buckets = np.where((layout.zero_stage >= 1.0) & (replicas > 1.0), software.bucket_bytes, 0.0)
     if not software.eager_memory:
-        return np.asarray(RESERVED_BYTES + buckets)
+        return np.asarray(software.reserved_bytes + buckets)
     largest = np.maximum(dimensions.active, dimensions.query_key_value) / layout.tensor
     unpacked = usual * dimensions.hidden * largest * (0.0 < training.frozen_bytes < usual)
     context = CONTEXT_BYTES + np.where(layout.devices > 1.0, COMMUNICATOR_BYTES, 0.0)
@@ -512,6 +521,13 @@ def _usable(device: Device) -> Device:
         memory_bytes=USABLE_PER_BYTE * device.memory_bytes,
         named_memory_bytes=USABLE_PER_BYTE * device.named_memory_bytes,
     )
+
+
+def has_open_loss(dimensions: Dimensions, software: Software) -> bool:
+    """Whether nothing tells how logits are held under PyTorch."""
+    training = dimensions.training
+    plain = software.eager_memory and software.logit_bytes == PLAIN_LOGIT_BYTES and not software.compiled
+    return plain and not training.frozen and training.fused_loss is None
 
 
 def settled_states(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> Layout:
@@ -539,9 +555,7 @@ def settled_states(layout: Layout, dimensions: Dimensions, device: Device, softw
     full = np.full(len(layout), FULL)
     least = replace(layout, micro_batch=np.minimum(layout.micro_batch, 1.0), recomputation=full)
     ones = np.ones(len(layout))
-    training = dimensions.training
-    open_loss = software.logit_bytes == PLAIN_LOGIT_BYTES and not software.compiled and not training.frozen
-    open_loss &= training.fused_loss is None
+    open_loss = has_open_loss(dimensions, software)
     loss = ones if open_loss else layout.narrow_loss
     tuning = may & alone & (layout.recomputation == FULL)
     lacking = may & ~tuning

@@ -62,6 +62,16 @@ def assumed(
             yield Notice("RECOMPUTATION_ASSUMED", f"what is recomputed is not stated: {text}", tuple(rows.tolist()))
     narrow = asked.rows[asked.layout.narrow_states > 0.0]
     training = knowledge.dimensions.training
+    places = [group.rows for group in groups if group.software.reduces_in_place]
+    in_place = np.isin(narrow, asked.rows[np.concatenate(places)]) if places else np.zeros(len(narrow), dtype=bool)
+    if in_place.any() and training.master_weights is None:
+        text = "how gradients and weights are held is not stated, and these rows do not fit with gradients in 32 bits"
+        yield Notice(
+            "STATES_ASSUMED",
+            f"{text}: taken as in 16 bits, with weights in the format of their products",
+            tuple(narrow[in_place].tolist()),
+        )
+    narrow = narrow[~in_place]
     if len(narrow) and training.trained > LEAST_TRAINED and training.master_weights is None:
         text = "without 32-bit master weights, as a job on one device has them or as there is no room for others"
         yield Notice(

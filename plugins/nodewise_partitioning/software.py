@@ -68,6 +68,8 @@ class Software:
     memory_efficiency : float
         Share of the memory's bandwidth that streaming kernels reach. Only its ratio to the passes can be seen in steps,
         so it is fixed (BabelStream on A100: 0.87 to 0.90 for one stream, less for the mixtures here).
+    later_products : float
+        Of the share of the peak that products reach on A100, what devices after Ampere reach of it.
     half_head_size : float
         Head size at which attention's batched products reach half of their efficiency: they are that narrow.
     host_order : float
@@ -110,7 +112,7 @@ class Software:
         No masks are kept, nor attention's scores once more after theirs, where the job does not say; so since flash
         attention (LLaMA, MPT and NVIDIA's recipes of today train without).
     sums_in_half : bool
-        Gradients are summed and exchanged in 16 bits in every 16-bit format (NeMo's `grad_sync_dtype: bf16`, over
+        Gradients are summed, held and exchanged in 16 bits in every 16-bit format (NeMo's `grad_sync_dtype: bf16`, over
         Apex's `DistributedFusedAdam`, which adds to its buckets what products have written).
     keeps_stage_outputs : bool
         What a stage sent on stays until its gradient comes back; Megatron-Core frees it at once.
@@ -129,6 +131,15 @@ class Software:
     eager_memory : bool
         Memory is PyTorch's own: states are one 32-bit copy that FSDP splits, gradients are freed after each step, whole
         layers are gathered with the matrices of the ends beside them, and the allocator gives back what it split.
+    casts_masters : bool
+        16-bit weights are made of the 32-bit ones where they are gathered (FSDP's mixed precision; MaxText, whose
+        `weight_dtype` is float32 beside a `dtype` of bfloat16), and held nowhere else.
+    fuses_operators : bool
+        What stands between products is computed again where it is needed: of norms and activations inputs are kept, no
+        results.
+    reserved_bytes : float
+        What is taken before training: context, libraries and communicators (CUDA and NCCL on A100); of a TPU's memory
+        XLA reserves 0.25 GiB (v5e) to 1.25 GiB (v4: 30.75 GiB are left of 32).
     compiled : bool
         By `torch.compile`: with its loss on devices that came into use after 2024 (torchtitan compiles it since then).
     unfused_norms : bool
@@ -174,6 +185,7 @@ class Software:
     fixed_s: float = _fit(0.0013, "s per step", 0.35, 1e-6, 1.0, "shortest steps")
 
     framework: str = "megatron"
+    later_products: float = 1.0
     memory_efficiency: float = 0.8
     half_head_size: float = 32.0
     host_order: float = 8
@@ -203,6 +215,9 @@ class Software:
     accumulated_bytes: float = 8.0
     fused_accumulation: bool = False
     eager_memory: bool = False
+    casts_masters: bool = False
+    fuses_operators: bool = False
+    reserved_bytes: float = 1.5e9
     compiled: bool = False
     unfused_norms: bool = False
     chunks_loss: bool = False
@@ -249,7 +264,8 @@ A100-80GB in FSDP runs of MPT (llm-foundry, 2023), of which those of A100-40GB a
 reach as much at heads of 128 (research/kernels.md)."""
 
 EAGER: Final[Mapping[str, Any]] = {
-    "gemm_efficiency": 0.72,
+    "gemm_efficiency": 0.70,
+    "later_products": 0.86,
     "replicated_passes": 12.0,
     "feed_forward_passes": 2.0,
     "head_passes": 42.0,
@@ -257,7 +273,8 @@ EAGER: Final[Mapping[str, Any]] = {
 """PyTorch without fused operators. A layer's forward pass reads and writes two norms (4), two residual sums (6), what
 attention takes and leaves in another order (2), and the activation (2 of size f). Of each word's logit 42 bytes move:
 2 written, 2 + 4 to 32 bits, 4 + 4 log-softmax, 4 + 8 + 4 of their gradients, 4 + 2 to 16 bits, 4 read by two products.
-What products then reach is that of A100 in FSDP runs of MPT (0.70; 0.78 elsewhere), of which H100's took no part."""
+What products then reach is that of A100 in FSDP runs of MPT; what H100 reaches less, beyond its kernels' own
+share, is that of the same campaign's runs on it in bf16. torchtitan's and fms-acceleration's runs took no part."""
 
 _PLAIN: Final = Software()
 
@@ -274,6 +291,7 @@ OF_TORCH: Final[Mapping[str, Any]] = {
     "cached_logit_bytes": 2.0,
     "norm_bytes": 24.0,
     "cache_share": 0.0,
+    "casts_masters": True,
     "update_bytes": 4.0,
     "memory_log_spread": 0.1,
 }
@@ -331,6 +349,10 @@ _STACKS: Final = {
         update_bytes=0.0,
         keeps_both_gradients=False,
         bucket_bytes=0.0,
+        reserved_bytes=1.25 * 2.0**30,
+        cache_share=0.0,
+        casts_masters=True,
+        fuses_operators=True,
     ),
 }
 """What a declared framework selects, by the letters and digits that its name begins with."""
@@ -387,7 +409,7 @@ def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
         stack = replace(
             stack,
             weight_bytes=4.0 if wide else 2.0,
-            gradient_bytes=6.0 if stack.keeps_both_gradients and not wide else 4.0,
+            gradient_bytes=4.0 if wide else 2.0 if stack.sums_in_half else 6.0 if stack.keeps_both_gradients else 4.0,
             optimizer_state_bytes=8.0 if wide else 12.0,
             update_bytes=stack.update_bytes if stack.eager_memory else 0.0,
             bucket_bytes=2.0 * stack.bucket_bytes,

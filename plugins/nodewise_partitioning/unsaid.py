@@ -34,7 +34,7 @@ from nodewise.plugin import (
 from nodewise_laws.alternatives import DEVIATIONS
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, NARROW_BYTES, Device
 from nodewise_partitioning.layout import FULL, NONE, UNSTATED, Layout
-from nodewise_partitioning.memory import needed_of_first_stage
+from nodewise_partitioning.memory import has_open_loss, needed_of_first_stage
 from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, is_known, stack_of
 from nodewise_partitioning.workload import Dimensions
 
@@ -59,16 +59,16 @@ framework whose name is not known is neither Megatron nor DeepSpeed, which alone
 OLD_SEQUENCE: Final = 2048.0
 """Tokens of the longest rows of GPT-3, OPT and BLOOM."""
 
-OLD: Final = (DEFAULT_FRAMEWORK,) * 2 + ("megatron-deepspeed",) * 2
-MODERN: Final = ("megatron-core flash-attention", "pytorch flash-attention") * 2
+OLD: Final = ((DEFAULT_FRAMEWORK,) * 2 + ("megatron-deepspeed",) * 2) * 2
+MODERN: Final = ("megatron-core flash-attention", "pytorch flash-attention") * 4
 """Stacks by the kind of rows (:func:`kinds_of`). Those with a stage of ZeRO are nowhere quicker than those without, so
 that bounds of a space hold for all stages."""
 
 OF_TPU: Final = "maxtext flash-attention"
 """Programs for TPUs are compiled by XLA."""
 
-ALONE, ZERO = 1, 2
-"""What replicas alone, and a stage of ZeRO, add to a row's kind."""
+ALONE, ZERO, GATHERED = 1, 2, 4
+"""What replicas alone, a stage of ZeRO, and its third stage add to a row's kind."""
 
 OPEN: Final = ("recomputation", "sequence_parallel", "zero_stage", "narrow_states", "narrow_loss")
 """Columns of layouts that rows may leave open; the last two, which no fact tells, are settled by what they hold
@@ -98,9 +98,10 @@ def formats_of(catalogue: Catalogue, device: str) -> tuple[str, Sequence[tuple[s
 
 
 def kinds_of(configurations: Configurations) -> Ints:
-    """Of each row: whether it has replicas alone, which nothing splits but ZeRO (1), and a stage of ZeRO (2)."""
+    """Of each row: whether it has replicas alone, which nothing splits but ZeRO (1), a stage (2), the third (4)."""
     alone = configurations.degree() * np.maximum(configurations.expert_parallel, 1) == 1
-    return as_ints(ALONE * alone + ZERO * (configurations.zero_stage > 0))
+    stage = configurations.zero_stage
+    return as_ints(ALONE * alone + ZERO * (stage > 0) + GATHERED * (stage >= 3))
 
 
 def stack_name(framework: str, dimensions: Dimensions, device: Device, kind: int) -> str:
@@ -114,7 +115,8 @@ def stack_name(framework: str, dimensions: Dimensions, device: Device, kind: int
         return f"{framework} flash-attention" if modern and "flash" not in framework.casefold() else framework
     if catalogue_key(device.name).startswith("tpu"):
         return f"{OF_TPU} {framework}".rstrip()
-    narrow = modern and device.number_format in NARROW_BYTES
+    # A name that is not known is none of Megatron's, whose kernels brought narrow formats.
+    narrow = modern and device.number_format in NARROW_BYTES and not (framework and kind & GATHERED)
     return f"{(MODERN if modern else OLD)[0 if narrow else kind]} {framework}".rstrip()
 
 
@@ -203,9 +205,11 @@ def settled(
 
     Selective recomputation, of attention's scores alone, is no choice where these are not stored. Where nothing is
     said of the stack, and a row has neither sequence parallelism nor a stage of ZeRO and does not fit so, these are
-    taken as switched on, the least that makes it fit. Sequence parallelism (V. Korthikanti et al., May 2022) is as
-    young as flash attention, and taken with it alone. What is ``preferred``, as runs of the job have it, is tried first
-    (0 = nothing is); of rows that ``ran`` so, it fits where it does within the doubt about bytes.
+    taken as switched on, the least that makes it fit. Losses in 16 bits come before recomputation where nothing tells
+    how logits are held; 16-bit gradients, and weights in the format of products, come last. Sequence parallelism
+    (V. Korthikanti et al., May 2022) is as young as flash attention, and taken with it alone. What is ``preferred``, as
+    runs of the job have it, is tried first (0 = nothing is); of rows that ``ran`` so, it fits where it does within the
+    doubt about bytes.
     """
     unsaid = layout.recomputation == UNSTATED
     if not unsaid.any():
@@ -215,21 +219,34 @@ def settled(
         ways = tuple(dict.fromkeys((preferred, FULL)))
     doubt = float(np.exp(DEVIATIONS * software.memory_log_spread)) if ran else 1.0
     room = [device.memory_bytes * (doubt if way == preferred else 1.0) for way in ways]
+    narrow_loss = has_open_loss(dimensions, software)
     rows = np.flatnonzero(unsaid)
     columns = {name: getattr(layout, name).copy() for name in OPEN}
     columns["recomputation"][rows] = ways[0]
     first = layout.take(rows) if len(rows) < len(layout) else layout
     first = replace(first, recomputation=columns["recomputation"][rows])
-    lacking = np.flatnonzero(_needed(first, dimensions, device, software) > room[0])
+    hoped = replace(first, narrow_loss=np.ones(len(first))) if narrow_loss else first
+    lacking = np.flatnonzero(_needed(hoped, dimensions, device, software) > room[0])
     if len(lacking):
         own = first.take(lacking)
         splits = (own,) if declared else _splits(own, dimensions, sequences=software.flash_attention)
         tries = [replace(split, recomputation=np.full(len(own), way)) for way in ways for split in splits]
+        usual, room = len(tries), [each for each in room for _ in splits]
+        if software.reduces_in_place and dimensions.training.master_weights is None:
+            # What has no room otherwise holds gradients, and weights in narrower formats, as these are computed with.
+            full, ones = np.full(len(own), FULL), np.ones(len(own))
+            tries.append(replace(own, recomputation=full, narrow_states=ones))
+            room.append(device.memory_bytes)
         tried = Layout.joined(tries)
-        needed = _needed(tried, dimensions, device, software).reshape(len(tries), -1)
-        fits = needed <= np.repeat(room, len(splits))[:, np.newaxis]
+        hoped = tried
+        if narrow_loss:
+            losses = tried.narrow_loss.copy()
+            losses[: usual * len(own)] = 1.0
+            hoped = replace(tried, narrow_loss=losses)
+        needed = _needed(hoped, dimensions, device, software).reshape(len(tries), -1)
+        fits = needed <= np.array(room)[:, np.newaxis]
         # What fits nowhere is told by the way that lacks least.
-        best = np.where(fits.any(axis=0), fits.argmax(axis=0), needed.argmin(axis=0))
+        best = np.where(fits.any(axis=0), fits.argmax(axis=0), needed[:usual].argmin(axis=0))
         for name, column in columns.items():
             column[rows[lacking]] = getattr(tried, name).reshape(len(tries), -1)[best, np.arange(len(own))]
     return replace(layout, **columns)

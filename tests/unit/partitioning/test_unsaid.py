@@ -129,3 +129,20 @@ def test_recomputation_is_the_least_that_fits_with_flash_attention() -> None:
     np.testing.assert_array_equal(unsaid.step_s, expected)
     told = [notice.rows for notice in unsaid.notices if notice.reason == "RECOMPUTATION_ASSUMED"]
     assert told == [tuple(np.flatnonzero(fits).tolist()), tuple(np.flatnonzero(~fits).tolist())]
+
+
+def test_a_loss_in_16_bits_is_tried_before_recomputation() -> None:
+    """18 samples a device: 32-bit logits leave no room, 16-bit ones leave room for all activations."""
+    asked = rows(1, "H100", nodes=1, workers=8, batch_per_worker=18, zero_stage=3)
+    small = replace(SMALL, sequence_length=2048, vocabulary_size=50_368)
+    found = answered(asked, profile(small, framework="pytorch flash-attention", precision="bf16"))
+    assert "taken as nothing" in notices(found)["RECOMPUTATION_ASSUMED"]
+    assert "16 bits" in notices(found)["LOSS_ASSUMED"]
+
+
+def test_an_unknown_name_in_fp8_is_none_of_megatrons_where_parameters_are_gathered() -> None:
+    asked = rows(1, "H100", **ONE_NODE, zero_stage=3, recomputation=int(Recomputation.NONE))
+    found = answered(asked, profile(framework="paxml", precision="fp8"))
+    assert "taken as 'pytorch flash-attention" in notices(found)["STACK_ASSUMED"]
+    replicated = answered(asked.replaced(zero_stage=np.array([1])), profile(framework="paxml", precision="fp8"))
+    assert f"taken as '{MODERN}" in notices(replicated)["STACK_ASSUMED"]
