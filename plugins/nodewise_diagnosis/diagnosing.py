@@ -123,6 +123,8 @@ def _by_node(
 
 def _unknown(case: Case) -> str:
     """Why nobody can tell what bounds the job; empty = one can."""
+    if not case.base_ns:
+        return "nothing that was recorded states how long it takes"
     alone = case.roles.launched_alone
     return f"{alone} calls launch kernels, and none of these was recorded" if alone else ""
 

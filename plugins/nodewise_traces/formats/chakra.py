@@ -27,7 +27,7 @@ from nodewise_traces.events.correlations import forward_lanes
 from nodewise_traces.events.exchange_arguments import SAME_OUT, Exchange, kind_of_name
 from nodewise_traces.events.names import Numbered, public_name
 from nodewise_traces.events.step_spans import steps_table
-from nodewise_traces.formats.chakra_nodes import Node, NodeType, json_nodes, protobuf_nodes
+from nodewise_traces.formats.chakra_nodes import Node, NodeType, begins_with_node, json_nodes, protobuf_nodes
 from nodewise_traces.formats.protobuf import WireError
 from nodewise_traces.refusals import refused
 from nodewise_traces.scanning.decode import starts_json
@@ -60,11 +60,11 @@ class ChakraReader:
     """Reads ``.et`` files (protobuf) and the JSON form with a ``workload_graph``."""
 
     def recognises(self, head: bytes, source: TraceSource) -> float:
-        """The JSON form by its list; protobuf by its first message, which states the schema, or by the file's name."""
+        """The JSON form by its list; protobuf by its first two messages, or by the file's name."""
         if starts_json(head):
             return 0.9 if b'"workload_graph"' in head else 0.0
-        if b"schema" in head[:64]:
-            return 0.9
+        if begins_with_node(head):
+            return 0.8
         return 0.5 if source.name.endswith(".et") and not head[:1].isspace() else 0.0
 
     def read(self, stream: BinaryIO, source: TraceSource) -> Sequence[Trace]:
@@ -224,6 +224,7 @@ def _collectives(nodes: list[Node], kind: NDArray[np.int8], edges: Ints, counts:
             kind=exchange,
             in_bytes=size,
             out_bytes=size if exchange in SAME_OUT else NO_EVENT,
+            sequence=small_or(node.attributes.get("comm_tag"), -1),
             peer=small_or(node.attributes.get(peer, node.attributes.get("root")), -1),
         )
         number = NO_EVENT if group in {None, ""} else groups[str(group)]
