@@ -125,6 +125,8 @@ def _unknown(case: Case) -> str:
     """Why nobody can tell what bounds the job; empty = one can."""
     if not case.base_ns:
         return "nothing that was recorded states how long it takes"
+    if all(trace.report.counts.get("exchanges_alone") for trace in case.traces.values()):
+        return "exchanges alone were recorded, not what devices and hosts do between them"
     alone = case.roles.launched_alone
     return f"{alone} calls launch kernels, and none of these was recorded" if alone else ""
 
@@ -141,6 +143,8 @@ def _limits(case: Case) -> list[str]:
         found.append(
             f"no exchange between the {graph.world_size} ranks was recognised, so that theirs count as computation"
         )
+    if any(trace.report.counts.get("hosts_unrecorded") for trace in traces):
+        found.append("nothing was recorded of what hosts do, so that nobody knows what a device that idles waits for")
     other = sum(trace.report.counts.get("work_of_other_categories", 0) for trace in traces)
     if other:
         found.append(f"{other} events are of categories that are not known; they count as work of a device")

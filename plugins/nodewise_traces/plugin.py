@@ -8,11 +8,13 @@ from nodewise.plugin import TraceReader, TraceReaderRecord, hookimpl
 from nodewise_traces.formats.chakra import ChakraReader
 from nodewise_traces.formats.chrome import ChromeReader
 from nodewise_traces.formats.dpro import DproReader
+from nodewise_traces.formats.flight_recorder import FlightRecorderReader
 from nodewise_traces.formats.kineto import KinetoReader
+from nodewise_traces.formats.nsight import NsightReader
 
 __all__ = ["nodewise_trace_readers"]
 
-VERSION: Final = "1.2"
+VERSION: Final = "1.3"
 """Of what is read: columns are kept by it, so a reader that finds something else in the same trace has another one."""
 
 
@@ -23,6 +25,8 @@ def nodewise_trace_readers() -> list[TraceReaderRecord]:
         ("kineto", "Chrome traces of the PyTorch profiler (Kineto): CUDA, ROCm and CPU.", KinetoReader()),
         ("chakra", "Chakra execution traces: protobuf and JSON.", ChakraReader()),
         ("dpro", "dPRO's JSON traces.", DproReader()),
+        ("flight-recorder", "Dumps of PyTorch's flight recorder: JSON and pickle.", FlightRecorderReader()),
+        ("nsight", "Nsight Systems' exports to SQLite.", NsightReader()),
         ("chrome", "Chrome traces of any recorder, with a mapping of names.", ChromeReader()),
     )
     return [

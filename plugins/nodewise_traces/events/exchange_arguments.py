@@ -11,7 +11,7 @@ from typing import Any, Final
 from nodewise.plugin import CollectiveKind, ProcessGroup
 from nodewise_traces.scanning.numbers import integer_or, small_or
 
-__all__ = ["LIBRARY_SPAN", "SAME_OUT", "Exchange", "Groups", "exchange_of", "kind_of_name", "ranks_of"]
+__all__ = ["LIBRARY_SPAN", "SAME_OUT", "Exchange", "Groups", "exchange_of", "kind_of_name", "ranks_of", "tensor_bytes"]
 
 _KINDS: Final = (
     ("reducescatter", CollectiveKind.REDUCE_SCATTER),
@@ -108,7 +108,7 @@ def exchange_of(name: str, arguments: Mapping[str, Any], groups: Groups) -> Exch
     if "Collective name" not in arguments:
         if not LIBRARY_SPAN.search(name):
             return Exchange()
-        in_bytes = _tensor_bytes(arguments)
+        in_bytes = tensor_bytes(arguments.get("Input Dims"), arguments.get("Input type"))
         kind = kind_of_name(name)
         return Exchange(in_bytes=in_bytes, out_bytes=in_bytes if kind in SAME_OUT else _UNKNOWN)
     kind = kind_of_name(str(arguments["Collective name"]))
@@ -128,9 +128,8 @@ def exchange_of(name: str, arguments: Mapping[str, Any], groups: Groups) -> Exch
     )
 
 
-def _tensor_bytes(arguments: Mapping[str, Any]) -> int:
-    """Bytes of all tensors by ``Input Dims`` and ``Input type``; -1 = not known."""
-    shapes, types = arguments.get("Input Dims"), arguments.get("Input type")
+def tensor_bytes(shapes: Any, types: Any) -> int:
+    """Bytes of all tensors by their shapes and the names of their types; -1 = not known."""
     if not isinstance(shapes, list) or not isinstance(types, list) or len(shapes) != len(types):
         return _UNKNOWN
     sizes = [_times(_elements(shape), width) for shape, width in zip(shapes, map(_element_bytes, types)) if width > 0]

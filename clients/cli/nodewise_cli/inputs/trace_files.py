@@ -28,8 +28,11 @@ SUFFIXES: Final = (".json", ".json.gz", ".et", ".et.gz")
 FORMAT: Final = "auto"
 HEAD_BYTES: Final = 64 << 10
 READ_BYTES: Final = 1 << 20
-_MARKS: Final = (b'"traceEvents"', b'"ph"', b'"schemaVersion"', b'"schema"', b'"workload_graph"')
-"""What a trace in JSON holds near its beginning: Chrome traces, and execution graphs."""
+_MARKS: Final = (
+    *(b'"traceEvents"', b'"ph"', b'"schemaVersion"', b'"schema"', b'"workload_graph"'),
+    *(b'"pg_config"', b'"profiling_name"', b'"rocprofiler-sdk-tool"'),
+)
+"""What a trace in JSON holds near its beginning: Chrome traces, execution graphs, flight recorders, rocprofv3."""
 _RANK_STATED: Final = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*"rank"')
 _STATED_BYTES: Final = 512
 """A statement of a rank is found although it lies across two pieces."""
