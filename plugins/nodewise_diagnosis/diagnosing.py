@@ -97,7 +97,7 @@ def diagnosed(
             limits=_limits(case),
             unit="step" if marked else "window",
             unknown=unknown,
-            stands_out=any(one.candidate.stands_out and one.bottleneck.matters for one in found),
+            stands_out=bool(unknown) or any(one.candidate.stands_out and one.bottleneck.matters for one in found),
         ),
         step_s=case.base_ns * NS,
         persistence_s=persistence_ns(watch.lengths_ns()) * NS,

@@ -11,6 +11,8 @@ from nodewise_traces.formats.dpro import DproReader
 from nodewise_traces.formats.flight_recorder import FlightRecorderReader
 from nodewise_traces.formats.kineto import KinetoReader
 from nodewise_traces.formats.nsight import NsightReader
+from nodewise_traces.formats.xla_json import XlaJsonReader
+from nodewise_traces.formats.xplane import XplaneReader
 
 __all__ = ["nodewise_trace_readers"]
 
@@ -23,10 +25,12 @@ def nodewise_trace_readers() -> list[TraceReaderRecord]:
     """Readers of what profilers write."""
     readers: tuple[tuple[str, str, TraceReader], ...] = (
         ("kineto", "Chrome traces of the PyTorch profiler (Kineto): CUDA, ROCm and CPU.", KinetoReader()),
-        ("chakra", "Chakra execution traces: protobuf and JSON.", ChakraReader()),
+        ("chakra", "Chakra execution traces: protobuf and JSON, and PyTorch's.", ChakraReader()),
         ("dpro", "dPRO's JSON traces.", DproReader()),
         ("flight-recorder", "Dumps of PyTorch's flight recorder: JSON and pickle.", FlightRecorderReader()),
         ("nsight", "Nsight Systems' exports to SQLite.", NsightReader()),
+        ("xla-json", "JAX's and TensorFlow's profiles: JSON for the trace viewer.", XlaJsonReader()),
+        ("xplane", "JAX's and TensorFlow's profiles: XPlane.", XplaneReader()),
         ("chrome", "Chrome traces of any recorder, with a mapping of names.", ChromeReader()),
     )
     return [

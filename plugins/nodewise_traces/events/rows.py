@@ -49,6 +49,7 @@ class Rows:
 
     table: EventTable = field(default_factory=EventTable)
     _rows: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)
+    _frames: list[tuple[int, int, int, int]] = field(default_factory=list)
     _names: _Names = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,6 +84,12 @@ class Rows:
         numbers = (correlation, moved_bytes)
         correlation, moved_bytes = (number if 0 <= number < _LATEST_NS else NO_EVENT for number in numbers)
         self._rows.append((self._names[name], lane, kind, begin_ns, duration_ns, correlation, moved_bytes))
+
+    def frame(self, name: str, lane: int, begin_ns: int, duration_ns: int) -> None:
+        """Take a call of a Python function."""
+        self.table.counts["events"] += 1
+        if -_LATEST_NS < begin_ns < _LATEST_NS and 0 <= duration_ns < _LATEST_NS:
+            self._frames.append((self._names[name], lane, begin_ns, duration_ns))
 
     def trace(self, header: Header, source: TraceSource, reader: str, *, missing: str, steps: str = "") -> Trace:
         """Make the trace.
@@ -122,6 +129,8 @@ class Rows:
             bytes=moved,
             external=none,
         )
+        if self._frames:
+            self.table.keep_frames(np.array(self._frames, dtype=np.int64).T)
         if steps and "step" not in source.mapping:
             source = replace(source, mapping={**source.mapping, "step": steps})
         return assembled(self.table, columns, header, source, reader)
