@@ -11,6 +11,7 @@ from nodewise_traces.formats.dpro import DproReader
 from nodewise_traces.formats.flight_recorder import FlightRecorderReader
 from nodewise_traces.formats.kineto import KinetoReader
 from nodewise_traces.formats.nsight import NsightReader
+from nodewise_traces.formats.perfetto import PerfettoReader
 from nodewise_traces.formats.xla_json import XlaJsonReader
 from nodewise_traces.formats.xplane import XplaneReader
 
@@ -29,6 +30,7 @@ def nodewise_trace_readers() -> list[TraceReaderRecord]:
         ("dpro", "dPRO's JSON traces.", DproReader()),
         ("flight-recorder", "Dumps of PyTorch's flight recorder: JSON and pickle.", FlightRecorderReader()),
         ("nsight", "Nsight Systems' exports to SQLite.", NsightReader()),
+        ("perfetto", "Perfetto's traces: track events; rocprofv3's among them.", PerfettoReader()),
         ("xla-json", "JAX's and TensorFlow's profiles: JSON for the trace viewer.", XlaJsonReader()),
         ("xplane", "JAX's and TensorFlow's profiles: XPlane.", XplaneReader()),
         ("chrome", "Chrome traces of any recorder, with a mapping of names.", ChromeReader()),

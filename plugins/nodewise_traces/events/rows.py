@@ -20,6 +20,8 @@ __all__ = ["STEP_NAMES", "Rows"]
 
 WINDOW: Final = "(recording)"
 _LATEST_NS: Final = 2**62
+_MOST_NUMBERS: Final = 2**61
+"""Threads, streams and processes have smaller numbers; a few recorders write hashes of 64 bits."""
 _OF_DEVICES: Final = frozenset({EventKind.KERNEL, EventKind.COPY, EventKind.FILL})
 STEP_NAMES: Final = r"(?i)^(?:ProfilerStep#|(?:train(?:ing)?[ _-]?)?(?:step|iter(?:ation)?)[ _#:=-]*)(\d+)$"
 """What people call the ranges that they put around training steps, where no tool names these for them."""
@@ -60,7 +62,9 @@ class Rows:
 
     def lane(self, device: int, number: int, process: int = 0) -> int:
         """The stream ``number`` of a device, or with device -1 the thread of a process on the host."""
-        return self.table.lanes[(True, device, number) if device >= 0 else (False, process, number)]
+        number = number if -1 <= number < _MOST_NUMBERS else number % _MOST_NUMBERS
+        first = (device if device >= 0 else process) % _MOST_NUMBERS
+        return self.table.lanes[device >= 0, first, number]
 
     def add(
         self,
