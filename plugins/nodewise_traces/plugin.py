@@ -12,6 +12,8 @@ from nodewise_traces.formats.flight_recorder import FlightRecorderReader
 from nodewise_traces.formats.kineto import KinetoReader
 from nodewise_traces.formats.nsight import NsightReader
 from nodewise_traces.formats.perfetto import PerfettoReader
+from nodewise_traces.formats.rocprof_csv import RocprofCsvReader
+from nodewise_traces.formats.rocprof_json import RocprofJsonReader
 from nodewise_traces.formats.xla_json import XlaJsonReader
 from nodewise_traces.formats.xplane import XplaneReader
 
@@ -31,6 +33,8 @@ def nodewise_trace_readers() -> list[TraceReaderRecord]:
         ("flight-recorder", "Dumps of PyTorch's flight recorder: JSON and pickle.", FlightRecorderReader()),
         ("nsight", "Nsight Systems' exports to SQLite.", NsightReader()),
         ("perfetto", "Perfetto's traces: track events; rocprofv3's among them.", PerfettoReader()),
+        ("rocprof-csv", "rocprofv3's and rocprof's tables.", RocprofCsvReader()),
+        ("rocprof-json", "rocprofv3's JSON.", RocprofJsonReader()),
         ("xla-json", "JAX's and TensorFlow's profiles: JSON for the trace viewer.", XlaJsonReader()),
         ("xplane", "JAX's and TensorFlow's profiles: XPlane.", XplaneReader()),
         ("chrome", "Chrome traces of any recorder, with a mapping of names.", ChromeReader()),

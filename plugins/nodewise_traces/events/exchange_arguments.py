@@ -11,7 +11,17 @@ from typing import Any, Final
 from nodewise.plugin import CollectiveKind, ProcessGroup
 from nodewise_traces.scanning.numbers import integer_or, small_or
 
-__all__ = ["LIBRARY_SPAN", "SAME_OUT", "Exchange", "Groups", "element_bytes", "exchange_of", "kind_of_name", "ranks_of", "tensor_bytes"]
+__all__ = [
+    "LIBRARY_SPAN",
+    "SAME_OUT",
+    "Exchange",
+    "Groups",
+    "element_bytes",
+    "exchange_of",
+    "kind_of_name",
+    "ranks_of",
+    "tensor_bytes",
+]
 
 _KINDS: Final = (
     ("reducescatter", CollectiveKind.REDUCE_SCATTER),

@@ -255,19 +255,22 @@ def _exchange_name(node: Node) -> str:
 
 def _warnings(counts: Counter[str], *, timed: bool, unknown_rank: bool) -> list[str]:
     alone, durations = counts["device_events_without_successor"], counts["durations_missing"]
+    operators = counts["operators_alone"]
     cyclic, missing, parents = counts["nodes_in_cycles"], counts["missing_dependencies"], counts["missing_parents"]
     told = (
         (cyclic, f"{cyclic} nodes lie on or behind circular dependencies"),
         (missing, f"{missing} dependencies name nodes that are not in the file"),
         (parents, f"{parents} nodes name a parent that is not in the file"),
         (unknown_rank, "the trace does not say which rank recorded it: it is taken for rank 0"),
-        (not timed and not counts["operators_alone"], "the trace states durations and dependencies, but not when anything began"),
         (
-            counts["operators_alone"],
-            "an execution trace states operators and their parents, no durations: record torch.profiler's "
-            "export_chrome_trace of the same steps, and diagnose that",
+            not timed and not operators,
+            "the trace states durations and dependencies, but not when anything began",
         ),
-        (durations and not counts["operators_alone"], f"{durations} nodes state no duration: taken as 0"),
+        (
+            operators,
+            "an execution trace has operators alone: diagnose what export_chrome_trace wrote of the same steps",
+        ),
+        (durations and not operators, f"{durations} nodes state no duration: taken as 0"),
         (alone > 1, f"{alone} events on devices have no successor: their streams' order is not recorded"),
         (counts["truncated"], "the file ends inside a node: later ones are missing"),
         (counts["malformed"], f"{counts['malformed']} nodes make no sense and are left out"),

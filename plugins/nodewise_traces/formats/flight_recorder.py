@@ -71,10 +71,7 @@ class FlightRecorderReader:
         counts["exchanges_alone"] = 1
         counts["collectives_unfinished"] = len(unfinished)
         header = header_of({"distributedInfo": {"rank": members.get("rank"), "world_size": _world(members)}}, source)
-        warnings = [
-            "a flight recorder states exchanges alone, with times that the host's watchdog saw: what devices and hosts "
-            "did between them is not in it"
-        ]
+        warnings = ["a flight recorder states exchanges alone, with times that the host's watchdog saw"]
         if unfinished:
             warnings.append(
                 f"{len(unfinished)} exchanges are not complete, the first: {unfinished[0]}; the rank whose numbers are "
@@ -100,7 +97,9 @@ def _unpickled(stream: Source, source: TraceSource) -> Mapping[str, Any]:
         parts.append(part)
         left -= len(part)
     if not left:
-        raise refused(source, f"a flight recorder's pickle is at most {_LARGEST_PICKLE_BYTES >> 20} MiB; dump it as JSON")
+        raise refused(
+            source, f"a flight recorder's pickle is at most {_LARGEST_PICKLE_BYTES >> 20} MiB; dump it as JSON"
+        )
     try:
         value = loaded(b"".join(parts))
     except PickleError as error:

@@ -15,8 +15,8 @@ from typing import BinaryIO, Final
 from nodewise.plugin import EventKind, Trace, TraceSource
 from nodewise_traces.events.header import Header, header_of
 from nodewise_traces.events.rows import STEP_NAMES, Rows
+from nodewise_traces.formats.database import MAGIC, Database, database_of
 from nodewise_traces.refusals import contradicted, refused
-from nodewise_traces.scanning.database import MAGIC, Database, database_of
 from nodewise_traces.scanning.numbers import integer_or, small_or
 
 __all__ = ["NsightReader"]
@@ -66,7 +66,11 @@ class NsightReader:
         """Read the events of all processes. See TraceReader."""
         counts: Counter[str] = Counter()
         with database_of(stream, source, counts, _EXPORT) as database:
-            if not any(table in database for table, _ in (*_WORK, ("CUPTI_ACTIVITY_KIND_RUNTIME", 0))):
+            if any(table.startswith("rocpd_") for table in database.tables):
+                raise refused(
+                    source, "the database is rocprofv3's (rocpd): rocpd convert -i FILE.db --output-format pftrace"
+                )
+            if not any(table in database for table in (*(one for one, _ in _WORK), "CUPTI_ACTIVITY_KIND_RUNTIME")):
                 raise refused(
                     source,
                     "the database has none of the tables CUPTI_ACTIVITY_KIND_...: record with nsys profile "
@@ -104,9 +108,7 @@ def _header(
     stated: dict[str, object] = {"world_size": processes} if processes > 1 else {}
     if rank >= 0:
         stated["rank"] = rank
-    header = header_of(
-        {"distributedInfo": stated, "baseTimeNanoseconds": base, "deviceProperties": devices}, source
-    )
+    header = header_of({"distributedInfo": stated, "baseTimeNanoseconds": base, "deviceProperties": devices}, source)
     if not rows.table.counts["ranks_by_process"]:
         return header
     note = "the report does not say which process is which rank: they are numbered in the order of their ids"

@@ -9,9 +9,9 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from nodewise.plugin import EventKind, Trace, TraceSource
 from nodewise_traces.events.header import header_of
@@ -49,8 +49,9 @@ _KINDS: Final = {
     "user_annotation": EventKind.ANNOTATION,
 }
 """Kinds by category, of rocprofv3 and of the PyTorch profiler."""
-_PARTS: Final = frozenset({6, 11, 12, 59, 60})
-"""Fields of packets that are looked at: clocks, events, interned texts, defaults, descriptors of tracks."""
+_OWN_CLOCKS: Final = 64
+_INTERNED: Final = frozenset({1, 2, 3})
+"""Interned texts that are looked at: categories, names of events, names of their arguments."""
 _CORRELATIONS: Final = frozenset({"corr_id", "correlation", "correlation_id"})
 
 
@@ -159,92 +160,49 @@ class _Reading:
 
     def take(self, packet: bytes) -> None:
         """Take a packet."""
-        stated = clock = number = flags = 0
-        parts: dict[int, list[bytes]] = {}
-        for key, value in fields_of(packet):
-            if isinstance(value, bytes):
-                if key in _PARTS:
-                    parts.setdefault(key, []).append(value)
-            elif key == 8:
-                stated = value
-            elif key == 10:
-                number = value
-            elif key == 13:
-                flags = value
-            elif key == 58:
-                clock = value
-            elif key == 41 and value:
-                flags |= _CLEARED
-        sequence = self._sequences.setdefault(number, _Sequence())
-        if flags & _CLEARED:
+        numbers, parts = _split(packet)
+        sequence = self._sequences.setdefault(numbers.get(10, 0), _Sequence())
+        if numbers.get(41) or numbers.get(13, 0) & _CLEARED:
             sequence.names.clear()
             sequence.clock = sequence.track = 0
-        for part in parts.get(59, ()):
-            _take_defaults(part, sequence)
-        for part in parts.get(6, ()):
-            _take_clocks(part, sequence)
-        for part in parts.get(12, ()):
-            _take_names(part, sequence)
+        for take, key in ((_take_defaults, 59), (_take_clocks, 6), (_take_names, 12)):
+            for part in parts.get(key, ()):
+                take(part, sequence)
         for part in parts.get(60, ()):
             self._describe(part)
         if 11 in parts:
-            time_ns = sequence.time_ns(stated, clock)
+            time_ns = sequence.time_ns(numbers.get(8, 0), numbers.get(58, 0))
             for part in parts[11]:
                 self._event(part, sequence, time_ns)
 
     def _describe(self, message: bytes) -> None:
-        told: dict[int, Any] = {}
-        for key, value in fields_of(message):
-            told[key] = value
-        uuid = told.get(1, 0)
-        if not isinstance(uuid, int):
-            raise WireError("a track without a number")
-        track = self._tracks.setdefault(uuid, _Track())
-        track.name = _text(told.get(2) or told.get(10)) or track.name
-        if isinstance(told.get(5), int):
-            track.parent = told[5]
-        for key, value in _inner(told.get(3)):
-            if key == 1 and isinstance(value, int):
-                track.process_id = value
-            elif key == 6:
-                track.process = _text(value)
-        for key, value in _inner(told.get(4)):
-            if isinstance(value, int):
-                if key == 1:
-                    track.process_id = value
-                elif key == 2:
-                    track.thread_id = value
-            elif key == 5:
-                track.name = _text(value) or track.name
+        numbers, parts = _split(message)
+        track = self._tracks.setdefault(numbers.get(1, 0), _Track())
+        track.parent = numbers.get(5, track.parent)
+        for text in (*parts.get(10, ()), *parts.get(2, ())):
+            track.name = _text(text) or track.name
+        for part in parts.get(3, ()):
+            inner, texts = _split(part)
+            track.process_id = inner.get(1, track.process_id)
+            track.process = "".join(map(_text, texts.get(6, ()))) or track.process
+        for part in parts.get(4, ()):
+            inner, texts = _split(part)
+            track.process_id, track.thread_id = inner.get(1, track.process_id), inner.get(2, track.thread_id)
+            track.name = "".join(map(_text, texts.get(5, ()))) or track.name
 
     def _event(self, message: bytes, sequence: _Sequence, time_ns: int) -> None:
-        kind = uuid = -1
-        name, category = "", ""
-        annotations: list[bytes] = []
-        for key, value in fields_of(message):
-            if isinstance(value, bytes):
-                if key == 23:
-                    name = _text(value)
-                elif key == 22:
-                    category = category or _text(value)
-                elif key == 3:
-                    category = category or sequence.names.get((1, next(iter(packed(value)), 0)), "")
-                elif key == 4:
-                    annotations.append(value)
-            elif key == 9:
-                kind = value
-            elif key == 11:
-                uuid = value
-            elif key == 10:
-                name = sequence.names.get((2, value), name)
-            elif key == 3:
-                category = category or sequence.names.get((1, value), "")
-        track = self._tracks.setdefault(sequence.track if uuid < 0 else uuid, _Track())
+        numbers, parts = _split(message)
+        uuid, kind = numbers.get(11, sequence.track), numbers.get(9, 0)
+        track = self._tracks.setdefault(uuid, _Track())
         if kind == _BEGIN and len(track.open) < _MOST_OPEN:
-            track.open.append((time_ns, name, category.lower(), _correlation(annotations, sequence)))
+            name = "".join(map(_text, parts.get(23, ()))) or sequence.names.get((2, numbers.get(10, 0)), "")
+            category = "".join(map(_text, parts.get(22, ())[:1]))
+            listed = [one for part in parts.get(3, ()) for one in packed(part)]
+            category = category or sequence.names.get((1, next(iter(listed), numbers.get(3, 0))), "")
+            track.open.append((time_ns, name, category.lower(), _correlation(parts.get(4, ()), sequence)))
         elif kind == _END and track.open:
             begin_ns, name, category, correlation = track.open.pop()
-            self._slice(sequence.track if uuid < 0 else uuid, name, category, begin_ns, time_ns, correlation)
+            self._slice(uuid, name, category, begin_ns, time_ns, correlation)
         else:
             self.rows.table.counts["dropped_other_phases"] += 1
 
@@ -254,7 +212,7 @@ class _Reading:
         process = self._process(uuid)
         device = self._device
         if device is not None and (device.search(track.name) or device.search(process.process)):
-            kind = kind if kind >= EventKind.KERNEL else EventKind.KERNEL
+            kind = max(kind, EventKind.KERNEL)
         rows = self.rows
         if kind >= EventKind.KERNEL:
             lane = rows.lane(0, self._streams[uuid])
@@ -283,57 +241,51 @@ class _Reading:
         return self.rows.trace(header, self._source, NAME, missing=_MISSING, steps=STEP_NAMES)
 
 
-def _inner(value: Any) -> Iterator[tuple[int, Any]]:
-    return fields_of(value) if isinstance(value, bytes) else iter(())
+def _split(message: bytes) -> tuple[dict[int, int], dict[int, list[bytes]]]:
+    """Numbers of a message by field, the first of each; and what has a length, all of each."""
+    numbers: dict[int, int] = {}
+    parts: dict[int, list[bytes]] = {}
+    for key, value in fields_of(message):
+        if isinstance(value, int):
+            numbers.setdefault(key, value)
+        else:
+            parts.setdefault(key, []).append(value)
+    return numbers, parts
 
 
-def _text(value: Any) -> str:
-    return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else ""
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", errors="replace")
 
 
 def _take_defaults(message: bytes, sequence: _Sequence) -> None:
-    for key, value in fields_of(message):
-        if key == 58 and isinstance(value, int):
-            sequence.clock = value
-        elif key == 11:
-            for inner, number in _inner(value):
-                if inner == 11 and isinstance(number, int):
-                    sequence.track = number
+    numbers, parts = _split(message)
+    sequence.clock = numbers.get(58, sequence.clock)
+    for part in parts.get(11, ()):
+        sequence.track = _split(part)[0].get(11, sequence.track)
 
 
 def _take_clocks(message: bytes, sequence: _Sequence) -> None:
     """Clocks of the writer's own (numbers from 64 on): where they stand, their unit, and how times are told."""
-    for key, value in fields_of(message):
-        if key != 1:
-            continue
-        told = {inner: number for inner, number in _inner(value) if isinstance(number, int)}
-        if told.get(1, 0) >= 64:
-            multiplier = told.get(4, 1) or 1
-            sequence.clocks[told[1]] = [told.get(2, 0) * multiplier, multiplier, told.get(3, 0)]
+    for part in _split(message)[1].get(1, ()):
+        told, _ = _split(part)
+        clock = told.get(1, 0)
+        if clock >= _OWN_CLOCKS:
+            multiplier = max(told.get(4, 1), 1)
+            sequence.clocks[clock] = [told.get(2, 0) * multiplier, multiplier, told.get(3, 0)]
 
 
 def _take_names(message: bytes, sequence: _Sequence) -> None:
-    for key, value in fields_of(message):
-        if key in {1, 2, 3}:
-            number, name = 0, ""
-            for inner, content in _inner(value):
-                if inner == 1 and isinstance(content, int):
-                    number = content
-                elif inner == 2:
-                    name = _text(content)
-            sequence.names[key, number] = name
+    for key, entries in _split(message)[1].items():
+        if key in _INTERNED:
+            for entry in entries:
+                numbers, texts = _split(entry)
+                sequence.names[key, numbers.get(1, 0)] = "".join(map(_text, texts.get(2, ())))
 
 
-def _correlation(annotations: list[bytes], sequence: _Sequence) -> int:
+def _correlation(annotations: Sequence[bytes], sequence: _Sequence) -> int:
     for annotation in annotations:
-        name, content = "", -1
-        for key, value in fields_of(annotation):
-            if key == 10:
-                name = _text(value)
-            elif key == 1 and isinstance(value, int):
-                name = sequence.names.get((3, value), "")
-            elif key in {3, 4} and isinstance(value, int):
-                content = signed(value)
+        numbers, texts = _split(annotation)
+        name = "".join(map(_text, texts.get(10, ()))) or sequence.names.get((3, numbers.get(1, 0)), "")
         if name in _CORRELATIONS:
-            return small_or(content, -1)
+            return small_or(signed(numbers.get(3, numbers.get(4, -1))), -1)
     return -1

@@ -155,7 +155,8 @@ def _event(message: bytes, plane: _Plane) -> tuple[str, int, int, Mapping[str, A
 
 
 def _stat(message: bytes, plane: _Plane) -> tuple[str, Any]:
-    key, content = "", None
+    key = ""
+    content: Any = None
     for number, value in fields_of(message):
         if isinstance(value, bytes):
             if number == 5:
@@ -167,4 +168,3 @@ def _stat(message: bytes, plane: _Plane) -> tuple[str, Any]:
         elif number in {3, 4}:
             content = signed(value)
     return key, content
-

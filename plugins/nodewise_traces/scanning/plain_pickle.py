@@ -1,4 +1,4 @@
-"""Pickles that hold nothing but builtin containers, texts and numbers; all others are refused before they are loaded."""
+"""Pickles of builtin containers, texts and numbers; all others are refused before they are loaded."""
 
 from __future__ import annotations
 
@@ -47,20 +47,23 @@ def loaded(content: bytes) -> Any:
     PickleError
         Saying where it stops being one, or what it holds besides plain values.
     """
-    places = len(content)
     try:
         for operation, argument, at in pickletools.genops(content):
-            if operation.name not in _ALLOWED:
-                raise PickleError(
-                    f"at byte {at} the pickle asks for {operation.name}"
-                    + (f" {str(argument)[:80]!r}" if isinstance(argument, str) else "")
-                    + ": only lists, dictionaries, texts and numbers are taken, as a pickle of more can run programs"
-                )
-            # A place of the memo costs memory up to it: no pickle has more places than bytes.
-            if operation.name in {"PUT", "LONG_BINPUT"} and not 0 <= int(argument or 0) < places:
-                raise PickleError(f"at byte {at} the pickle asks for an impossible place, {argument}")
+            _check(operation.name, argument, at, len(content))
         return _Plain(io.BytesIO(content)).load()
     except PickleError:
         raise
-    except Exception as error:  # damaged pickles fail in many ways, all of them here
+    except Exception as error:  # noqa: BLE001 - damaged pickles fail in many ways, all of them here
         raise PickleError(f"the pickle is damaged or ends early ({type(error).__name__})") from None
+
+
+def _check(operation: str, argument: Any, at: int | None, size: int) -> None:
+    if operation not in _ALLOWED:
+        told = f" {argument[:80]!r}" if isinstance(argument, str) else ""
+        raise PickleError(
+            f"at byte {at} the pickle asks for {operation}{told}: only lists, dictionaries, texts and numbers are "
+            "taken, as a pickle of more can run programs"
+        )
+    # A place of the memo costs memory up to it: no pickle has more places than bytes.
+    if operation in {"PUT", "LONG_BINPUT"} and not 0 <= int(argument) < size:
+        raise PickleError(f"at byte {at} the pickle asks for an impossible place, {argument}")

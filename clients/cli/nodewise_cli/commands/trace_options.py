@@ -53,7 +53,8 @@ class TraceQuestion:
     traces: Annotated[
         list[Path] | None,
         Argument(
-            metavar="TRACE...", help="Trace files of one job, or directories of them: .json, .json.gz, .et; one a rank."
+            metavar="TRACE...",
+            help="Traces of one job, or directories of them: .json, .json.gz, .et, .sqlite, .pb, .pftrace.",
         ),
     ] = None
     profile: Annotated[

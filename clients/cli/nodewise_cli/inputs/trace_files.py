@@ -24,7 +24,20 @@ from nodewise_client import Client, GetProfileRequest, NotFoundError, ProfileVie
 
 __all__ = ["TraceFile", "profile_name", "send_traces", "trace_files", "truncation_of"]
 
-SUFFIXES: Final = (".json", ".json.gz", ".et", ".et.gz")
+SUFFIXES: Final = (
+    *(".json", ".json.gz", ".et", ".et.gz", ".sqlite", ".xplane.pb", ".xplane.pb.gz"),
+    *(".pftrace", ".pftrace.gz", ".perfetto-trace"),
+)
+"""Files of a directory that are traces; any file may be named by itself."""
+_DUMP: Final = re.compile(r"_trace_rank_\d+$")
+"""Ends of the names that PyTorch's flight recorder gives its dumps."""
+_REPEATED: Final = re.compile(r"(?<!\.pt)\.trace\.json\.gz$|^perfetto_trace\.json\.gz$")
+"""What JAX's profiler writes beside its xplane: the same events."""
+_EXPORTS: Final = {
+    ".nsys-rep": "nsys export --type sqlite",
+    ".qdrep": "nsys export --type sqlite",
+}
+"""Formats that only their own tool reads, and its command that writes another one."""
 FORMAT: Final = "auto"
 HEAD_BYTES: Final = 64 << 10
 READ_BYTES: Final = 1 << 20
@@ -216,6 +229,9 @@ def _checked(path: Path) -> Path:
         raise InputError(f"{path}: must be a file or a directory of traces")
     if not size:
         raise InputError(f"{path}: is empty")
+    export = _EXPORTS.get(path.suffix.lower())
+    if export is not None:
+        raise InputError(f"{path}: only Nsight Systems reads its reports; export it: {export} {path.name}")
     _refuse_text_of_others(path)
     if not _may_be_trace(path):
         raise InputError(f"{path}: must be a measurements table (.csv) to ingest, or a trace: it holds no events")
@@ -237,15 +253,24 @@ def _within(directory: Path) -> list[Path]:
     """Traces of a directory, or of those below it if it has none itself."""
     found: list[Path] = []
     for paths in (directory.iterdir(), directory.rglob("*")):
-        found = [path for path in paths if path.name.lower().endswith(SUFFIXES) and path.is_file()]
+        found = [path for path in paths if _is_named_as_trace(path.name) and path.is_file()]
         if found:
             break
+    planes = {path.parent for path in found if ".xplane.pb" in path.name}
+    repeated = {path for path in found if path.parent in planes and _REPEATED.search(path.name)}
+    for path in sorted(repeated):
+        complain(f"{path}: left out, the xplane beside it holds the same")
+    found = [path for path in found if path not in repeated]
     kept = [path for path in found if _may_be_trace(path)]
     for path in sorted(set(found) - set(kept)):
         complain(f"{path}: left out, it holds no trace")
     if not kept:
         raise InputError(f"{directory}: must hold traces ({', '.join(SUFFIXES)})")
     return sorted(kept, key=_by_numbers)
+
+
+def _is_named_as_trace(name: str) -> bool:
+    return name.lower().endswith(SUFFIXES) or _DUMP.search(name) is not None
 
 
 def _by_numbers(path: Path) -> list[tuple[int, str]]:
