@@ -60,8 +60,8 @@ def matched_collectives(traces: Sequence[Trace]) -> Matched:
     """Number the job's collectives.
 
     Within a group of ranks: by the recorder's sequence number, messages of a graph by their tag; where there is none by
-    order, kind and size within the step. Where ranks recorded different ones, their orders are aligned by kind, size and
-    the times of the ends, so that one that a recorder lost does not shift those after it.
+    order, kind and size within the step. Where ranks recorded different ones, their orders are aligned by kind, size
+    and the times of the ends, so that one that a recorder lost does not shift those after it.
     """
     if len(traces) == 1:
         rows = np.flatnonzero(np.asarray(traces[0].collectives.event) >= 0)

@@ -140,16 +140,16 @@ def exchange_of(name: str, arguments: Mapping[str, Any], groups: Groups) -> Exch
 
 def tensor_bytes(shapes: Any, types: Any) -> int:
     """Bytes of all tensors by their shapes and the names of their types; -1 = not known."""
-    if not isinstance(shapes, list) or not isinstance(types, list) or len(shapes) != len(types):
+    if not isinstance(shapes, list | tuple) or not isinstance(types, list | tuple) or len(shapes) != len(types):
         return _UNKNOWN
     sizes = [_times(_elements(shape), width) for shape, width in zip(shapes, map(element_bytes, types)) if width > 0]
     return sum(sizes) if sizes and min(sizes) >= 0 else _UNKNOWN
 
 
 def _elements(shape: Any) -> int:
-    if not isinstance(shape, list):
+    if not isinstance(shape, list | tuple):
         return _UNKNOWN
-    if any(isinstance(part, list) for part in shape):
+    if any(isinstance(part, list | tuple) for part in shape):
         parts = [_elements(part) for part in shape]
         return _UNKNOWN if min(parts) < 0 else sum(parts)
     sizes = [small_or(size, _UNKNOWN) for size in shape]

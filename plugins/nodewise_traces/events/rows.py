@@ -16,13 +16,15 @@ from nodewise_traces.events.header import Header
 from nodewise_traces.events.names import Numbered
 from nodewise_traces.refusals import refused
 
-__all__ = ["STEP_NAMES", "Rows"]
+__all__ = ["NO_TIME", "STEP_NAMES", "Rows"]
 
 WINDOW: Final = "(recording)"
 _LATEST_NS: Final = 2**62
 _MOST_NUMBERS: Final = 2**61
 """Threads, streams and processes have smaller numbers; a few recorders write hashes of 64 bits."""
 _OF_DEVICES: Final = frozenset({EventKind.KERNEL, EventKind.COPY, EventKind.FILL})
+NO_TIME: Final = -_LATEST_NS
+"""Begin of a span whose begin makes no sense: it is counted and left out."""
 STEP_NAMES: Final = r"(?i)^(?:ProfilerStep#|(?:train(?:ing)?[ _-]?)?(?:step|iter(?:ation)?)[ _#:=-]*)(\d+)$"
 """What people call the ranges that they put around training steps, where no tool names these for them."""
 _LONGEST_TEXT: Final = 1 << 16

@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 
 from nodewise.plugin import EventKind, Trace, TraceSource
 from nodewise_traces.events.header import Header, header_of
-from nodewise_traces.events.rows import STEP_NAMES, Rows
+from nodewise_traces.events.rows import NO_TIME, STEP_NAMES, Rows
 from nodewise_traces.formats.database import MAGIC, Database, database_of
 from nodewise_traces.refusals import contradicted, refused
 from nodewise_traces.scanning.numbers import integer_or, small_or
@@ -131,7 +131,8 @@ def _take_work(database: Database, texts: Mapping[int, str], processes: dict[int
     for table, kind in _WORK:
         for row in database.rows(table, (*columns, "demangledName", "shortName")):
             *numbers, demangled, short = row
-            begin, end, device, stream, correlation = (integer_or(one, -1) for one in numbers[:5])
+            begin = integer_or(numbers[0], NO_TIME)
+            end, device, stream, correlation = (integer_or(one, -1) for one in numbers[1:5])
             _, _, process = _process(numbers[5], processes)
             moved, copied = small_or(numbers[6], -1), integer_or(numbers[7], 0)
             process.works = True
@@ -155,7 +156,7 @@ def _take_calls(database: Database, texts: Mapping[int, str], processes: dict[in
     for table in ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER"):
         for begin, end, thread, correlation, name in database.rows(table, columns):
             pid, tid, process = _process(thread, processes)
-            first = integer_or(begin, -1)
+            first = integer_or(begin, NO_TIME)
             text = (_text(name, texts) or "(call)").partition("_v")[0]  # cudaLaunchKernel_v7000
             process.rows.add(
                 text,
@@ -180,7 +181,7 @@ def _take_ranges(database: Database, texts: Mapping[int, str], processes: dict[i
         pid, tid, process = _process(thread, processes)
         # Ranges that begin and end anywhere do not nest: they have a lane of their own.
         lane = process.rows.lane(-1, tid if integer_or(kind, _PUSH_POP) == _PUSH_POP else -1, pid)
-        first = integer_or(begin, -1)
+        first = integer_or(begin, NO_TIME)
         name = text if isinstance(text, str) and text else _text(number, texts)
         name = _EMITTED.sub("", name) or "(range)"
         range_kind = EventKind.OPERATOR if _OPERATOR.search(name) else EventKind.ANNOTATION

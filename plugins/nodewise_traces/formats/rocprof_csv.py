@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 from nodewise.plugin import EventKind, Trace, TraceSource
 from nodewise_traces.events.header import header_of
 from nodewise_traces.events.names import Numbered
-from nodewise_traces.events.rows import STEP_NAMES, Rows
+from nodewise_traces.events.rows import NO_TIME, STEP_NAMES, Rows
 from nodewise_traces.refusals import refused
 from nodewise_traces.scanning.numbers import integer_or, small_or
 
@@ -77,7 +77,7 @@ def _is_header(values: list[str]) -> bool:
 
 
 def _take(row: Mapping[str, str], rows: Rows, queues: Numbered[tuple[str, str]]) -> None:
-    begin = integer_or(row.get("start_timestamp", row.get("beginns")), -1)
+    begin = integer_or(row.get("start_timestamp", row.get("beginns")), NO_TIME)
     duration = integer_or(row.get("end_timestamp", row.get("endns")), -1) - begin
     # What has no correlation (rocprof before ROCm 6) has 0 on every row.
     correlation = integer_or(row.get("correlation_id"), 0) or -1

@@ -14,7 +14,7 @@ import orjson
 from nodewise.plugin import EventKind, Trace, TraceSource
 from nodewise_traces.events.header import header_of
 from nodewise_traces.events.names import Numbered
-from nodewise_traces.events.rows import STEP_NAMES, Rows
+from nodewise_traces.events.rows import NO_TIME, STEP_NAMES, Rows
 from nodewise_traces.refusals import contradicted, refused
 from nodewise_traces.scanning.numbers import integer_or, small_or
 
@@ -87,7 +87,7 @@ def _inner(value: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
 
 def _times(record: Mapping[str, Any]) -> tuple[int, int, int]:
     """Begin, duration, correlation."""
-    begin = integer_or(record.get("start_timestamp"), -1)
+    begin = integer_or(record.get("start_timestamp"), NO_TIME)
     correlation = integer_or(_inner(record, "correlation_id").get("internal"), -1)
     return begin, integer_or(record.get("end_timestamp"), -1) - begin, correlation
 
