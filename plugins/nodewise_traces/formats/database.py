@@ -22,6 +22,10 @@ _ROW_BYTES: Final = 2
 """No row of a table takes fewer bytes: pages that name each other in a circle give more rows than a file has."""
 
 
+_DAMAGE: Final = (sqlite3.Error, OverflowError, UnicodeDecodeError)
+"""What reading a damaged database raises: its messages quote the damage, which may be no text."""
+
+
 class Database:
     """Tables by name in lower case; views, virtual tables and computed columns are none, as these run what they say."""
 
@@ -63,7 +67,7 @@ class Database:
                 if place >= self._most_rows:
                     raise sqlite3.DatabaseError("more rows than the file can hold")
                 yield row
-        except (sqlite3.Error, OverflowError):
+        except _DAMAGE:
             self._counts["truncated"] += 1
 
 
@@ -100,7 +104,7 @@ def database_of(stream: BinaryIO, source: TraceSource, counts: Counter[str], exp
                 connection.execute("PRAGMA trusted_schema = OFF")
                 connection.execute("PRAGMA cell_size_check = ON")
                 yield Database(connection, size // _ROW_BYTES, counts)
-        except sqlite3.Error as error:
+        except _DAMAGE as error:
             raise refused(
                 source, f"the file is no whole SQLite database ({error}); export it again with: {export}"
             ) from None

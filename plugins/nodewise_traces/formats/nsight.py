@@ -123,7 +123,10 @@ def _process(number: object, processes: dict[int, _Process]) -> tuple[int, int, 
     """Process and thread of a global number, which releases before 2019 did not write."""
     value = integer_or(number, 0)
     pid = _pid(value)
-    return pid, value & (1 << _ID_BITS) - 1, processes.setdefault(pid, _Process())
+    process = processes.get(pid)
+    if process is None:
+        process = processes[pid] = _Process()
+    return pid, value & (1 << _ID_BITS) - 1, process
 
 
 def _take_work(database: Database, texts: Mapping[int, str], processes: dict[int, _Process]) -> None:

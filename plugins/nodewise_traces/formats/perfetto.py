@@ -55,6 +55,10 @@ _INTERNED: Final = frozenset({1, 2, 3})
 _CORRELATIONS: Final = frozenset({"corr_id", "correlation", "correlation_id"})
 
 
+_Message = tuple[dict[int, int], dict[int, list[bytes]]]
+"""Numbers of a message by field, the first of each; and what has a length, all of each."""
+
+
 @dataclass(slots=True)
 class _Track:
     """Where slices nest; names are the track's own or its thread's, and its process's."""
@@ -130,21 +134,22 @@ def _begins_with_packet(head: bytes) -> bool:
     return bool(found & {8, 10} and found & {6, 11, 33, 35, 36, 58, 59, 60})
 
 
-def _packets(stream: BinaryIO) -> Iterator[bytes]:
+def _packets(stream: BinaryIO) -> Iterator[_Message]:
     """Packets, also of compressed ones."""
     left = _LARGEST_UNPACKED_BYTES
     for number, packet in members(stream):
         if number != 1:
             continue
-        compressed = b"".join(value for key, value in fields_of(packet) if key == 50 and isinstance(value, bytes))
-        if not compressed:
-            yield packet
+        numbers, parts = _split(packet)
+        if 50 not in parts:
+            yield numbers, parts
             continue
+        compressed = b"".join(parts[50])
         unpacked = zlib.decompressobj().decompress(compressed, min(_PACKET_UNPACKED_BYTES, left))
         left -= len(unpacked)
         if left <= 0 or len(unpacked) >= _PACKET_UNPACKED_BYTES:
             raise WireError("compressed packets hold more than a trace does")
-        yield from (inner for key, inner in members(io.BytesIO(unpacked)) if key == 1)
+        yield from (_split(inner) for key, inner in members(io.BytesIO(unpacked)) if key == 1)
 
 
 class _Reading:
@@ -158,9 +163,9 @@ class _Reading:
         self._sequences: dict[int, _Sequence] = {}
         self._streams: Numbered[int] = Numbered()
 
-    def take(self, packet: bytes) -> None:
+    def take(self, packet: _Message) -> None:
         """Take a packet."""
-        numbers, parts = _split(packet)
+        numbers, parts = packet
         sequence = self._sequences.setdefault(numbers.get(10, 0), _Sequence())
         if numbers.get(41) or numbers.get(13, 0) & _CLEARED:
             sequence.names.clear()
@@ -241,8 +246,8 @@ class _Reading:
         return self.rows.trace(header, self._source, NAME, missing=_MISSING, steps=STEP_NAMES)
 
 
-def _split(message: bytes) -> tuple[dict[int, int], dict[int, list[bytes]]]:
-    """Numbers of a message by field, the first of each; and what has a length, all of each."""
+def _split(message: bytes) -> _Message:
+    """The fields of a message."""
     numbers: dict[int, int] = {}
     parts: dict[int, list[bytes]] = {}
     for key, value in fields_of(message):

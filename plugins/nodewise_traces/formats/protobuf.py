@@ -107,23 +107,26 @@ def fields_of(message: bytes) -> Iterator[Field]:
     WireError
         The bytes are no message.
     """
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
+    at, size = 0, len(message)
+    while at < size:
+        tag = message[at]  # numbers of one byte, which most are, without a call
+        at += 1
+        if tag >= 0x80:
+            tag, at = _varint(message, at - 1)
         number, wire = tag >> 3, tag & 7
         if number == 0:
             raise WireError("field 0")
         if wire == 0:
-            value, at = _varint(message, at)
+            value, at = (message[at], at + 1) if at < size and message[at] < 0x80 else _varint(message, at)
             yield number, value
             continue
         if wire == 2:
-            length, at = _varint(message, at)
+            length, at = (message[at], at + 1) if at < size and message[at] < 0x80 else _varint(message, at)
         elif wire in {1, 5}:
             length = 8 if wire == 1 else 4
         else:
             raise WireError(f"wire type {wire}")
-        if at + length > len(message):
+        if at + length > size:
             raise WireError("a field is cut")
         yield number, message[at : at + length]
         at += length

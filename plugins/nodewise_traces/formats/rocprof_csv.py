@@ -66,7 +66,7 @@ def _lines(stream: BinaryIO, rows: Rows) -> Iterator[str]:
             if line.count(b'"') % 2:
                 rows.table.counts["malformed"] += 1
             else:
-                yield line.decode("utf-8", errors="replace").replace("\0", "")
+                yield line.decode("utf-8", errors="replace").replace("\0", "").replace("\r", " ").rstrip()
         elif whole:
             rows.table.counts["malformed"] += 1
         whole = ended

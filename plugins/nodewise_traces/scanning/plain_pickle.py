@@ -54,7 +54,7 @@ def loaded(content: bytes) -> Any:
     except PickleError:
         raise
     except Exception as error:  # noqa: BLE001 - damaged pickles fail in many ways, all of them here
-        raise PickleError(f"the pickle is damaged or ends early ({type(error).__name__})") from None
+        raise PickleError(f"the pickle is damaged or ends early ({type(error).__name__}): write it again") from None
 
 
 def _check(operation: str, argument: Any, at: int | None, size: int) -> None:

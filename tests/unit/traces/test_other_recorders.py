@@ -214,6 +214,12 @@ def test_databases_that_are_none_of_nsights(extra: str, message: str) -> None:
         read(NsightReader(), foreign.nsight(extra=extra))
 
 
+def test_damage_whose_message_is_no_text_is_refused() -> None:
+    content = foreign.nsight()
+    with pytest.raises(NodewiseError, match="no whole SQLite database"):
+        read(NsightReader(), content.replace(b"CREATE TABLE NVTX_EVENTS", b"CREATE TAB\xff\xc8 NVTX_EVENTS"))
+
+
 def test_a_cut_database_names_the_command() -> None:
     with pytest.raises(NodewiseError, match=r"file: the file is no whole SQLite database .* nsys export --type sqlite"):
         read(NsightReader(), foreign.nsight()[:9000])
@@ -230,6 +236,11 @@ def test_tables_of_the_older_rocprof() -> None:
     (found,) = read(RocprofCsvReader(), text.encode() + b'2,"c(\n' + b"x" * 100_000 + b'\n3,"d",1,0,400,500\n')
     assert [found.names[number] for number in found.name[found.kind == EventKind.KERNEL]] == ["a(int, int)", "d"]
     assert found.report.counts["malformed"] == 3
+
+
+def test_lines_that_end_elsewhere_are_lines() -> None:
+    (found,) = read(RocprofCsvReader(), foreign.rocprof_tables().replace(b"hipLaunch", b"hip\rLaunch"))
+    assert found.report.counts["call_events"] == 40
 
 
 def test_perfetto_packets_may_be_compressed_but_not_without_bound() -> None:

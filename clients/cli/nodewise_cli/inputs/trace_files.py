@@ -117,8 +117,8 @@ def send_traces(
     keep_names: bool,
     allow_truncated: bool,
     progress: Waiting,
-) -> None:
-    """Store traces in a profile, all or none; those that it holds already are left out.
+) -> dict[str, Path]:
+    """Store traces in a profile, all or none; those that it holds already are left out. Returns files by SHA-256.
 
     Parameters
     ----------
@@ -127,12 +127,13 @@ def send_traces(
     allow_truncated : bool
         Whether a packed file that ends early is sent as far as it goes.
     """
-    stored = _stored(client, profile_id)
+    stored, sent_files = _stored(client, profile_id), dict[str, Path]()
     with client.ingest(profile_id, session_id=f"traces-{uuid.uuid4().hex}") as writer:
         sent = False
         for number, file in enumerate(files):
             progress.tell(number, len(files))
             with _prepared(file.path, keep_names=keep_names, allow_truncated=allow_truncated) as (content, digest):
+                sent_files[digest] = file.path
                 if (digest, file.rank) in stored:
                     continue
                 stored.add((digest, file.rank))
@@ -140,6 +141,7 @@ def send_traces(
                 writer.trace(content, trace_id=f"trace-{number}", trace_format=FORMAT, rank=file.rank)
         if sent:
             writer.commit()
+    return sent_files
 
 
 def _stored(client: Client, profile_id: str) -> set[tuple[str, int | None]]:
