@@ -97,7 +97,7 @@ def diagnosed(
             limits=_limits(case),
             unit="step" if marked else "window",
             unknown=unknown,
-            stands_out=any(one.candidate.stands_out and one.bottleneck.matters for one in found),
+            stands_out=bool(unknown) or any(one.candidate.stands_out and one.bottleneck.matters for one in found),
         ),
         step_s=case.base_ns * NS,
         persistence_s=persistence_ns(watch.lengths_ns()) * NS,
@@ -123,6 +123,10 @@ def _by_node(
 
 def _unknown(case: Case) -> str:
     """Why nobody can tell what bounds the job; empty = one can."""
+    if not case.base_ns:
+        return "nothing that was recorded states how long it takes"
+    if all(trace.report.counts.get("exchanges_alone") for trace in case.traces.values()):
+        return "exchanges alone were recorded, not what devices and hosts do between them"
     alone = case.roles.launched_alone
     return f"{alone} calls launch kernels, and none of these was recorded" if alone else ""
 
@@ -139,6 +143,8 @@ def _limits(case: Case) -> list[str]:
         found.append(
             f"no exchange between the {graph.world_size} ranks was recognised, so that theirs count as computation"
         )
+    if any(trace.report.counts.get("hosts_unrecorded") for trace in traces):
+        found.append("nothing was recorded of what hosts do, so that nobody knows what a device that idles waits for")
     other = sum(trace.report.counts.get("work_of_other_categories", 0) for trace in traces)
     if other:
         found.append(f"{other} events are of categories that are not known; they count as work of a device")

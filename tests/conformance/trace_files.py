@@ -6,10 +6,13 @@ import gzip
 import json
 from pathlib import Path
 
+import foreign_traces as foreign
+
 from nodewise.conformance import Evidence, File
 from nodewise.plugin import TraceSource
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "traces"
+JAX = FIXTURES / "jax_cpu_2_devices"
 STEP_LOG = b"# steplog 1 rank=0 world=2\n" + b"".join(
     b"%d,%s,%d,%d\n" % (step, name, step * 9000 + begin, duration)
     for step in range(4)
@@ -63,6 +66,24 @@ def files() -> Evidence:
             File(name="chakra.json", content=chakra(), format="chakra", source=TraceSource(rank=0, world_size=1)),
             File(
                 name="chrome.json", content=chrome(), format="chrome", source=TraceSource(mapping={"compute": "work"})
+            ),
+            File(name="report.sqlite", content=foreign.nsight(), format="nsight"),
+            File(name="rank0.pftrace", content=foreign.perfetto(), format="perfetto"),
+            File(name="trace.csv", content=foreign.rocprof_tables(), format="rocprof-csv"),
+            File(name="results.json", content=foreign.as_json(foreign.rocprof_json()), format="rocprof-json"),
+            File(
+                name="nccl_trace_rank_0",
+                content=foreign.pickled(foreign.flight_recorder()),
+                format="flight-recorder",
+                secrets=("ann",),
+            ),
+            File(name="et.json", content=foreign.as_json(foreign.execution_trace()), format="chakra"),
+            File(name="ring.et", content=foreign.chakra_ring(0, 2), format="chakra"),
+            File(name="host.xplane.pb", content=(JAX / "host.xplane.pb").read_bytes(), format="xplane"),
+            File(
+                name="host.trace.json",
+                content=gzip.decompress((JAX / "host.trace.json.gz").read_bytes()),
+                format="xla-json",
             ),
             File(name="loop.txt", content=STEP_LOG, format="steplog", secrets=("ann",)),
         )

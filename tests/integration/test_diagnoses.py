@@ -641,7 +641,7 @@ def test_an_unreadable_trace_ends_with_bad_input(tmp_path: Path, target: str) ->
     (tmp_path / "a.et").write_text("no trace")
     result = ran("replay", tmp_path / "a.et", "--server", target, "--diagnoser", "tiny", "--json")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "no reader recognises it" in result.stderr
+    assert f"{tmp_path / 'a.et'}: no reader recognises it" in result.stderr
     result = ran("diagnose", "--profile", "empty", "--server", target, "--diagnoser", "tiny")
     assert result.exit_code == 3
 

@@ -59,9 +59,9 @@ class Matched:
 def matched_collectives(traces: Sequence[Trace]) -> Matched:
     """Number the job's collectives.
 
-    Within a group of ranks: by the recorder's sequence number; where there is none by order, kind and size within the
-    step. Where ranks recorded different ones, their orders are aligned by kind, size and the times of the ends, so that
-    one that a recorder lost does not shift those after it.
+    Within a group of ranks: by the recorder's sequence number, messages of a graph by their tag; where there is none by
+    order, kind and size within the step. Where ranks recorded different ones, their orders are aligned by kind, size
+    and the times of the ends, so that one that a recorder lost does not shift those after it.
     """
     if len(traces) == 1:
         rows = np.flatnonzero(np.asarray(traces[0].collectives.event) >= 0)
@@ -114,7 +114,8 @@ def _identities(trace: Trace, peers: Ints) -> list[tuple[int, object]]:
         sequence = int(table.sequence[row])
         if direction is not None:
             ends = (trace.rank, int(peers[row]))
-            found.append((row, ("pair", group, ends[::-1] if direction else ends, number)))
+            tag = NO_EVENT if trace.timed else sequence  # a graph states tags; recorders count, each for itself
+            found.append((row, ("pair", group, ends[::-1] if direction else ends, number, tag)))
         elif sequence != NO_EVENT:
             found.append((row, ("sequence", group, int(table.kind[row]), sequence)))
         else:

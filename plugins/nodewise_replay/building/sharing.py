@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import Ints
+from nodewise.plugin import CollectiveKind, Ints
 from nodewise_replay.alignment.matching import matched_collectives
 from nodewise_replay.alignment.messages import is_pair
 from nodewise_replay.building.keys import mixed
@@ -19,6 +20,7 @@ from nodewise_replay.graph.wiring import Edges, NodeColumns
 __all__ = ["Shared", "shared_nodes", "world_size"]
 
 SmallInts = NDArray[np.int32]
+_SENDS: Final = (int(CollectiveKind.SEND), int(CollectiveKind.PUSH))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -49,7 +51,8 @@ def shared_nodes(parts: Sequence[RankPart], first: Ints, own: NodeColumns, *, ti
     own : NodeColumns
         Of all ranks.
     timed : bool
-        Whether times were recorded; where not, a collective takes what the quickest rank's took.
+        Whether times were recorded; where not, a collective takes what the quickest rank's took, and messages are sent
+        before they are asked for.
     """
     matched = matched_collectives([part.trace for part in parts])
     ends_of = [_ends_of(part, int(one)) for part, one in zip(parts, first, strict=False)]
@@ -69,13 +72,22 @@ def shared_nodes(parts: Sequence[RankPart], first: Ints, own: NodeColumns, *, ti
     over = np.full(count, np.iinfo(np.int64).max, dtype=np.int64)
     np.minimum.at(over, member[waited], left[waited])
     over = np.maximum(over, start)
+    rest = np.where(waited, left - over[member], left - came)
+    held = np.ones(len(member), dtype=np.bool_)
+    if not timed:
+        # What sends in a stated graph is done when its own data have left, whether or not anyone takes them yet, and
+        # they travel meanwhile: a ring in which every rank first sends and then receives would wait for itself.
+        eager = _sent(parts, who, rows)
+        held = eager | ~np.isin(member, member[eager])
+        waited = ~eager
+        rest[waited], rest[eager] = 0, (left - came)[eager]
     transfer = int(first[-1]) + np.arange(count)
+    own_way = ~waited | ~held
     edges = [
-        Edges.exact(arrival, transfer[member], 0, EdgeKind.COLLECTIVE),
+        Edges.exact(arrival[held], transfer[member[held]], 0, EdgeKind.COLLECTIVE),
         Edges.exact(transfer[member[waited]], departure[waited], 0, EdgeKind.COLLECTIVE),
-        Edges.exact(arrival[~waited], departure[~waited], 0, EdgeKind.COLLECTIVE),
+        Edges.exact(arrival[own_way], departure[own_way], 0, EdgeKind.COLLECTIVE),
     ]
-    rest = np.where(waited, left - over[member], left - came) if timed else np.zeros(len(left), dtype=np.int64)
     own.duration_ns[departure] = rest
     own.begin_ns[departure] = left - rest
     one = np.zeros(count, dtype=np.int64)
@@ -87,8 +99,8 @@ def shared_nodes(parts: Sequence[RankPart], first: Ints, own: NodeColumns, *, ti
         absent = np.flatnonzero((np.bincount(member, minlength=count) < expected) & (shared.step >= 0))
         if len(absent):
             begins = _step_begins(parts, first, who[one][absent], shared.step[absent])
-            peers, held = _peers(shared, transfer, absent, group, begins, own.end_ns[begins])
-            shared, edges = shared.followed_by(peers), [*edges, held]
+            peers, late = _peers(shared, transfer, absent, group, begins, own.end_ns[begins])
+            shared, edges = shared.followed_by(peers), [*edges, late]
     ranks = np.array([part.trace.rank for part in parts], dtype=np.int64)
     nodes = CollectiveNodes(transfer=transfer[member], rank=ranks[who], arrival=arrival, departure=departure, row=rows)
     return Shared(
@@ -98,6 +110,12 @@ def shared_nodes(parts: Sequence[RankPart], first: Ints, own: NodeColumns, *, ti
         alone=matched.alone,
         warnings=matched.warnings,
     )
+
+
+def _sent(parts: Sequence[RankPart], who: Ints, rows: Ints) -> NDArray[np.bool_]:
+    """Which entries are the sending end of a message."""
+    kinds = [part.trace.collectives.kind[row] for part, row in zip((parts[one] for one in who), rows, strict=True)]
+    return np.isin(np.array(kinds, dtype=np.int64), _SENDS)
 
 
 def _ends_of(part: RankPart, first: int) -> Ints:

@@ -87,7 +87,7 @@ def replayed_collectives(
                     end_spread_s=spread * _NS,
                     ranks=tuple(int(rank) for rank in ranks),
                     arrival_s=tuple(((arrival - arrival.min()) * _NS).tolist()),
-                    wait_s=tuple(((began - arrival) * _NS).tolist()),
+                    wait_s=tuple((np.maximum(began - arrival, 0) * _NS).tolist()),
                     late_ranks=tuple(ranks[by_lateness[late[by_lateness]]].tolist()) if known else (),
                     margin_s=float(last - others.max()) * _NS if known and len(others) else 0.0,
                 ),

@@ -182,6 +182,10 @@ class EventTable:
         lane = self.lanes.of_rows(batch, chosen, np.zeros(len(chosen), dtype=np.bool_), unknown, unknown)
         self._frames.append(np.stack((name[chosen], lane, batch.rows[chosen, TS], batch.rows[chosen, DUR])))
 
+    def keep_frames(self, rows: Ints) -> None:
+        """Keep calls of Python functions: name, lane, begin, duration, of which long ones count."""
+        self._frames.append(rows[:, rows[3] >= _SHORTEST_FRAME_NS])
+
     def frames(self, base_ns: int) -> Frames:
         """Long calls of Python functions, in order of begin, longer ones first."""
         name, lane, begin, duration = np.concatenate([np.zeros((4, 0), dtype=np.int64), *self._frames], axis=1)

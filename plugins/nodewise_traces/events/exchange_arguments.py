@@ -11,7 +11,17 @@ from typing import Any, Final
 from nodewise.plugin import CollectiveKind, ProcessGroup
 from nodewise_traces.scanning.numbers import integer_or, small_or
 
-__all__ = ["LIBRARY_SPAN", "SAME_OUT", "Exchange", "Groups", "exchange_of", "kind_of_name", "ranks_of"]
+__all__ = [
+    "LIBRARY_SPAN",
+    "SAME_OUT",
+    "Exchange",
+    "Groups",
+    "element_bytes",
+    "exchange_of",
+    "kind_of_name",
+    "ranks_of",
+    "tensor_bytes",
+]
 
 _KINDS: Final = (
     ("reducescatter", CollectiveKind.REDUCE_SCATTER),
@@ -108,11 +118,11 @@ def exchange_of(name: str, arguments: Mapping[str, Any], groups: Groups) -> Exch
     if "Collective name" not in arguments:
         if not LIBRARY_SPAN.search(name):
             return Exchange()
-        in_bytes = _tensor_bytes(arguments)
+        in_bytes = tensor_bytes(arguments.get("Input Dims"), arguments.get("Input type"))
         kind = kind_of_name(name)
         return Exchange(in_bytes=in_bytes, out_bytes=in_bytes if kind in SAME_OUT else _UNKNOWN)
     kind = kind_of_name(str(arguments["Collective name"]))
-    width = _element_bytes(arguments.get("dtype"))
+    width = element_bytes(arguments.get("dtype"))
     peer_key = {CollectiveKind.SEND: "Dst Rank", CollectiveKind.RECEIVE: "Src Rank"}.get(kind, "Root Rank")
     group = _group(arguments)
     if group is not None:
@@ -128,26 +138,26 @@ def exchange_of(name: str, arguments: Mapping[str, Any], groups: Groups) -> Exch
     )
 
 
-def _tensor_bytes(arguments: Mapping[str, Any]) -> int:
-    """Bytes of all tensors by ``Input Dims`` and ``Input type``; -1 = not known."""
-    shapes, types = arguments.get("Input Dims"), arguments.get("Input type")
-    if not isinstance(shapes, list) or not isinstance(types, list) or len(shapes) != len(types):
+def tensor_bytes(shapes: Any, types: Any) -> int:
+    """Bytes of all tensors by their shapes and the names of their types; -1 = not known."""
+    if not isinstance(shapes, list | tuple) or not isinstance(types, list | tuple) or len(shapes) != len(types):
         return _UNKNOWN
-    sizes = [_times(_elements(shape), width) for shape, width in zip(shapes, map(_element_bytes, types)) if width > 0]
+    sizes = [_times(_elements(shape), width) for shape, width in zip(shapes, map(element_bytes, types)) if width > 0]
     return sum(sizes) if sizes and min(sizes) >= 0 else _UNKNOWN
 
 
 def _elements(shape: Any) -> int:
-    if not isinstance(shape, list):
+    if not isinstance(shape, list | tuple):
         return _UNKNOWN
-    if any(isinstance(part, list) for part in shape):
+    if any(isinstance(part, list | tuple) for part in shape):
         parts = [_elements(part) for part in shape]
         return _UNKNOWN if min(parts) < 0 else sum(parts)
     sizes = [small_or(size, _UNKNOWN) for size in shape]
     return _UNKNOWN if any(size < 0 for size in sizes) else prod(sizes)
 
 
-def _element_bytes(name: Any) -> int:
+def element_bytes(name: Any) -> int:
+    """Bytes of an element by the name of its type; -1 = not known."""
     letters = str(name).lower().removeprefix("c10::").replace(" ", "").replace("_", "")
     if letters.startswith(("float8", "c10::float8")):
         return 1

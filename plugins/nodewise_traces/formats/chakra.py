@@ -27,7 +27,8 @@ from nodewise_traces.events.correlations import forward_lanes
 from nodewise_traces.events.exchange_arguments import SAME_OUT, Exchange, kind_of_name
 from nodewise_traces.events.names import Numbered, public_name
 from nodewise_traces.events.step_spans import steps_table
-from nodewise_traces.formats.chakra_nodes import Node, NodeType, json_nodes, protobuf_nodes
+from nodewise_traces.formats.chakra_nodes import Node, NodeType, begins_with_node, json_nodes, protobuf_nodes
+from nodewise_traces.formats.execution_trace import EVENTS_KEY, execution_nodes, is_execution_trace
 from nodewise_traces.formats.protobuf import WireError
 from nodewise_traces.refusals import refused
 from nodewise_traces.scanning.decode import starts_json
@@ -52,19 +53,20 @@ _KINDS: Final = (
     CollectiveKind.BARRIER,
 )
 """By Chakra's ``comm_type``."""
+_HEAD_BYTES: Final = 1 << 16
 _LATEST_US: Final = 2**52
 """Times and durations beyond this (in the year 2112) are damage."""
 
 
 class ChakraReader:
-    """Reads ``.et`` files (protobuf) and the JSON form with a ``workload_graph``."""
+    """Reads ``.et`` files (protobuf), the JSON form with a ``workload_graph``, and PyTorch's own execution traces."""
 
     def recognises(self, head: bytes, source: TraceSource) -> float:
-        """The JSON form by its list; protobuf by its first message, which states the schema, or by the file's name."""
+        """The JSON form by its list; protobuf by its first two messages, or by the file's name."""
         if starts_json(head):
-            return 0.9 if b'"workload_graph"' in head else 0.0
-        if b"schema" in head[:64]:
-            return 0.9
+            return 0.9 if b'"workload_graph"' in head or is_execution_trace(head) else 0.0
+        if begins_with_node(head):
+            return 0.8
         return 0.5 if source.name.endswith(".et") and not head[:1].isspace() else 0.0
 
     def read(self, stream: BinaryIO, source: TraceSource) -> Sequence[Trace]:
@@ -89,14 +91,18 @@ class ChakraReader:
 
 
 def _nodes(stream: BinaryIO, counts: Counter[str]) -> Iterator[Node | None]:
-    """Nodes of either form, told apart by the first byte: a message of that length would be shorter than a head."""
-    first = stream.read(1)
-    whole = Rewound(first, stream)
-    if first not in _JSON_STARTS:
+    """Nodes of any form, told apart by the first bytes: a message of that length would be shorter than a head."""
+    head = bytearray()
+    while len(head) < _HEAD_BYTES and (part := stream.read(_HEAD_BYTES - len(head))):
+        head += part
+    whole = Rewound(bytes(head), stream)
+    if bytes(head[:1]) not in _JSON_STARTS:
         yield from protobuf_nodes(whole)
         return
-    document = ChromeStream(whole, events_key="workload_graph")
-    yield from json_nodes(document)
+    untimed = is_execution_trace(bytes(head))
+    document = ChromeStream(whole, events_key=EVENTS_KEY if untimed else "workload_graph")
+    yield from execution_nodes(document) if untimed else json_nodes(document)
+    counts["operators_alone"] = int(untimed)
     counts.update({key: document.counts[key] for key in ("malformed", "truncated")})
 
 
@@ -224,6 +230,7 @@ def _collectives(nodes: list[Node], kind: NDArray[np.int8], edges: Ints, counts:
             kind=exchange,
             in_bytes=size,
             out_bytes=size if exchange in SAME_OUT else NO_EVENT,
+            sequence=small_or(node.attributes.get("comm_tag"), -1),
             peer=small_or(node.attributes.get(peer, node.attributes.get("root")), -1),
         )
         number = NO_EVENT if group in {None, ""} else groups[str(group)]
@@ -239,19 +246,31 @@ def _exchange_kind(node: Node) -> CollectiveKind:
     if node.type == NodeType.RECEIVE:
         return CollectiveKind.RECEIVE
     number = integer_or(node.attributes.get("comm_type"), -1)
-    return _KINDS[number] if 0 <= number < len(_KINDS) else kind_of_name(node.name.split("(", maxsplit=1)[0])
+    return _KINDS[number] if 0 <= number < len(_KINDS) else kind_of_name(_exchange_name(node))
+
+
+def _exchange_name(node: Node) -> str:
+    return str(node.attributes.get("collective_name", node.name.split("(", maxsplit=1)[0]))
 
 
 def _warnings(counts: Counter[str], *, timed: bool, unknown_rank: bool) -> list[str]:
     alone, durations = counts["device_events_without_successor"], counts["durations_missing"]
+    operators = counts["operators_alone"]
     cyclic, missing, parents = counts["nodes_in_cycles"], counts["missing_dependencies"], counts["missing_parents"]
     told = (
         (cyclic, f"{cyclic} nodes lie on or behind circular dependencies"),
         (missing, f"{missing} dependencies name nodes that are not in the file"),
         (parents, f"{parents} nodes name a parent that is not in the file"),
         (unknown_rank, "the trace does not say which rank recorded it: it is taken for rank 0"),
-        (not timed, "the trace states durations and dependencies, but not when anything began"),
-        (durations, f"{durations} nodes state no duration: taken as 0"),
+        (
+            not timed and not operators,
+            "the trace states durations and dependencies, but not when anything began",
+        ),
+        (
+            operators,
+            "an execution trace has operators alone: diagnose what export_chrome_trace wrote of the same steps",
+        ),
+        (durations and not operators, f"{durations} nodes state no duration: taken as 0"),
         (alone > 1, f"{alone} events on devices have no successor: their streams' order is not recorded"),
         (counts["truncated"], "the file ends inside a node: later ones are missing"),
         (counts["malformed"], f"{counts['malformed']} nodes make no sense and are left out"),

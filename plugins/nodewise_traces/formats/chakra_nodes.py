@@ -5,6 +5,7 @@ Fields are those of MLCommons Chakra's ``et_def.proto``: https://github.com/mlco
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from nodewise_traces.formats.protobuf import WireError, fields_of, messages, pac
 from nodewise_traces.scanning.numbers import integer_or
 from nodewise_traces.scanning.stream import ChromeStream, Source
 
-__all__ = ["Node", "NodeType", "json_nodes", "protobuf_nodes"]
+__all__ = ["Node", "NodeType", "begins_with_node", "json_nodes", "protobuf_nodes"]
 
 Value = int | float | str | None
 
@@ -37,6 +38,9 @@ class NodeType(IntEnum):
     COLLECTIVE = 7
 
 
+_TYPES: Final = frozenset(NodeType)
+
+
 @dataclass(slots=True)
 class Node:
     """One node; ``start_us`` and ``duration_us`` -1 = not stated."""
@@ -54,6 +58,17 @@ class Node:
     def communicates(self) -> bool:
         """Whether it exchanges something with other ranks."""
         return NodeType.SEND <= self.type <= NodeType.COLLECTIVE
+
+
+def begins_with_node(head: bytes) -> bool:
+    """Whether a file begins as ``.et`` files do: with a head that may be empty, and a node that makes sense."""
+    stream = messages(io.BytesIO(head))
+    try:
+        message = next(stream, b"")
+        node = _node(next(stream, b"") if _is_metadata(message) else message)
+    except (WireError, struct.error):
+        return False
+    return bool(node.name) and node.type in _TYPES and "" not in node.attributes
 
 
 def protobuf_nodes(stream: Source) -> Iterator[Node | None]:

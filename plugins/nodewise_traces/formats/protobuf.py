@@ -1,4 +1,4 @@
-"""Protocol buffers' wire format, as far as Chakra's traces use it: https://protobuf.dev/programming-guides/encoding."""
+"""Protocol buffers' wire format, as far as traces use it: https://protobuf.dev/programming-guides/encoding."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from nodewise_traces.scanning.stream import Source
 
-__all__ = ["WireError", "fields_of", "messages", "packed", "signed", "zigzag"]
+__all__ = ["WireError", "fields_of", "members", "messages", "packed", "signed", "zigzag"]
 
 _LONGEST_MESSAGE_BYTES: Final = 1 << 26
 """The limit that protobuf's own library sets by default."""
@@ -33,16 +33,41 @@ def messages(stream: Source) -> Iterator[bytes]:
         length = _stream_varint(stream)
         if length is None:
             return
-        if length > _LONGEST_MESSAGE_BYTES:
-            raise WireError(f"a message of {length} bytes")
-        parts, left = [], length
-        while left:  # a stream that unpacks may give less than it is asked for
-            part = stream.read(left)
-            if not part:
-                raise WireError("the stream ends inside a message")
-            parts.append(part)
-            left -= len(part)
-        yield b"".join(parts)
+        yield _taken(stream, length, _LONGEST_MESSAGE_BYTES)
+
+
+def members(stream: Source, longest: int = _LONGEST_MESSAGE_BYTES) -> Iterator[tuple[int, bytes]]:
+    """Fields with a length of the one message that a stream is, of at most ``longest`` bytes each; others are skipped.
+
+    Raises
+    ------
+    WireError
+        The stream ends inside a field, or is no message.
+    """
+    while (tag := _stream_varint(stream)) is not None:
+        number, wire = tag >> 3, tag & 7
+        if number == 0 or wire not in {0, 1, 2, 5}:
+            raise WireError(f"field {number} of wire type {wire}")
+        length = _stream_varint(stream) if wire in {0, 2} else 8 if wire == 1 else 4
+        if length is None:
+            raise WireError("the stream ends inside a field")
+        if wire == 2:
+            yield number, _taken(stream, length, longest)
+        elif wire != 0:
+            _taken(stream, length, longest)
+
+
+def _taken(stream: Source, length: int, longest: int) -> bytes:
+    if length > longest:
+        raise WireError(f"a message of {length} bytes")
+    parts, left = [], length
+    while left:  # a stream that unpacks may give less than it is asked for
+        part = stream.read(left)
+        if not part:
+            raise WireError("the stream ends inside a message")
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
 
 
 def _stream_varint(stream: Source) -> int | None:
@@ -82,23 +107,26 @@ def fields_of(message: bytes) -> Iterator[Field]:
     WireError
         The bytes are no message.
     """
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
+    at, size = 0, len(message)
+    while at < size:
+        tag = message[at]  # numbers of one byte, which most are, without a call
+        at += 1
+        if tag >= 0x80:
+            tag, at = _varint(message, at - 1)
         number, wire = tag >> 3, tag & 7
         if number == 0:
             raise WireError("field 0")
         if wire == 0:
-            value, at = _varint(message, at)
+            value, at = (message[at], at + 1) if at < size and message[at] < 0x80 else _varint(message, at)
             yield number, value
             continue
         if wire == 2:
-            length, at = _varint(message, at)
+            length, at = (message[at], at + 1) if at < size and message[at] < 0x80 else _varint(message, at)
         elif wire in {1, 5}:
             length = 8 if wire == 1 else 4
         else:
             raise WireError(f"wire type {wire}")
-        if at + length > len(message):
+        if at + length > size:
             raise WireError("a field is cut")
         yield number, message[at : at + length]
         at += length

@@ -15,6 +15,8 @@ _INT64: Final = 2**63
 
 def integer_or(value: Any, otherwise: int) -> int:
     """An integer that fits 64 bits, from a number or a decimal string; ``otherwise`` for anything else."""
+    if type(value) is int:
+        return value if -_INT64 <= value < _INT64 else otherwise
     if isinstance(value, str):
         try:
             value = int(value)

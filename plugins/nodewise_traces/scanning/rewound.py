@@ -12,11 +12,13 @@ class Rewound:
 
     def __init__(self, head: bytes, stream: BinaryIO) -> None:
         self._head = head
+        self._at = 0
         self._stream = stream
 
     def read(self, size: int) -> bytes:
         """Return up to ``size`` bytes; empty at the end."""
-        if not self._head:
+        if self._at >= len(self._head):
             return self._stream.read(size)
-        head, self._head = self._head[:size], self._head[size:]
-        return head if len(head) == size else head + self._stream.read(size - len(head))
+        part = self._head[self._at : self._at + size]
+        self._at += len(part)
+        return part if len(part) == size else part + self._stream.read(size - len(part))

@@ -47,7 +47,7 @@ def ingest(
         list[Path],
         Argument(
             metavar="TABLE.csv|TRACE...",
-            help="Measurements tables, or traces of one job: files or directories of .json, .json.gz, .et, one a rank.",
+            help="Measurements tables, or traces of one job: files or directories, one a rank.",
         ),
     ],
     profile: Annotated[

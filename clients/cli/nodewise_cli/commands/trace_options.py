@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -53,7 +53,8 @@ class TraceQuestion:
     traces: Annotated[
         list[Path] | None,
         Argument(
-            metavar="TRACE...", help="Trace files of one job, or directories of them: .json, .json.gz, .et; one a rank."
+            metavar="TRACE...",
+            help="Traces of one job, or directories of them: .json, .json.gz, .et, .sqlite, .pb, .pftrace.",
         ),
     ] = None
     profile: Annotated[
@@ -72,6 +73,9 @@ class TraceQuestion:
     allow_truncated: AllowTruncated = False
     budget_s: Annotated[float, Option(metavar="SECONDS", help="Answer with what there is after so long.")] = 0.0
 
+
+_SHOWN_DIGITS: Final = 12
+"""Of a hash, in errors of the service."""
 
 CHANGE_KINDS: Final = {kind.removeprefix("link_").replace("_", "-"): kind for kind in ReplayChangeKind}
 
@@ -154,12 +158,13 @@ def asked_profile(question: TraceQuestion, call: Call) -> Iterator[tuple[Client,
         raise InputError("--server: must name the server that has the profile, such as 127.0.0.1:50551")
     files = trace_files(traces)
     with call.connected() as client, waiting("reading") as progress, ExitStack() as after:
+        sent: dict[str, Path] = {}
         name = stored or (profile_name(traces) if call.server is None else f"nodewise-{uuid.uuid4().hex}")
         if not stored:
             if call.server is not None:
                 client.health()  # a writer waits for a server that comes back; one that was never there is said at once
                 after.callback(_forget, client, name)
-            send_traces(
+            sent = send_traces(
                 client,
                 name,
                 files,
@@ -173,7 +178,28 @@ def asked_profile(question: TraceQuestion, call: Call) -> Iterator[tuple[Client,
             "diagnoser": question.diagnoser,
             "budget_seconds": question.budget_s or None,
         }
-        yield client, common, {"on_progress": progress.follow, "timeout_s": call.timeout_s}
+        try:
+            yield client, common, {"on_progress": progress.follow, "timeout_s": call.timeout_s}
+        except NodewiseError as error:
+            raise _with_files(error, sent) from error
+
+
+def _with_files(error: NodewiseError, sent: Mapping[str, Path]) -> NodewiseError:
+    """An error with the names of files in place of the hashes by which a server knows them."""
+
+    def told(text: str) -> str:
+        for digest, path in sent.items():
+            text = text.replace(f"trace {digest[:_SHOWN_DIGITS]}", str(path))
+        return text
+
+    return type(error)(
+        told(error.message),
+        code=error.code,
+        reason=error.reason,
+        metadata=error.metadata,
+        violations=[replace(one, description=told(one.description)) for one in error.violations],
+        retry_delay_s=error.retry_delay_s,
+    )
 
 
 def checked_whole(result: ReplayAnswer | DiagnosisAnswer, question: TraceQuestion) -> None:

@@ -24,12 +24,28 @@ from nodewise_client import Client, GetProfileRequest, NotFoundError, ProfileVie
 
 __all__ = ["TraceFile", "profile_name", "send_traces", "trace_files", "truncation_of"]
 
-SUFFIXES: Final = (".json", ".json.gz", ".et", ".et.gz")
+SUFFIXES: Final = (
+    *(".json", ".json.gz", ".et", ".et.gz", ".sqlite", ".xplane.pb", ".xplane.pb.gz"),
+    *(".pftrace", ".pftrace.gz", ".perfetto-trace"),
+)
+"""Files of a directory that are traces; any file may be named by itself."""
+_DUMP: Final = re.compile(r"_trace_rank_\d+$")
+"""Ends of the names that PyTorch's flight recorder gives its dumps."""
+_REPEATED: Final = re.compile(r"(?<!\.pt)\.trace\.json\.gz$|^perfetto_trace\.json\.gz$")
+"""What JAX's profiler writes beside its xplane: the same events."""
+_EXPORTS: Final = {
+    ".nsys-rep": "nsys export --type sqlite",
+    ".qdrep": "nsys export --type sqlite",
+}
+"""Formats that only their own tool reads, and its command that writes another one."""
 FORMAT: Final = "auto"
 HEAD_BYTES: Final = 64 << 10
 READ_BYTES: Final = 1 << 20
-_MARKS: Final = (b'"traceEvents"', b'"ph"', b'"schemaVersion"', b'"schema"', b'"workload_graph"')
-"""What a trace in JSON holds near its beginning: Chrome traces, and execution graphs."""
+_MARKS: Final = (
+    *(b'"traceEvents"', b'"ph"', b'"schemaVersion"', b'"schema"', b'"workload_graph"'),
+    *(b'"pg_config"', b'"profiling_name"', b'"rocprofiler-sdk-tool"'),
+)
+"""What a trace in JSON holds near its beginning: Chrome traces, execution graphs, flight recorders, rocprofv3."""
 _RANK_STATED: Final = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*"rank"')
 _STATED_BYTES: Final = 512
 """A statement of a rank is found although it lies across two pieces."""
@@ -101,8 +117,8 @@ def send_traces(
     keep_names: bool,
     allow_truncated: bool,
     progress: Waiting,
-) -> None:
-    """Store traces in a profile, all or none; those that it holds already are left out.
+) -> dict[str, Path]:
+    """Store traces in a profile, all or none; those that it holds already are left out. Returns files by SHA-256.
 
     Parameters
     ----------
@@ -111,12 +127,13 @@ def send_traces(
     allow_truncated : bool
         Whether a packed file that ends early is sent as far as it goes.
     """
-    stored = _stored(client, profile_id)
+    stored, sent_files = _stored(client, profile_id), dict[str, Path]()
     with client.ingest(profile_id, session_id=f"traces-{uuid.uuid4().hex}") as writer:
         sent = False
         for number, file in enumerate(files):
             progress.tell(number, len(files))
             with _prepared(file.path, keep_names=keep_names, allow_truncated=allow_truncated) as (content, digest):
+                sent_files[digest] = file.path
                 if (digest, file.rank) in stored:
                     continue
                 stored.add((digest, file.rank))
@@ -124,6 +141,7 @@ def send_traces(
                 writer.trace(content, trace_id=f"trace-{number}", trace_format=FORMAT, rank=file.rank)
         if sent:
             writer.commit()
+    return sent_files
 
 
 def _stored(client: Client, profile_id: str) -> set[tuple[str, int | None]]:
@@ -213,6 +231,9 @@ def _checked(path: Path) -> Path:
         raise InputError(f"{path}: must be a file or a directory of traces")
     if not size:
         raise InputError(f"{path}: is empty")
+    export = _EXPORTS.get(path.suffix.lower())
+    if export is not None:
+        raise InputError(f"{path}: only Nsight Systems reads its reports; export it: {export} {path.name}")
     _refuse_text_of_others(path)
     if not _may_be_trace(path):
         raise InputError(f"{path}: must be a measurements table (.csv) to ingest, or a trace: it holds no events")
@@ -234,15 +255,24 @@ def _within(directory: Path) -> list[Path]:
     """Traces of a directory, or of those below it if it has none itself."""
     found: list[Path] = []
     for paths in (directory.iterdir(), directory.rglob("*")):
-        found = [path for path in paths if path.name.lower().endswith(SUFFIXES) and path.is_file()]
+        found = [path for path in paths if _is_named_as_trace(path.name) and path.is_file()]
         if found:
             break
+    planes = {path.parent for path in found if ".xplane.pb" in path.name}
+    repeated = {path for path in found if path.parent in planes and _REPEATED.search(path.name)}
+    for path in sorted(repeated):
+        complain(f"{path}: left out, the xplane beside it holds the same")
+    found = [path for path in found if path not in repeated]
     kept = [path for path in found if _may_be_trace(path)]
     for path in sorted(set(found) - set(kept)):
         complain(f"{path}: left out, it holds no trace")
     if not kept:
         raise InputError(f"{directory}: must hold traces ({', '.join(SUFFIXES)})")
     return sorted(kept, key=_by_numbers)
+
+
+def _is_named_as_trace(name: str) -> bool:
+    return name.lower().endswith(SUFFIXES) or _DUMP.search(name) is not None
 
 
 def _by_numbers(path: Path) -> list[tuple[int, str]]:
