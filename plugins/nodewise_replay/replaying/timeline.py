@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
 import numpy as np
 
 from nodewise.plugin import Ints, Timeline
@@ -10,8 +13,25 @@ from nodewise_replay.graph.graph import EdgeKind, Graph, NodeKind
 __all__ = ["timeline"]
 
 
-def timeline(graph: Graph, begin_ns: Ints, end_ns: Ints, steps: Ints) -> Timeline:
-    """Events of some steps: every piece of an event together, a collective from arrival to departure."""
+def timeline(
+    graph: Graph,
+    begin_ns: Ints,
+    end_ns: Ints,
+    steps: Ints,
+    part: Ints | None = None,
+    parts: tuple[str, ...] = (),
+    origin_ns: int | None = None,
+) -> Timeline:
+    """Events of some steps: every piece of an event together, a collective from arrival to departure.
+
+    Parameters
+    ----------
+    part : (nodes,) int or None
+        Index into ``parts`` of what each node belongs to; -1 = none. An event belongs to what its longest piece does,
+        and time between events that belongs to something is an event.
+    origin_ns : int or None
+        What times count from; None = the first event.
+    """
     chosen = np.flatnonzero((graph.event >= 0) & np.isin(graph.step, steps))
     # A call that blocks is a node from the end of what it waits for: the call began where the one before it ended.
     begin = begin_ns.copy()
@@ -34,12 +54,21 @@ def timeline(graph: Graph, begin_ns: Ints, end_ns: Ints, steps: Ints) -> Timelin
     ends = np.maximum.reduceat(end_ns[chosen], first) if len(first) else np.zeros(0, dtype=np.int64)
     one = chosen[first]
     waiting = _waiting_ns(graph, begin_ns, end_ns, identity[first], ends - begins)
-    origin = int(begins.min()) if len(begins) else 0
+    name, of_part = graph.name[one].astype(np.int64), np.zeros(0, dtype=np.int64)
+    if part is not None:
+        between = np.flatnonzero(
+            (graph.event < 0) & (graph.kind == NodeKind.GAP) & (part >= 0) & np.isin(graph.step, steps)
+        )
+        begins, ends = np.concatenate((begins, begin[between])), np.concatenate((ends, end_ns[between]))
+        name = np.concatenate((name, len(graph.names) + part[between]))
+        of_part = np.concatenate((_longest_part(graph, part, chosen, identity), part[between]))
+        one, waiting = np.concatenate((one, between)), np.concatenate((waiting, np.zeros_like(between)))
+    origin = (int(begins.min()) if len(begins) else 0) if origin_ns is None else origin_ns
     by_time = np.lexsort((-(ends - begins), begins))
-    return Timeline(
+    timeline = Timeline(
         rank=graph.rank[one][by_time].astype(np.int64),
         lane=graph.lane[one][by_time].astype(np.int64),
-        name=graph.name[one][by_time].astype(np.int64),
+        name=name[by_time],
         begin_ns=(begins - origin)[by_time],
         duration_ns=(ends - begins)[by_time],
         lanes=tuple(
@@ -49,6 +78,33 @@ def timeline(graph: Graph, begin_ns: Ints, end_ns: Ints, steps: Ints) -> Timelin
         names=graph.names,
         waiting_ns=waiting[by_time],
     )
+    if part is None:
+        return timeline
+    return replace(
+        timeline,
+        names=(*graph.names, *(text.partition(": ")[2] for text in parts)),
+        kind=_kinds(graph, one)[by_time],
+        kinds=_KINDS,
+        part=of_part[by_time],
+        parts=parts,
+    )
+
+
+_KINDS: Final = ("operator", "annotation", "call", "kernel", "copy", "fill", "collective", "gap")
+
+
+def _kinds(graph: Graph, node: Ints) -> Ints:
+    """Indexes into _KINDS, by the kind of a node; the own time of a span is that of a gap with a name."""
+    kind = np.minimum(graph.kind[node].astype(np.int64), int(NodeKind.ARRIVAL))
+    return np.where(graph.event[node] < 0, _KINDS.index("gap"), kind)
+
+
+def _longest_part(graph: Graph, part: Ints, chosen: Ints, identity: Ints) -> Ints:
+    """Of each event, by ascending identity, the part of its longest piece that has one; -1 = none."""
+    order = np.lexsort((graph.duration_ns[chosen], part[chosen] >= 0, identity))
+    last = np.flatnonzero(np.diff(identity[order], append=-1))
+    found: Ints = part[chosen][order][last]
+    return found
 
 
 def _waiting_ns(graph: Graph, begin_ns: Ints, end_ns: Ints, identity: Ints, duration_ns: Ints) -> Ints:
