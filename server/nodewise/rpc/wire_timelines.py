@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final
 
 from nodewise.domain.replay import ReplayedCollective, Timeline
 from nodewise.rpc.wire_rows import written
@@ -31,8 +31,8 @@ def write_timeline(timeline: Timeline, *, recorded: bool) -> Iterator[pb.Timelin
             yield piece
     for begin in range(0, len(timeline), PIECE_ROWS):
         rows = slice(begin, begin + PIECE_ROWS)
-        words = dict.fromkeys(_WORDS, ())
-        yield written(pb.TimelinePiece, timeline, rows=rows, recorded=recorded, **words)
+        said: dict[str, Any] = dict.fromkeys(_WORDS, ())
+        yield written(pb.TimelinePiece, timeline, rows=rows, recorded=recorded, **said)
 
 
 def _cut(words: Sequence[str]) -> Iterator[Sequence[str]]:
