@@ -27,8 +27,9 @@ def timeline(
     Parameters
     ----------
     part : (nodes,) int or None
-        Index into ``parts`` of what each node belongs to; -1 = none. An event belongs to what its longest piece does,
-        and time between events that belongs to something is an event.
+        Index into ``parts`` of what each node belongs to; -1 = none. An event belongs to what its longest piece does.
+        Time between events, and the own time of a span that holds other events, is an event of its own where it
+        belongs to something.
     origin_ns : int or None
         What times count from; None = the first event.
     """
@@ -54,14 +55,20 @@ def timeline(
     ends = np.maximum.reduceat(end_ns[chosen], first) if len(first) else np.zeros(0, dtype=np.int64)
     one = chosen[first]
     waiting = _waiting_ns(graph, begin_ns, end_ns, identity[first], ends - begins)
-    name, of_part = graph.name[one].astype(np.int64), np.zeros(0, dtype=np.int64)
+    name, of_part, kind = graph.name[one].astype(np.int64), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     if part is not None:
-        between = np.flatnonzero(
-            (graph.event < 0) & (graph.kind == NodeKind.GAP) & (part >= 0) & np.isin(graph.step, steps)
-        )
+        span = graph.kind[chosen] == NodeKind.GAP
+        place = np.repeat(np.arange(len(first)), np.diff(first, append=len(chosen)))
+        own = np.bincount(place, weights=graph.duration_ns[chosen] * span, minlength=len(first))
+        apart = span & (own < _COVERS * (ends - begins))[place]
+        unnamed = np.flatnonzero((graph.event < 0) & (graph.kind == NodeKind.GAP) & np.isin(graph.step, steps))
+        between = np.concatenate((unnamed, chosen[apart]))
+        between = between[part[between] >= 0]
         begins, ends = np.concatenate((begins, begin[between])), np.concatenate((ends, end_ns[between]))
         name = np.concatenate((name, len(graph.names) + part[between]))
-        of_part = np.concatenate((_longest_part(graph, part, chosen, identity), part[between]))
+        of_event = _longest_part(np.where(apart, -1, part[chosen]), graph.duration_ns[chosen], identity)
+        of_part = np.concatenate((of_event, part[between]))
+        kind = np.concatenate((np.minimum(graph.kind[one], NodeKind.ARRIVAL), np.full(len(between), len(_KINDS) - 1)))
         one, waiting = np.concatenate((one, between)), np.concatenate((waiting, np.zeros_like(between)))
     origin = (int(begins.min()) if len(begins) else 0) if origin_ns is None else origin_ns
     by_time = np.lexsort((-(ends - begins), begins))
@@ -83,27 +90,24 @@ def timeline(
     return replace(
         timeline,
         names=(*graph.names, *(text.partition(": ")[2] for text in parts)),
-        kind=_kinds(graph, one)[by_time],
+        kind=kind.astype(np.int64)[by_time],
         kinds=_KINDS,
         part=of_part[by_time],
         parts=parts,
     )
 
 
+_COVERS: Final = 0.9
+"""A span whose own time is less than this share of it holds other events."""
+
 _KINDS: Final = ("operator", "annotation", "call", "kernel", "copy", "fill", "collective", "gap")
+"""As nodes' kinds are numbered up to an arrival; a gap with an event is a span, and one without is the last."""
 
 
-def _kinds(graph: Graph, node: Ints) -> Ints:
-    """Indexes into _KINDS, by the kind of a node; the own time of a span is that of a gap with a name."""
-    kind = np.minimum(graph.kind[node].astype(np.int64), int(NodeKind.ARRIVAL))
-    return np.where(graph.event[node] < 0, _KINDS.index("gap"), kind)
-
-
-def _longest_part(graph: Graph, part: Ints, chosen: Ints, identity: Ints) -> Ints:
+def _longest_part(part: Ints, duration_ns: Ints, identity: Ints) -> Ints:
     """Of each event, by ascending identity, the part of its longest piece that has one; -1 = none."""
-    order = np.lexsort((graph.duration_ns[chosen], part[chosen] >= 0, identity))
-    last = np.flatnonzero(np.diff(identity[order], append=-1))
-    found: Ints = part[chosen][order][last]
+    order = np.lexsort((duration_ns, part >= 0, identity))
+    found: Ints = part[order][np.flatnonzero(np.diff(identity[order], append=-1))]
     return found
 
 

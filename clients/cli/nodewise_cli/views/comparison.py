@@ -207,7 +207,8 @@ def _mostly(main: RankDifference, kind: str, difference: float) -> str:
         return ""
     ranks = ", ".join(map(str, part.waits_for_ranks))
     late = f", for rank{'s' if len(part.waits_for_ranks) > 1 else ''} {ranks}" if ranks else ""
-    return f" ({_signed(part.difference_seconds)} ms in {part.what}{late})"
+    number = f"{_signed(part.difference_seconds)} ms "
+    return f" ({'' if number == f'{_signed(difference)} ms ' else number}in {part.what}{late})"
 
 
 def _waited(main: RankDifference, ranks: Sequence[RankDifference]) -> str:
