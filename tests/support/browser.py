@@ -7,8 +7,10 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,12 +24,13 @@ FLAGS: Final = (
 
 
 class Page:
-    """One page, and what it asked for and complained of."""
+    """One page, what it asked for, why that was refused, and what it complained of."""
 
-    def __init__(self, write: int, read: int) -> None:
-        self._write, self._read, self._number, self._buffer = write, os.fdopen(read, "rb", buffering=0), 0, b""
+    def __init__(self, write: int, read: FileIO) -> None:
+        self._write, self._read, self._number, self._buffer = write, read, 0, b""
         self._session: str | None = None
         self.requests: list[str] = []
+        self.refused: list[str] = []
         self.errors: list[str] = []
         self.loaded = False
 
@@ -52,9 +55,7 @@ class Page:
             self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
             for domain in ("Page", "Runtime", "Network", "Log"):
                 self.call(f"{domain}.enable")
-        self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
-        )
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = "dark" if dark else "light"
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.loaded = False
@@ -77,7 +78,9 @@ class Page:
 
     def picture(self, path: Path, *, whole: bool = True) -> None:
         """Keep what is seen as a PNG."""
-        shot = self.call("Page.captureScreenshot", captureBeyondViewport=whole, **({"clip": self._all()} if whole else {}))
+        shot = self.call(
+            "Page.captureScreenshot", captureBeyondViewport=whole, **({"clip": self._all()} if whole else {})
+        )
         path.write_bytes(base64.b64decode(shot["data"]))
 
     def printed(self, path: Path) -> None:
@@ -104,11 +107,19 @@ class Page:
             self.loaded = True
         elif method == "Network.requestWillBeSent":
             self.requests.append(told["request"]["url"])
+        elif method == "Network.loadingFailed":
+            self.refused.append(told.get("blockedReason", ""))
         elif method == "Runtime.exceptionThrown":
             self.errors.append(json.dumps(told["exceptionDetails"]))
         elif method == "Log.entryAdded" and told["entry"]["level"] == "error":
             self.errors.append(told["entry"]["text"])
 
+
+_AT_THREE_AND_FOUR: Final = (
+    "import fcntl, os, sys; read, write = (fcntl.fcntl(int(each), fcntl.F_DUPFD, 10) for each in sys.argv[1:3]); "
+    "os.dup2(read, 3); os.dup2(write, 4); os.execv(sys.argv[3], sys.argv[3:])"
+)
+"""The protocol's pipe is at these descriptors."""
 
 _CODES: Final = {"Enter": 13, "Escape": 27, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39, "Tab": 9}
 
@@ -119,23 +130,18 @@ def page(folder: Path) -> Iterator[Page]:
     to_read, write = os.pipe()
     read, to_write = os.pipe()
 
-    def at_three_and_four() -> None:
-        # As the protocol has it; both may lie there already, the wrong way round.
-        first, second = os.dup(to_read), os.dup(to_write)
-        os.dup2(first, 3)
-        os.dup2(second, 4)
-
     process = subprocess.Popen(
-        [CHROMIUM, *FLAGS, f"--user-data-dir={folder / 'chromium'}", "about:blank"],
-        preexec_fn=at_three_and_four,
-        close_fds=False,
+        [sys.executable, "-c", _AT_THREE_AND_FOUR, str(to_read), str(to_write), CHROMIUM, *FLAGS,
+         f"--user-data-dir={folder / 'chromium'}", "about:blank"],
+        pass_fds=(to_read, to_write),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-    )
+    )  # fmt: skip
     os.close(to_read)
     os.close(to_write)
     try:
-        yield Page(write, read)
+        with FileIO(read, "rb") as heard:
+            yield Page(write, heard)
     finally:
         os.close(write)
         process.kill()

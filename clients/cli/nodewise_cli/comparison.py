@@ -42,6 +42,8 @@ _UNEVEN: Final = 3.0
 """Steps of one recording vary more than those of the other where their deviations differ by so much: with four steps
 each, equal ones do in one case of twenty (F distribution)."""
 
+_EXCHANGES: Final = ("transfer", "waiting")
+
 _NAMELESS: Final = frozenset({"launch", "unexplained"})
 """Kinds of parts whose events' own times say nothing: a device waits for its host between them."""
 
@@ -174,8 +176,8 @@ class Comparison:
     unit : str
         What is compared: a ``step``, or a ``window`` where neither recording marks steps.
     main : RankDifference
-        The rank that says most: of those whose step differs as the job's, the one whose waiting for others
-        changed least, for what others wait for is its own work.
+        The rank that says most: of those whose step differs as the job's, the one whose own work, which is no
+        exchange, differs most the same way. The others wait for it.
     ranks : tuple of RankDifference
         Every rank that both have.
     limits : tuple of str
@@ -382,7 +384,7 @@ def _table(shares: RankShares) -> dict[tuple[str, str], float]:
         sums[_key(part.kind, part.what)].append(part.seconds)
     table = {key: fsum(each) for key, each in sums.items()}
     rest = shares.step_seconds - fsum(table.values())
-    if abs(rest) > 1e-9:  # parts are of whole nanoseconds
+    if abs(rest) > 1e-12:  # rounding
         table[_UNACCOUNTED] = rest
     return table
 
@@ -473,4 +475,10 @@ def _main(ranks: Sequence[RankDifference]) -> RankDifference:
         if abs(one.difference_seconds - most.difference_seconds)
         <= max(0.1 * abs(most.difference_seconds), one.noise_seconds)
     ]
-    return min(like, key=lambda one: (abs(one.by_kind().get("waiting", 0.0)), one.after.rank))
+    direction = 1.0 if most.difference_seconds >= 0 else -1.0
+
+    def own(one: RankDifference) -> float:
+        """By how much its step differs because of what is no exchange."""
+        return direction * fsum(part.difference_seconds for part in one.parts if part.kind not in _EXCHANGES)
+
+    return max(like, key=lambda one: (own(one), -one.after.rank))

@@ -111,6 +111,7 @@ function segment(bar, part, index, within) {
   return made;
 }
 $("bars-title").textContent = data.bars_title;
+$("bars").hidden = !data.bars.length;
 for (const bar of data.bars) {
   const parts = [...bar.parts].sort((one, other) => place(one.kind) - place(other.kind) || other.seconds - one.seconds);
   const met = {}, strip = el("div", { class: "bar", role: "group", "aria-label": "Parts of the step of " + bar.name });

@@ -173,13 +173,15 @@ def _parted(text: str) -> tuple[str, str]:
 
 def _facts(result: DiagnosisAnswer) -> Iterator[tuple[str, str]]:
     yield "step", f"{milliseconds(result.step_seconds)} ms"
-    yield "steps differ by", f"{milliseconds(result.persistence_seconds)} ms"
+    steps = len(result.rank_shares[0].step_ordinals) if result.rank_shares else 0
+    if steps != 1:
+        yield "steps differ by", f"{milliseconds(result.persistence_seconds)} ms"
     yield "exposed communication", f"{milliseconds(result.exposed_communication_seconds)} ms"
     basis = result.basis or DiagnosisBasis()
     of = f" of {basis.world_size}" if basis.world_size else ""
     yield "ranks", f"{len(basis.ranks)}{of}"
-    if result.rank_shares and result.rank_shares[0].step_ordinals:
-        yield "steps", str(len(result.rank_shares[0].step_ordinals))
+    if steps:
+        yield "steps", str(steps)
 
 
 def _notes(result: DiagnosisAnswer) -> Iterator[tuple[str, str]]:
@@ -276,13 +278,14 @@ class _Words(dict[str, int]):
 
 
 def _drawing(result: DiagnosisAnswer, rank: int | None, most: int) -> tuple[Drawing, int] | None:
-    """The representative step drawn, and its ordinal; 0 = all that there is, for no step is known."""
+    """The representative step drawn, and its ordinal; 0 = all that there is, for no step is known or marked."""
     timeline = result.timeline or result.recorded
     if timeline is None or not len(timeline):
         return None
     window, ordinal = _representative([one for one in result.rank_shares if rank is None or one.rank == rank])
     drawing = drawing_of(timeline, window_ns=window, most=most)
-    return (drawing, ordinal) if drawing.lanes else None
+    marked = any(trace.steps_count for trace in (result.basis or DiagnosisBasis()).traces)
+    return (drawing, ordinal if marked else 0) if drawing.lanes else None
 
 
 def _representative(shares: Sequence[RankShares]) -> tuple[tuple[int, int] | None, int]:

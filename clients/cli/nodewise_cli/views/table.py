@@ -27,14 +27,15 @@ NARROWEST: Final = 20
 class Column:
     """A column: numbers stand at the right and are never broken; of ``priority`` the largest is folded first.
 
-    ``broken`` are columns whose words may be broken anywhere, so that a long one takes no room from others.
+    Words of a column with ``most_lines`` may be broken anywhere, so that a long one takes no room from others; what
+    needs more lines loses its middle. 0 = words stay whole.
     """
 
     heading: str
     numeric: bool
     priority: float | None = None
     """None = its place in the table, from 0."""
-    broken: bool = False
+    most_lines: int = 0
 
 
 def figures(heading: str, priority: float | None = None) -> Column:
@@ -47,9 +48,9 @@ def words(heading: str, priority: float | None = None) -> Column:
     return Column(heading, numeric=False, priority=priority)
 
 
-def names(heading: str, priority: float | None = None) -> Column:
+def names(heading: str, priority: float | None = None, *, most_lines: int = MOST_LINES) -> Column:
     """A column of names that others gave, such as kernels': of any length."""
-    return Column(heading, numeric=False, priority=priority, broken=True)
+    return Column(heading, numeric=False, priority=priority, most_lines=most_lines)
 
 
 def print_columns(*columns: tuple[Column, Sequence[str]], title: str = "") -> None:
@@ -88,7 +89,7 @@ def _least(column: Column, place: int, rows: Sequence[Sequence[str]]) -> int:
     widest = max((cell_len(row[place]) for row in rows), default=0)
     if column.numeric:
         return max(heading, widest)
-    if column.broken:
+    if column.most_lines:
         return max(heading, min(widest, NARROWEST))
     longest = max((cell_len(word) for row in rows for word in row[place].split()), default=0)
     return max(heading, longest, min(widest, NARROWEST))
@@ -113,7 +114,12 @@ def _widths(
 
 def _lines(columns: Sequence[Column], widths: dict[int, int], row: Sequence[str]) -> Iterator[str]:
     """A row's lines: as many as its tallest cell has."""
-    wrapped = ((_broken if columns[place].broken else _wrapped)(row[place], width) for place, width in widths.items())
+    wrapped = (
+        _broken(row[place], width, columns[place].most_lines)
+        if columns[place].most_lines
+        else _wrapped(row[place], width)
+        for place, width in widths.items()
+    )
     for texts in zip_longest(*wrapped, fillvalue=""):
         parts = []
         for text, (place, width) in zip(texts, widths.items()):
@@ -128,13 +134,11 @@ def _wrapped(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, max(width, 1), break_long_words=False, break_on_hyphens=False) or [""]
 
 
-def _broken(text: str, width: int) -> list[str]:
-    """Lines of a name: at most MOST_LINES, without its middle where it is longer."""
+def _broken(text: str, width: int, most: int) -> list[str]:
+    """Lines of a name, without its middle where it is longer."""
     lines = _filled(text, width)
-    if len(lines) <= MOST_LINES:
-        return lines
-    kept = (MOST_LINES * width - len(ELLIPSIS)) // 2
-    while kept > 1 and len(lines) > MOST_LINES:
+    kept = (most * width - len(ELLIPSIS)) // 2
+    while kept > 1 and len(lines) > most:
         lines = _filled(f"{text[:kept]}{ELLIPSIS}{text[-kept:]}", width)
         kept -= 1
     return lines
@@ -170,6 +174,6 @@ def _folded(columns: Sequence[Column], kept: Sequence[int], row: Sequence[str], 
     width = room - len(INDENT)
     # A value stays in the line of its heading where both fit into one.
     joined = "; ".join(value.replace(" ", "\0") if len(value) < width else value for value in values)
-    broken = any(column.broken for place, column in enumerate(columns) if place not in kept)
+    broken = any(column.most_lines for place, column in enumerate(columns) if place not in kept)
     for line in textwrap.wrap(joined, max(width, 1), break_long_words=broken, break_on_hyphens=False):
         yield INDENT + line.replace("\0", " ")
