@@ -42,6 +42,9 @@ _UNEVEN: Final = 3.0
 """Steps of one recording vary more than those of the other where their deviations differ by so much: with four steps
 each, equal ones do in one case of twenty (F distribution)."""
 
+_LIKE: Final = 0.1
+"""Ranks differ alike where their differences do by less than this share of the largest."""
+
 _EXCHANGES: Final = ("transfer", "waiting")
 
 _NAMELESS: Final = frozenset({"launch", "unexplained"})
@@ -177,7 +180,7 @@ class Comparison:
         What is compared: a ``step``, or a ``window`` where neither recording marks steps.
     main : RankDifference
         The rank that says most: of those whose step differs as the job's, the one whose own work, which is no
-        exchange, differs most the same way. The others wait for it.
+        exchange, differs most the same way; of several, the one whose waiting for others changed least.
     ranks : tuple of RankDifference
         Every rank that both have.
     limits : tuple of str
@@ -473,7 +476,7 @@ def _main(ranks: Sequence[RankDifference]) -> RankDifference:
         one
         for one in ranks
         if abs(one.difference_seconds - most.difference_seconds)
-        <= max(0.1 * abs(most.difference_seconds), one.noise_seconds)
+        <= max(_LIKE * abs(most.difference_seconds), one.noise_seconds)
     ]
     direction = 1.0 if most.difference_seconds >= 0 else -1.0
 
@@ -481,4 +484,6 @@ def _main(ranks: Sequence[RankDifference]) -> RankDifference:
         """By how much its step differs because of what is no exchange."""
         return direction * fsum(part.difference_seconds for part in one.parts if part.kind not in _EXCHANGES)
 
-    return max(like, key=lambda one: (own(one), -one.after.rank))
+    least = max(map(own, like)) - _LIKE * abs(most.difference_seconds)
+    busiest = [one for one in like if own(one) >= least]
+    return min(busiest, key=lambda one: (abs(one.by_kind().get("waiting", 0.0)), one.after.rank))

@@ -131,7 +131,8 @@ def _compare(
         results = [client.diagnose(replace(request, **common), **how) for common in asked]
     for result in results:
         checked_whole(result, question)
-    old, new = _called(against or question.traces or ()), _called(question.traces or (question.profile or "",))
+    new = question.profile or _called(question.traces or ())
+    old = new if not against else against[0] if question.profile else _called(against)
     if against and old == new:
         old, new = "before", "after"
     found = compared(
