@@ -10,7 +10,6 @@ from math import fsum, inf, sqrt
 from typing import Final, TypeAlias
 
 import numpy as np
-from scipy.special import stdtrit
 
 from nodewise_cli.failures import InputError
 from nodewise_client import DiagnosisAnswer, DiagnosisBasis, RankShares, Timeline
@@ -342,6 +341,9 @@ def _side(shares: RankShares) -> Side:
 
 def _half_width(before: Side, after: Side) -> float:
     """Half of the interval of the difference of two means, as Welch has it; a single step's deviation is assumed."""
+    # Only here: slow to import, and other commands do without.
+    from scipy.special import stdtrit
+
     variances = [side.deviation_seconds**2 / side.steps for side in (before, after)]
     if not sum(variances):
         return 0.0

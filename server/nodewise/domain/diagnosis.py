@@ -70,7 +70,8 @@ class Strategy:
     """A change, or several together, and the step time that its replay predicts.
 
     ``lower_step_s`` and ``upper_step_s`` hold the step with the stated coverage; ``rests_on`` says what the numbers
-    come from; ``speedup`` is per sample. ``acts_on`` are the kinds of parts that it makes shorter; none = any.
+    come from; ``speedup`` is per sample. ``acts_on`` are the parts that it makes shorter, each a kind, or kind and what
+    with ``": "`` between; none = any.
     """
 
     name: str

@@ -182,10 +182,10 @@ function choice(row, wanted, label) {
   return row;
 }
 function strategyChoice(one) {
-  const kinds = new Set(one.acts_on), events = new Set(one.acts_on.map(kind => kind === "waiting" ? "transfer" : kind));
+  const parts = new Set(one.acts_on), acts = (kind, what) => !parts.size || parts.has(kind) || parts.has(kind + ": " + what);
   return {
-    key: "strategy " + one.name, ranks: one.ranks, label: one.name,
-    part: kind => !kinds.size || kinds.has(kind), event: kind => events.size ? events.has(kind) : kind !== "",
+    key: "strategy " + one.name, ranks: one.ranks, label: one.name, part: acts,
+    event: (kind, what) => acts(kind, what) || (kind === "transfer" && acts("waiting", what)),
   };
 }
 function strategies(list) {

@@ -2616,7 +2616,7 @@ pub struct Strategy {
     /// What it asks of people.
     #[prost(string, tag = "9")]
     pub effort: ::prost::alloc::string::String,
-    /// Kinds of parts of a step that it makes shorter. Empty = any, or not known.
+    /// Parts of a step that it makes shorter: a kind of StepPart, or kind and what with ": " between. Empty = any.
     #[prost(string, repeated, tag = "10")]
     pub acts_on: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }

@@ -449,7 +449,7 @@ class Strategy(Value):
     effort: str = ""
     """What it asks of people."""
     acts_on: tuple[str, ...] = ()
-    """Kinds of parts of a step that it makes shorter. Empty = any, or not known."""
+    """Parts of a step that it makes shorter: a kind of StepPart, or kind and what with ": " between. Empty = any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -1953,7 +1953,7 @@ type Strategy struct {
 	RestsOn string `protobuf:"bytes,8,opt,name=rests_on,json=restsOn,proto3" json:"rests_on,omitempty"`
 	// What it asks of people.
 	Effort string `protobuf:"bytes,9,opt,name=effort,proto3" json:"effort,omitempty"`
-	// Kinds of parts of a step that it makes shorter. Empty = any, or not known.
+	// Parts of a step that it makes shorter: a kind of StepPart, or kind and what with ": " between. Empty = any.
 	ActsOn        []string `protobuf:"bytes,10,rep,name=acts_on,json=actsOn,proto3" json:"acts_on,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

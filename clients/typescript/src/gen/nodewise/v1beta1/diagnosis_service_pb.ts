@@ -1192,7 +1192,7 @@ export type Strategy = Message<"nodewise.v1beta1.Strategy"> & {
   effort: string;
 
   /**
-   * Kinds of parts of a step that it makes shorter. Empty = any, or not known.
+   * Parts of a step that it makes shorter: a kind of StepPart, or kind and what with ": " between. Empty = any.
    *
    * @generated from field: repeated string acts_on = 10;
    */
