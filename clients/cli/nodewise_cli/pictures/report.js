@@ -283,7 +283,7 @@ const timeAt = at => from + (at - LABELS) / (width - LABELS) * (to - from);
 function colourOf(row, index) {
   const part = row.part[index];
   if (part >= 0) return kindOf(data.lanes.partKinds[part]).colour;
-  return data.event_colours[data.lanes.kinds[row.kind[index]]] || data.other;
+  return colours.faint;  // nothing waits for it
 }
 function wanted(lane, row, index) {
   if (sought) return sought[row.name[index]];
@@ -301,7 +301,8 @@ function firstAt(row, time) {
 function draw() {
   if (!data.lanes) return;
   const style = getComputedStyle(root), ratio = window.devicePixelRatio || 1;
-  for (const name of ["ink", "soft", "line", "ground"]) colours[name] = printing ? { ink: "#000", soft: "#444", line: "#bbb", ground: "#fff" }[name] : style.getPropertyValue("--" + name);
+  const paper = { ink: "#000000", soft: "#444444", line: "#bbbbbb", ground: "#ffffff", faint: "#ccd2d9" };
+  for (const name of Object.keys(paper)) colours[name] = printing ? paper[name] : style.getPropertyValue("--" + name).trim();
   width = frame.clientWidth;
   const height = printing ? Math.min(total, 2200) : frame.clientHeight;
   view = printing ? 0 : frame.scrollTop;

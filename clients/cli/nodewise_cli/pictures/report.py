@@ -15,7 +15,7 @@ import orjson
 
 from nodewise_cli.comparison import COVERAGE, Comparison
 from nodewise_cli.outputs import writing
-from nodewise_cli.pictures.drawing import COLOURS, Drawing, DrawnLane, drawing_of
+from nodewise_cli.pictures.drawing import Drawing, DrawnLane, drawing_of
 from nodewise_cli.step_parts import KINDS, OTHER
 from nodewise_cli.views.comparison import verdict
 from nodewise_cli.views.numbers import milliseconds
@@ -341,7 +341,7 @@ def _note(drawing: Drawing) -> str:
 
 def _write(path: Path, data: dict[str, Any]) -> None:
     kinds = {name: {"words": kind.words, "colour": kind.colour} for name, kind in KINDS.items()}
-    data |= {"kinds": kinds, "other": OTHER, "event_colours": _faint()}
+    data |= {"kinds": kinds, "other": OTHER}
     # Data stand in a script element: nothing in them may end it.
     text = orjson.dumps(data).decode().replace("<", "\\u003c")
     style, script = _piece("report.css"), _piece("report.js")
@@ -362,11 +362,6 @@ def _filled(page: str, words: dict[str, str]) -> Iterable[str]:
     for number, piece in enumerate(page.split("{{")):
         name, closed, after = piece.partition("}}")
         yield words[name] + after if number and closed else piece
-
-
-def _faint() -> dict[str, str]:
-    """Colours of events that belong to no part: what a device waits for nowhere."""
-    return dict.fromkeys(COLOURS, "#c4cad1") | {"gap": "#e6e6e6"}
 
 
 def _piece(name: str) -> str:
