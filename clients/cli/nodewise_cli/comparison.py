@@ -290,8 +290,8 @@ def _limits(before: Run, after: Run, ranks: Sequence[RankDifference], main: Rank
     single = [run.name for run, side in ((before, main.before), (after, main.after)) if side.steps < 2]
     if single:
         yield (
-            f"of {' and '.join(dict.fromkeys(single))} one step is known: nobody knows what steps differ by; "
-            f"{_UNKNOWN_DEVIATION:.0%} of it is taken for that"
+            f"of {' and '.join(dict.fromkeys(single))} a single step is known: nobody knows what steps differ by; "
+            f"{100 * _UNKNOWN_DEVIATION:.0f} % of it is taken for that"
         )
     worlds = [(run.answer.basis or DiagnosisBasis()).world_size for run in (before, after)]
     if None not in worlds and worlds[0] != worlds[1]:

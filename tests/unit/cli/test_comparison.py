@@ -231,7 +231,7 @@ def test_single_steps_are_taken_to_differ_by_one_percent() -> None:
     longer = [*STEADY, ("loading", "x", 1.5)]
     found = compared(run("old", shares(STEADY, [100])), run("new", shares(longer, [101.5])))
     assert not found.main.matters
-    assert "Limited: of old and new one step is known" in verdict(found)
+    assert "Limited: of old and new a single step is known" in verdict(found)
     assert compared(
         run("old", shares(STEADY, [100])), run("new", shares([*longer, ("loading", "y", 4)], [105.5]))
     ).main.matters

@@ -70,22 +70,30 @@ class Drawing:
     lanes_left_out: int
 
 
-def drawing_of(timeline: Timeline, *, window_ns: tuple[int, int] | None = None, most: int = MOST_DRAWN) -> Drawing:
+def drawing_of(
+    timeline: Timeline,
+    *,
+    window_ns: tuple[int, int] | None = None,
+    most: int = MOST_DRAWN,
+    most_depth: int = MOST_DEPTH,
+) -> Drawing:
     """The longest events of a timeline, and its exchanges, lane by lane.
 
     Parameters
     ----------
     window_ns : (int, int) or None
         Only what is in it, in part or whole, and times since its begin; None = all, and times as they are.
-    most : int
-        Most events.
+    most, most_depth : int
+        Most events, and rows of a lane.
     """
     rank, lane, begin, duration, waiting, name, kind, part = _columns(timeline, window_ns)
     kinds = tuple(timeline.kinds) if timeline.kind_indexes else (UNKNOWN,)
     depth = _depths(rank, lane, begin, duration)
     lanes = np.unique(np.stack([rank, lane], axis=1), axis=0)
     kept_lanes = lanes[:MOST_LANES]
-    drawn, shortest = _drawn(duration, kind == (kinds.index(COLLECTIVE) if COLLECTIVE in kinds else -1), depth, most)
+    drawn, shortest = _drawn(
+        duration, kind == (kinds.index(COLLECTIVE) if COLLECTIVE in kinds else -1), depth < most_depth, most
+    )
     times = {"begin_us": begin, "duration_us": duration, "waiting_us": waiting}
     names: dict[str, int] = {}
     found = []
@@ -143,9 +151,9 @@ def _columns(timeline: Timeline, window_ns: tuple[int, int] | None) -> tuple[Any
     )
 
 
-def _drawn(duration: Any, exchange: Any, depth: Any, most: int) -> tuple[Any, float]:
+def _drawn(duration: Any, exchange: Any, is_shallow: Any, most: int) -> tuple[Any, float]:
     """Rows that are drawn, and the duration below which others are not."""
-    shallow = np.flatnonzero(depth < MOST_DEPTH)
+    shallow = np.flatnonzero(is_shallow)
     if len(shallow) <= most:
         return shallow, 0.0
     # Exchanges first, then what is longest.

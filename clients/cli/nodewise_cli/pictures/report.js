@@ -171,7 +171,7 @@ function patched(kind) {
 // --- lists
 function choice(row, wanted, label) {
   row.className = (row.className + " choice").trim();
-  const button = el("button", { type: "button", class: "choose", dir: "auto" }, label);
+  const button = el("button", { type: "button", class: "choose", dir: "auto", title: label.length > 90 ? label.slice(0, 2000) : undefined }, label);
   row.prepend(el("td", { class: "what", dir: "auto" }, button));
   row.addEventListener("click", () => choose(wanted));
   watchers.push(() => {

@@ -30,6 +30,9 @@ MOST_EVENTS: Final = 120_000
 MOST_BARS: Final = 64
 """Ranks whose step is a bar: the others are counted."""
 
+_MOST_DEPTH: Final = 8
+"""Rows of a lane: the call that blocks lies below the operators that make it."""
+
 MOST_NAMES: Final = 25
 """Names of events of which a page says what changed."""
 
@@ -121,7 +124,7 @@ def write_comparison(path: Path, found: Comparison) -> None:
             "title": f"Nodewise: {sentence}",
             "sentence": sentence,
             "rest": rest,
-            "facts": [*facts, *_notes(found.before.answer), *_notes(found.after.answer)],
+            "facts": [*facts, *dict.fromkeys((*_notes(found.before.answer), *_notes(found.after.answer)))],
             "bars_title": f"A {found.unit} before and after"
             + (f" ({len(pairs)} of {len(found.ranks)} ranks)" if len(pairs) < len(found.ranks) else ""),
             "bars": bars,
@@ -283,7 +286,7 @@ def _drawing(result: DiagnosisAnswer, rank: int | None, most: int) -> tuple[Draw
     if timeline is None or not len(timeline):
         return None
     window, ordinal = _representative([one for one in result.rank_shares if rank is None or one.rank == rank])
-    drawing = drawing_of(timeline, window_ns=window, most=most)
+    drawing = drawing_of(timeline, window_ns=window, most=most, most_depth=_MOST_DEPTH)
     marked = any(trace.steps_count for trace in (result.basis or DiagnosisBasis()).traces)
     return (drawing, ordinal if marked else 0) if drawing.lanes else None
 
