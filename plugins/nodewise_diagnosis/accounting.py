@@ -109,10 +109,13 @@ class Accounting:
         The longest first; they add up to the rank's mean step.
     nodes : mapping of (kind, what) to (n,) int
         Of parts in which a device waits for its host: the host's nodes that it waits for, of all ranks.
+    members : mapping of (kind, what) to (n,) int
+        Of all parts, the nodes whose time they are, whole or in part. Waiting is part of its exchange.
     """
 
     parts: list[tuple[StepPart, ...]]
     nodes: Mapping[tuple[str, str], Ints]
+    members: Mapping[tuple[str, str], Ints]
 
     def held_s(self, kinds: Collection[str], what: str = "") -> float:
         """What parts of some kinds (and one name) take of the step of the rank where they take most."""
@@ -136,7 +139,8 @@ def accounted(case: Case, collectives: Mapping[int, ReplayedCollective]) -> Acco
     """
     job = _Job(case, collectives)
     parts = [job.parts(column) for column in range(len(case.graph.ranks))]
-    return Accounting(parts, {key: np.unique(np.concatenate(found)) for key, found in job.nodes.items()})
+    nodes = {key: np.unique(np.concatenate(found)) for key, found in job.nodes.items()}
+    return Accounting(parts, nodes, {key: np.concatenate(found) for key, found in job.members.items()} | nodes)
 
 
 class _Job:
@@ -145,6 +149,9 @@ class _Job:
         self._busy = self._graph.end_ns - self._graph.duration_ns
         self._collectives = collectives
         self.nodes: dict[tuple[str, str], list[Ints]] = defaultdict(list)
+        self.members: dict[tuple[str, str], list[Ints]] = defaultdict(list)
+        for one in case.exchanges:
+            self.members["transfer", one.label].append(one.nodes)
         self._label = {int(node): one.label for one in case.exchanges for node in one.transfers}
         graph = self._graph
         self._launch_source = np.full(len(graph), -1, dtype=np.int64)
@@ -179,12 +186,15 @@ class _Job:
         works = works[np.argsort(self._work[works], kind="stable")]
         for number, key in enumerate(self._work_key):
             nodes = works[self._work[works] == number]
+            self.members[key[:2]].append(nodes)
             ledger.claim(self._busy[nodes], graph.end_ns[nodes], np.zeros(len(nodes), dtype=np.int64), [key])
         self._exchanges(ledger, column, mine)
         loading = np.flatnonzero(mine & (self._role == Role.LOADING))
         names, label = np.unique(graph.name[loading], return_inverse=True)
         keys = [("loading", loading_name(graph.names[name]), -1) for name in names.tolist()]
         ledger.claim(self._busy[loading], graph.end_ns[loading], label, keys)
+        for number, key in enumerate(keys):
+            self.members[key[:2]].append(loading[label == number])
         idle = _Idle(case, column, self._launch_source, self._named, ledger.parts, self.nodes)
         idle.divide(*ledger.gaps(), begin)
         return _told(ledger.parts, len(case.watch.steps))

@@ -20,6 +20,7 @@ from nodewise.plugin import (
 from nodewise_diagnosis.accounting import accounted
 from nodewise_diagnosis.bottlenecks import UNKNOWN_PERSISTENCE, ranked
 from nodewise_diagnosis.case import Case
+from nodewise_diagnosis.lanes import lanes
 from nodewise_diagnosis.likeness import likeness_of
 from nodewise_diagnosis.recurring import exchanges_of
 from nodewise_diagnosis.roles import roles_of
@@ -33,7 +34,6 @@ from nodewise_replay.building.assembly import built
 from nodewise_replay.graph.graph import NO_NODE, Graph
 from nodewise_replay.replaying.arrivals import replayed_collectives
 from nodewise_replay.replaying.replayer import edge_counts
-from nodewise_replay.replaying.timeline import timeline
 
 __all__ = ["diagnosed"]
 
@@ -107,7 +107,7 @@ def diagnosed(
         edges=edge_counts(graph),
         warnings=_warnings(graph, clocks, len(steps), noise),
         complete=complete and searched_all,
-        timeline=timeline(graph, graph.begin_ns, graph.end_ns, steps) if question.timeline else None,
+        timeline=lanes(case, accounting) if question.timeline else None,
     )
 
 

@@ -65,7 +65,8 @@ def rank_shares(case: Case, accounting: Accounting) -> tuple[RankShares, ...]:
 
 def _shares(case: Case, column: int, rank: int, parts: tuple[StepPart, ...]) -> RankShares:
     graph, role = case.graph, case.roles.role
-    windows = Intervals(*case.watch.windows_ns(column))
+    ordinals, begin_ns, end_ns = case.watch.steps_ns(column)
+    windows = Intervals(begin_ns, end_ns)
     steps = len(case.watch.steps)
     busy_from = graph.end_ns - graph.duration_ns
     rows = graph.collectives
@@ -97,6 +98,9 @@ def _shares(case: Case, column: int, rank: int, parts: tuple[StepPart, ...]) -> 
         data_loading_s=held("loading"),
         memory_high_water_bytes=_high_water(case.traces[rank], case.clocks.clocks[column], windows),
         parts=parts,
+        step_ordinals=tuple((ordinals + 1).tolist()),
+        step_begin_ns=tuple((begin_ns - case.watch.origin_ns()).tolist()),
+        step_duration_ns=tuple((end_ns - begin_ns).tolist()),
     )
 
 

@@ -118,11 +118,20 @@ class Stopwatch:
 
     def windows_ns(self, column: int) -> tuple[Ints, Ints]:
         """Begin and end of the steps of interest that a rank has, as recorded."""
+        _, begin, end = self.steps_ns(column)
+        return begin, end
+
+    def steps_ns(self, column: int) -> tuple[Ints, Ints, Ints]:
+        """Indexes of the steps of interest that a rank has, with their begin and end, as recorded."""
         over, begun = self._over(self.graph.end_ns), self.graph.steps.begin_ns
-        held = [step for step in self.steps.tolist() if over[step, column] > _HELD_NS]
-        begin = np.array([self._begin(over, begun, step)[column] for step in held], dtype=np.int64)
-        end = np.array([over[step, column] for step in held], dtype=np.int64)
-        return begin, np.maximum(end, begin)
+        held = self.steps[over[self.steps, column] > _HELD_NS]
+        begin = np.array([self._begin(over, begun, step)[column] for step in held.tolist()], dtype=np.int64)
+        return held, begin, np.maximum(over[held, column], begin)
+
+    def origin_ns(self) -> int:
+        """When the first of the steps of interest begins."""
+        begins = [self.windows_ns(column)[0] for column in range(len(self.graph.ranks))]
+        return min((int(each[0]) for each in begins if len(each)), default=0)
 
     def _over(self, end_ns: Ints) -> Ints:
         """When every rank's host and devices are done with every step, (steps, ranks)."""

@@ -121,6 +121,7 @@ class _Search:
         spread = _NORMAL_90 * _DEVIATION_OF_MEAN_DIFFERENCE * self._noise_s / sqrt(len(case.watch.steps))
         best, worst = (self._evaluate(tried.parts, level).step_ns * NS for level in (Level.BEST, Level.WORST))
         step = tried.step_ns * NS
+        acts_on = frozenset[str]().union(*(part.acts_on for part in parts))
         return Strategy(
             name=" + ".join(part.name for part in parts),
             predicted_step_s=max(step, NS),
@@ -131,6 +132,7 @@ class _Search:
             changes=tuple(change for part in parts for change in part.changes),
             rests_on="; ".join(dict.fromkeys(part.rests_on for part in parts)),
             effort="; ".join(dict.fromkeys(part.effort for part in parts)),
+            acts_on=() if acts_on & EVERYTHING else tuple(sorted(acts_on)),
         )
 
     def _over(self) -> bool:

@@ -555,6 +555,63 @@ def test_diagnose_as_json_with_pictures(target: str, files: Path, tmp_path: Path
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_diagnose_writes_a_report(target: str, files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    result = ran("diagnose", files, "--server", target, "--diagnoser", "tiny", "--report", out)
+    assert result.exit_code == 0, result.stderr
+    page = out.read_text(encoding="utf-8")
+    assert "default-src 'none'" in page
+    assert not re.search(r"https?://", page)
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])  # type: ignore[index]
+    assert data["sentence"] == "Ranks wait for each other."
+    assert [bar["name"] for bar in data["bars"]] == ["rank 0", "rank 1"]
+    assert [lane["rank"] for lane in data["lanes"]["lanes"]] == [0, 0, 1, 1]
+
+
+def test_two_runs_are_compared_from_files_and_from_profiles(target: str, files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    options = ("--server", target, "--diagnoser", "tiny", "--json")
+    result = ran("diagnose", files, "--against", files, "--report", out, *options)
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["verdict"].startswith("No difference that matters: a step of rank 0 takes 1.00 against 1.00 ms")
+    assert [one["after_step"]["rank"] for one in found["ranks"]] == [0, 1]
+    assert found["difference_s"] == 0
+    assert sum(part["after_s"] for part in found["parts"]) == pytest.approx(0.001)
+    assert found["parts"][0].keys() >= {"kind", "what", "before_s", "after_s", "difference_s", "waits_for_ranks"}
+    assert "A step before and after" in out.read_text(encoding="utf-8")
+    stored = ran("diagnose", "--profile", "job", "--against", "job", "--rank", "1", *options)
+    assert [one["after_step"]["rank"] for one in json.loads(stored.stdout)["ranks"]] == [1]
+    ranks = ran("diagnose", "--profile", "job", "--rank", "1", "--against-rank", "0", *options)
+    assert json.loads(ranks.stdout)["verdict"].startswith("No difference that matters: a step of rank 1 takes")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--rank", "1"], "--rank: needs something to compare with"),
+        (["--against-rank", "1"], "--against-rank: needs --against BEFORE, or --rank"),
+        (["--against-rank", "1", "--rank", "1"], "--against-rank: needs --against BEFORE, or --rank with another"),
+        (["--against", "FILES", "--picture", "x.html"], "--against: --picture and --timeline are of one run"),
+        (["--against", "FILES", "--rank", "7"], "has no rank 7; recorded: 0, 1"),
+        (["--against", "nothing.json"], "nothing.json: no such file"),
+        (["--report", "x.txt"], "--report: must end in .html"),
+        (["--report", "/nowhere/x.html"], "--report: must be a file in a directory"),
+    ],
+)
+def test_wrong_comparisons(target: str, files: Path, arguments: list[str], said: str) -> None:
+    given = [str(files) if argument == "FILES" else argument for argument in arguments]
+    result = ran("diagnose", files, "--server", target, "--diagnoser", "tiny", *given)
+    assert result.exit_code == 2, result.stderr
+    assert said in result.stderr.splitlines()[-1]
+
+
+def test_profiles_are_compared_one_with_one(target: str) -> None:
+    result = ran("diagnose", "--profile", "job", "--against", "a", "--against", "b", "--server", target)
+    assert result.exit_code == 2
+    assert "--against: must be one profile's name beside --profile, found 2" in result.stderr
+
+
 def test_diagnose_for_people_and_by_profile(target: str) -> None:
     result = ran("diagnose", "--profile", "job", "--server", target, "--diagnoser", "tiny")
     assert result.exit_code == 0

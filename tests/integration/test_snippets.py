@@ -38,7 +38,8 @@ ELSEWHERE = {"docs/guides/security.md", *APART}
 others need a cluster manager: `tests/integration/managers`."""
 LONG = {"docs/guides/planning.md", "docs/guides/simulation.md"}
 """They search and simulate for a quarter of a minute each."""
-OUTPUT = re.compile(r"(--(?:plot|picture|timeline|gantt|csv|predictions)) (\S+)")
+OUTPUT = re.compile(r"(--(?:plot|picture|report|timeline|gantt|csv|predictions)) (\S+)")
+TRACES = "tests/fixtures/traces"
 STORED = re.compile(r"(nodewise\.db|fresh\.db|backups/\w+)")
 """Files that a page's commands keep; a store that is copied is there before."""
 
@@ -172,15 +173,16 @@ def test_the_transcript_of_a_plan_is_what_the_command_says(target: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "command", "rows"),
+    ("page", "place", "command", "rows"),
     [
-        ("predict", "predict examples/testbed.csv --job a1 --workers 1-16", 14),
-        ("suggestions", "suggest examples/testbed.csv --job a1 --nodes 1-16", 11),
-        ("slow_jobs", "diagnose examples/traces", 7),
+        ("predict", 0, "predict examples/testbed.csv --job a1 --workers 1-16", 14),
+        ("suggestions", 0, "suggest examples/testbed.csv --job a1 --nodes 1-16", 11),
+        ("slow_jobs", 0, "diagnose examples/traces", 7),
+        ("slow_jobs", 1, f"diagnose {TRACES}/ddp_2_ranks_straggler --against {TRACES}/ddp_2_ranks_3_buckets", 5),
     ],
 )
-def test_excerpts_are_what_the_command_says(page: str, command: str, rows: int, target: str) -> None:
-    (excerpt,) = blocks(f"docs/guides/{page}.md", "text")
+def test_excerpts_are_what_the_command_says(page: str, place: int, command: str, rows: int, target: str) -> None:
+    excerpt = blocks(f"docs/guides/{page}.md", "text")[place]
     assert said_of(excerpt, f"nodewise {command} --server {target}") == rows
 
 

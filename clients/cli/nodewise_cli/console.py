@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -12,10 +13,13 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
-__all__ = ["complain", "print_error", "print_json", "print_line", "say", "width_of_output"]
+__all__ = ["complain", "print_error", "print_json", "print_line", "say", "visible", "width_of_output"]
 
 PIPED_WIDTH: Final = 200
 """Columns where neither a window nor COLUMNS tells."""
+
+_COMMANDS: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Characters that a terminal obeys instead of showing them, ends of lines apart, and those that turn its direction."""
 
 
 def print_json(value: Any) -> None:
@@ -30,6 +34,11 @@ def print_error(value: dict[str, Any]) -> None:
     sys.stderr.flush()
 
 
+def visible(text: str) -> str:
+    """A text in which what a terminal would obey is spelt out: names in what others recorded may hold anything."""
+    return _COMMANDS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
 def say(text: str = "", *, bold: bool = False) -> None:
     """A sentence on standard output, folded between words where the width is known."""
     width = _told_width()
@@ -39,7 +48,7 @@ def say(text: str = "", *, bold: bool = False) -> None:
 
 def print_line(text: str = "", *, bold: bool = False) -> None:
     """A line on standard output, as it is."""
-    _console(sys.stdout).print(Text(text, style="bold" if bold else ""), soft_wrap=True)
+    _console(sys.stdout).print(Text(visible(text), style="bold" if bold else ""), soft_wrap=True)
 
 
 def complain(text: str) -> None:
@@ -47,7 +56,7 @@ def complain(text: str) -> None:
     text = f"nodewise: {text}"
     lines = _folded(text, shutil.get_terminal_size().columns) if sys.stderr.isatty() else [text]
     for line in lines:
-        _console(sys.stderr).print(Text(line), soft_wrap=True)
+        _console(sys.stderr).print(Text(visible(line)), soft_wrap=True)
 
 
 def width_of_output() -> int:

@@ -13,13 +13,13 @@ from nodewise_protos.v1beta1 import diagnosis_service_pb2 as wire
 from nodewise_values import ReplayedCollectives, TimelinePiece
 from nodewise_values.wire import from_own_message
 
-_WORDS: Final = ("names", "lanes", "kinds")
+_WORDS: Final = ("names", "lanes", "kinds", "parts")
 """Dictionaries that grow with every piece; all other columns are numbers, of which there may be millions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Timeline(TimelinePiece):
-    """All events as columns: ranks as numbers, the others as indexes into `lanes`, `names` and `kinds`."""
+    """All events as columns: ranks as numbers, the others as indexes into `lanes`, `names`, `kinds` and `parts`."""
 
     def __len__(self) -> int:
         return len(self.begin_nanoseconds)

@@ -29,6 +29,8 @@ _LEAST: Final[Mapping[tuple[type, str], float]] = {
     (Bottleneck, "rank"): -1,
     (Bottleneck, "gain_if_removed_s"): -MOST_SECONDS,
     (RankShares, "memory_high_water_bytes"): -1,
+    (RankShares, "step_begin_ns"): -MOST_NS,
+    (RankShares, "step_ordinals"): 1,
     (StepPart, "waits_for_rank"): -1,
     (ReplayedCollective, "bytes"): -1,
     (ReplayedCollective, "step"): 1,
@@ -90,6 +92,8 @@ def _check_record(value: Any, kind: Any, path: str = "") -> None:
         raise _Wrong(f"{before}predicted_step_s is 0")
     if kind is ReplayedCollective and not len(value.ranks) == len(value.arrival_s) == len(value.wait_s):
         raise _Wrong(f"{path} has not one arrival and one wait a rank")
+    if kind is RankShares and not len(value.step_ordinals) == len(value.step_begin_ns) == len(value.step_duration_ns):
+        raise _Wrong(f"{path} has not one begin and one length a step")
     if kind is Timeline:
         _check_timeline(value)
 
@@ -135,11 +139,16 @@ def _check_timeline(timeline: Timeline) -> None:
     rows = len(timeline.begin_ns)
     for name in ("rank", "lane", "name", "begin_ns", "duration_ns"):
         _column(getattr(timeline, name), rows, f"timeline.{name}", "iu")
-    for name in ("kind", "waiting_ns"):
+    for name in ("kind", "waiting_ns", "part"):
         _column(getattr(timeline, name), rows if len(getattr(timeline, name)) else 0, f"timeline.{name}", "iu")
-    for index, names in (("lane", "lanes"), ("name", "names"), ("kind", "kinds")):
+    for index, names, least in (
+        ("lane", "lanes", 0),
+        ("name", "names", 0),
+        ("kind", "kinds", 0),
+        ("part", "parts", -1),
+    ):
         column = getattr(timeline, index)
-        if len(column) and not (column.min() >= 0 and column.max() < len(getattr(timeline, names))):
+        if len(column) and not (column.min() >= least and column.max() < len(getattr(timeline, names))):
             raise _Wrong(f"timeline.{index} is no index into {names}")
     for name, least in (("rank", 0), ("begin_ns", -MOST_NS), ("duration_ns", 0), ("waiting_ns", 0)):
         column = getattr(timeline, name)

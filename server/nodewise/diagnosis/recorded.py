@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,7 @@ def recorded_timeline(traces: Sequence[Trace], clock_offset_s: Floats, steps: Se
                 "kind": _kinds_of(trace)[rows],
             }
         )
-    columns = {name: freeze(np.concatenate([part[name] for part in parts])) for name in parts[0]}
+    columns: dict[str, Any] = {name: freeze(np.concatenate([part[name] for part in parts])) for name in parts[0]}
     return Timeline(**columns, lanes=tuple(lanes), names=tuple(names), kinds=KINDS)
 
 

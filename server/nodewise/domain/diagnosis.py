@@ -70,7 +70,8 @@ class Strategy:
     """A change, or several together, and the step time that its replay predicts.
 
     ``lower_step_s`` and ``upper_step_s`` hold the step with the stated coverage; ``rests_on`` says what the numbers
-    come from; ``speedup`` is per sample.
+    come from; ``speedup`` is per sample. ``acts_on`` are the parts that it makes shorter, each a kind, or kind and what
+    with ``": "`` between; none = any.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Strategy:
     changes: tuple[Change, ...] = ()
     rests_on: str = ""
     effort: str = ""
+    acts_on: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,8 @@ class RankShares:
     """Where one rank's mean step goes, seconds; device shares are 0 where nothing runs on a device.
 
     A step lasts from where the one before is over, else from its mark, until its host and all work that it gave its
-    devices are done. ``parts`` divide it, the longest first.
+    devices are done. ``parts`` divide it, the longest first. ``step_ordinals`` are the steps that the mean is of, with
+    their begins, ns since the first of all ranks' began, and their lengths.
     """
 
     rank: int
@@ -125,6 +128,9 @@ class RankShares:
     data_loading_s: float = 0.0
     memory_high_water_bytes: int = -1
     parts: tuple[StepPart, ...] = ()
+    step_ordinals: tuple[int, ...] = ()
+    step_begin_ns: tuple[int, ...] = ()
+    step_duration_ns: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

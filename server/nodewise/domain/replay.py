@@ -144,7 +144,8 @@ class Timeline:
     """Executed events as columns; times in ns since the first step began. ``lanes`` and ``names`` are dictionaries.
 
     ``kind`` indexes ``kinds`` (``operator``, ``kernel``, ``collective`` ...), empty = not known; ``waiting_ns`` is what
-    an exchange waits for others at its begin, empty = not known.
+    an exchange waits for others at its begin, empty = not known. ``part`` indexes ``parts`` of a step, each its kind
+    and what it is with ``": "`` between; -1 = none, empty = not known.
     """
 
     rank: Ints
@@ -157,6 +158,8 @@ class Timeline:
     kind: Ints = field(default_factory=lambda: constant_ints(0, 0))
     kinds: tuple[str, ...] = ()
     waiting_ns: Ints = field(default_factory=lambda: constant_ints(0, 0))
+    part: Ints = field(default_factory=lambda: constant_ints(0, 0))
+    parts: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.begin_ns)

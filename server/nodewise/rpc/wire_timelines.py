@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final
 
 from nodewise.domain.replay import ReplayedCollective, Timeline
 from nodewise.rpc.wire_rows import written
@@ -13,9 +13,10 @@ from nodewise_protos.v1beta1 import diagnosis_service_pb2 as pb
 __all__ = ["write_collectives", "write_timeline"]
 
 PIECE_ROWS: Final = 32_768
-"""Events of a message: of seven columns of at most ten bytes each it has at most 2.3 MB."""
+"""Events of a message: of eight columns of at most ten bytes each it has at most 2.6 MB."""
 PIECE_TEXT_BYTES: Final = 1 << 20
 """Words of a message."""
+_WORDS: Final = ("names", "lanes", "kinds", "parts")
 PIECE_RANKS: Final = 65_536
 """Ranks of all exchanges of a message, which take at most 26 bytes each."""
 PIECE_EXCHANGES: Final = 8_192
@@ -23,14 +24,15 @@ PIECE_EXCHANGES: Final = 8_192
 
 def write_timeline(timeline: Timeline, *, recorded: bool) -> Iterator[pb.TimelinePiece]:
     """A timeline in pieces: first the words, then the events."""
-    for kind in ("names", "lanes", "kinds"):
+    for kind in _WORDS:
         for words in _cut(getattr(timeline, kind)):
             piece = pb.TimelinePiece(recorded=recorded)
             getattr(piece, kind).extend(words)
             yield piece
     for begin in range(0, len(timeline), PIECE_ROWS):
         rows = slice(begin, begin + PIECE_ROWS)
-        yield written(pb.TimelinePiece, timeline, rows=rows, recorded=recorded, names=(), lanes=(), kinds=())
+        said: dict[str, Any] = dict.fromkeys(_WORDS, ())
+        yield written(pb.TimelinePiece, timeline, rows=rows, recorded=recorded, **said)
 
 
 def _cut(words: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -3,10 +3,13 @@ from __future__ import annotations
 import re
 
 import pytest
+from rich.cells import cell_len
 
 from nodewise_cli.console import say
+from nodewise_cli.views.diagnose import show
 from nodewise_cli.views.numbers import counted, lasting, percent, shown
 from nodewise_cli.views.table import figures, print_table, words
+from nodewise_client import Bottleneck, DiagnosisAnswer, RankShares, StepPart, Straggler, Strategy
 
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
 COLUMNS = [
@@ -86,3 +89,49 @@ def test_numbers_in_words() -> None:
     assert (counted(12.0), counted(104.5), counted(None)) == ("12", "104.5", "-")
     assert (lasting(90), lasting(7200), lasting(4458240), lasting(None)) == ("90.00 s", "2.00 h", "51.6 days", "-")
     assert (percent(0.0525), percent(None)) == ("5.2 %", "-")
+
+
+HOSTILE = (
+    "void at::native::vectorized_elementwise_kernel<4, " + "at::detail::Array<char*, 3>" * 30 + ">",
+    "x" * 500,
+    "核" * 120,
+    "\x1b[2J\x1b[31mred\x07",
+    "\u202eright to left\u2066",
+    "a name\nof two lines",
+)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_diagnosis_keeps_its_columns_whatever_names_there_are(
+    name: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    parts = (
+        StepPart(kind="computation", what=name, seconds=0.06),
+        StepPart(kind="waiting", what=name, seconds=0.04, waits_for_rank=1),
+    )
+    shares = RankShares(rank=0, step_seconds=0.1, compute_seconds=0.06, waiting_seconds=0.04, parts=parts)
+    bottleneck = Bottleneck(kind="kernel", what=name, seconds=0.012345, gain_if_removed_seconds=0.0054321, matters=True)
+    show(
+        DiagnosisAnswer(
+            verdict="Bound by computation.",
+            step_seconds=0.1,
+            bottlenecks=(bottleneck,),
+            strategies=(Strategy(name=f"mend: {name}", predicted_step_seconds=0.09, speedup_ratio=1.1, effort="low"),),
+            stragglers=(Straggler(collective=name, ranks=(1,), margin_seconds=0.001, imposed_wait_seconds=0.002),),
+            rank_shares=(shares,),
+            complete=True,
+            collectives=(),
+            timeline=None,
+            recorded=None,
+        )
+    )
+    printed = capsys.readouterr().out
+    assert all(cell_len(line) <= width for line in printed.splitlines())
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", printed)
+    # Numbers stand in their columns beside the name, and not beneath it.
+    (row,) = [line for line in printed.splitlines() if "12.35" in line]
+    assert "5.432" in row
+    assert "gain" not in row
+    assert f"|{'█' * round(0.6 * (min(width, 100) - 18))}" in printed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,13 +13,19 @@ from nodewise_cli.commands.options import AN_HOUR, Call
 from nodewise_cli.commands.trace_options import (
     TraceQuestion,
     asked_profile,
+    asked_profiles,
     checked_whole,
     fail_if_truncated,
     parse_steps,
 )
+from nodewise_cli.comparison import Run, compared
 from nodewise_cli.failures import InputError
+from nodewise_cli.outputs import checked_output
 from nodewise_cli.pictures.chrome_trace import write_chrome_trace
+from nodewise_cli.pictures.report import write_comparison, write_report
 from nodewise_cli.pictures.timeline import checked_picture, draw_timeline
+from nodewise_cli.views.comparison import document as comparison_document
+from nodewise_cli.views.comparison import show as show_comparison
 from nodewise_cli.views.diagnose import document, show
 from nodewise_cli.views.replay import truncated_traces
 from nodewise_cli.views.stragglers import document as straggler_document
@@ -43,13 +51,33 @@ def diagnose(
     picture: Annotated[
         Path | None, Option("--picture", metavar="OUT.html|png", help="Draw all ranks' lanes: HTML to explore, or PNG.")
     ] = None,
+    report: Annotated[
+        Path | None,
+        Option(
+            "--report", metavar="OUT.html", help="Write the whole answer, with its lanes, as one page for browsers."
+        ),
+    ] = None,
+    against: Annotated[
+        list[str] | None,
+        Option(
+            metavar="BEFORE",
+            help="Traces, or a directory of them, to compare with: where the difference of steps comes from. With "
+            "--profile another profile's name. May be repeated.",
+        ),
+    ] = None,
+    rank: Annotated[int | None, Option(metavar="R", min=0, help="Compare this rank only.")] = None,
+    against_rank: Annotated[
+        int | None, Option(metavar="R", min=0, help="Compare with this rank; without --against of the same traces.")
+    ] = None,
     call: Call = AN_HOUR,
 ) -> None:
     """Find what bounds recorded steps, who is waited for, and which changes would shorten them most."""
     if question.traces and any(map(is_operation_table, question.traces)):
-        if steps or picture or question.timeline or question.profile or question.mapping or len(question.traces) > 1:
+        given = (steps, picture, report, against, question.timeline, question.profile, question.mapping)
+        if any(given) or len(question.traces) > 1:
             raise InputError(
-                "a table of operations is diagnosed alone, without --steps, --picture, --timeline and --mapping"
+                "a table of operations is diagnosed alone, without --steps, --picture, --report, --against, --timeline "
+                "and --mapping"
             )
         try:
             found = analyse_stragglers(read_operations(question.traces[0]))
@@ -58,23 +86,66 @@ def diagnose(
         call.tell(straggler_document, show_stragglers, found)
         return
     checked_picture(picture)
-    wanted = parse_steps(steps, "--steps")
+    checked_output(report, "--report", (".html",))
+    request = DiagnoseRequest(
+        steps=parse_steps(steps, "--steps"),
+        max_bottlenecks=bottlenecks,
+        max_strategies=strategies,
+        largest_batch_ratio=largest_batch_factor,
+        timeline=any((question.timeline, picture, report)),
+    )
+    if against or against_rank is not None:
+        if picture or question.timeline:
+            raise InputError("--against: --picture and --timeline are of one run; --report shows both")
+        _compare(question, request, call, report, against or (), rank, against_rank)
+        return
+    if rank is not None:
+        raise InputError("--rank: needs something to compare with: --against BEFORE, or --against-rank R")
     with asked_profile(question, call) as (client, common, how):
-        result = client.diagnose(
-            DiagnoseRequest(
-                steps=wanted,
-                max_bottlenecks=bottlenecks,
-                max_strategies=strategies,
-                largest_batch_ratio=largest_batch_factor,
-                timeline=question.timeline is not None or picture is not None,
-                **common,
-            ),
-            **how,
-        )
+        result = client.diagnose(replace(request, **common), **how)
     checked_whole(result, question)
     if question.timeline is not None:
         write_chrome_trace(question.timeline, result.timeline, result.recorded)
     if picture is not None:
         draw_timeline(picture, result.timeline or result.recorded, result.verdict)
+    if report is not None:
+        write_report(report, result)
     call.tell(document, show, result)
     fail_if_truncated(truncated_traces(result))
+
+
+def _compare(
+    question: TraceQuestion,
+    request: DiagnoseRequest,
+    call: Call,
+    report: Path | None,
+    against: Sequence[str],
+    rank: int | None,
+    against_rank: int | None,
+) -> None:
+    """Diagnose two runs, or one of which two ranks are compared, and tell what they differ in."""
+    if not against and (rank is None or rank == against_rank):
+        raise InputError("--against-rank: needs --against BEFORE, or --rank with another rank of the same traces")
+    request = replace(request, max_bottlenecks=0, max_strategies=0, timeline=True)
+    with asked_profiles(question, call, against) as (client, asked, how):
+        results = [client.diagnose(replace(request, **common), **how) for common in asked]
+    for result in results:
+        checked_whole(result, question)
+    new = question.profile or _called(question.traces or ())
+    old = new if not against else against[0] if question.profile else _called(against)
+    if against and old == new:
+        old, new = "before", "after"
+    found = compared(
+        Run(name=old, answer=results[-1], rank=against_rank if against_rank is not None else rank),
+        Run(name=new, answer=results[0], rank=rank if rank is not None else against_rank),
+    )
+    if report is not None:
+        write_comparison(report, found)
+    call.tell(comparison_document, show_comparison, found)
+    fail_if_truncated([text for result in results for text in truncated_traces(result)])
+
+
+def _called(given: Sequence[str | Path]) -> str:
+    """What people call some traces: the only name of them, or that of their directory."""
+    paths = [Path(each) for each in given]
+    return paths[0].name if len(paths) == 1 else paths[0].resolve().parent.name

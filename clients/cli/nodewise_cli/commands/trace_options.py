@@ -32,6 +32,7 @@ __all__ = [
     "AllowTruncated",
     "TraceQuestion",
     "asked_profile",
+    "asked_profiles",
     "checked_whole",
     "fail_if_truncated",
     "parse_change",
@@ -149,6 +150,26 @@ def asked_profile(question: TraceQuestion, call: Call) -> Iterator[tuple[Client,
     InputError
         If neither or both are given, or an option is wrong.
     """
+    with asked_profiles(question, call) as (client, (common,), how):
+        yield client, common, how
+
+
+@contextmanager
+def asked_profiles(
+    question: TraceQuestion, call: Call, against: Sequence[str] = ()
+) -> Iterator[tuple[Client, list[dict[str, Any]], dict[str, Any]]]:
+    """The same of the question's profile and of another one that it is compared with.
+
+    Parameters
+    ----------
+    against : sequence of str
+        Files of traces, or the name of a stored profile where the question names one; none = no other.
+
+    Raises
+    ------
+    InputError
+        If neither or both are given, or an option is wrong.
+    """
     traces, stored = question.traces or (), question.profile
     checked_output(question.timeline, "--timeline", [".json"])
     mapping = parse_mapping(question.mapping or ())
@@ -156,30 +177,36 @@ def asked_profile(question: TraceQuestion, call: Call) -> Iterator[tuple[Client,
         raise InputError("must be given either TRACE files, or --profile with the server that has it")
     if stored and call.server is None:
         raise InputError("--server: must name the server that has the profile, such as 127.0.0.1:50551")
-    files = trace_files(traces)
+    if stored and len(against) > 1:
+        raise InputError(f"--against: must be one profile's name beside --profile, found {len(against)}")
+    asked = [tuple(traces), *([tuple(map(Path, against))] if against else [])]
+    files = [trace_files(each) for each in (() if stored else asked)]
     with call.connected() as client, waiting("reading") as progress, ExitStack() as after:
         sent: dict[str, Path] = {}
-        name = stored or (profile_name(traces) if call.server is None else f"nodewise-{uuid.uuid4().hex}")
-        if not stored:
+        names = [stored, *against] if stored else [f"nodewise-{uuid.uuid4().hex}" for _ in asked]
+        if not stored and call.server is None:
+            names[0] = profile_name(asked[0])
+        elif not stored:
+            client.health()  # a writer waits for a server that comes back; one that was never there is said at once
+        for name, held in zip(names, files):
             if call.server is not None:
-                client.health()  # a writer waits for a server that comes back; one that was never there is said at once
                 after.callback(_forget, client, name)
-            sent = send_traces(
+            sent |= send_traces(
                 client,
                 name,
-                files,
+                held,
                 keep_names=call.server is None,
                 allow_truncated=question.allow_truncated,
                 progress=progress,
             )
         common = {
-            "profile": profile_source(name),
             "trace_mapping": mapping,
             "diagnoser": question.diagnoser,
             "budget_seconds": question.budget_s or None,
         }
         try:
-            yield client, common, {"on_progress": progress.follow, "timeout_s": call.timeout_s}
+            how = {"on_progress": progress.follow, "timeout_s": call.timeout_s}
+            yield client, [{"profile": profile_source(name), **common} for name in names if name], how
         except NodewiseError as error:
             raise _with_files(error, sent) from error
 

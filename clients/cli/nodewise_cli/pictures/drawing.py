@@ -37,7 +37,10 @@ COLOURS: Final = {
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class DrawnLane:
-    """One lane of a picture; columns have an entry per event; ``depth`` is its row, ``event`` indexes the names."""
+    """One lane of a picture; columns have an entry per event; ``depth`` is its row, ``event`` indexes the names.
+
+    ``part`` indexes the parts of a step; -1 = none.
+    """
 
     rank: int
     name: str
@@ -47,6 +50,7 @@ class DrawnLane:
     depth: Sequence[int]
     event: Sequence[int]
     kind: Sequence[int]
+    part: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -56,6 +60,7 @@ class Drawing:
     lanes: tuple[DrawnLane, ...]
     names: tuple[str, ...]
     kinds: tuple[str, ...]
+    parts: tuple[str, ...]
     begin_us: float
     end_us: float
     drawn: int
@@ -65,18 +70,30 @@ class Drawing:
     lanes_left_out: int
 
 
-def drawing_of(timeline: Timeline) -> Drawing:
-    """The longest events of a timeline, and its exchanges, lane by lane."""
-    rank, lane = np.array(timeline.rank_numbers), np.array(timeline.lane_indexes)
-    begin, duration = np.array(timeline.begin_nanoseconds) / 1e3, np.array(timeline.duration_nanoseconds) / 1e3
-    nothing = np.zeros(len(begin), dtype=np.int64)
-    waiting = np.array(timeline.waiting_nanoseconds) / 1e3 if timeline.waiting_nanoseconds else nothing
+def drawing_of(
+    timeline: Timeline,
+    *,
+    window_ns: tuple[int, int] | None = None,
+    most: int = MOST_DRAWN,
+    most_depth: int = MOST_DEPTH,
+) -> Drawing:
+    """The longest events of a timeline, and its exchanges, lane by lane.
+
+    Parameters
+    ----------
+    window_ns : (int, int) or None
+        Only what is in it, in part or whole, and times since its begin; None = all, and times as they are.
+    most, most_depth : int
+        Most events, and rows of a lane.
+    """
+    rank, lane, begin, duration, waiting, name, kind, part = _columns(timeline, window_ns)
     kinds = tuple(timeline.kinds) if timeline.kind_indexes else (UNKNOWN,)
-    kind = np.array(timeline.kind_indexes) if timeline.kind_indexes else nothing
     depth = _depths(rank, lane, begin, duration)
     lanes = np.unique(np.stack([rank, lane], axis=1), axis=0)
     kept_lanes = lanes[:MOST_LANES]
-    drawn, shortest = _drawn(duration, kind == (kinds.index(COLLECTIVE) if COLLECTIVE in kinds else -1), depth)
+    drawn, shortest = _drawn(
+        duration, kind == (kinds.index(COLLECTIVE) if COLLECTIVE in kinds else -1), depth < most_depth, most
+    )
     times = {"begin_us": begin, "duration_us": duration, "waiting_us": waiting}
     names: dict[str, int] = {}
     found = []
@@ -91,18 +108,18 @@ def drawing_of(timeline: Timeline) -> Drawing:
                 name=timeline.lanes[own_lane],
                 **{name: np.round(column[rows], 3).tolist() for name, column in times.items()},
                 depth=depth[rows].tolist(),
-                event=[
-                    names.setdefault(timeline.names[timeline.name_indexes[row]], len(names)) for row in rows.tolist()
-                ],
+                event=[names.setdefault(timeline.names[each], len(names)) for each in name[rows].tolist()],
                 kind=kind[rows].tolist(),
+                part=part[rows].tolist(),
             )
         )
     return Drawing(
         lanes=tuple(found),
         names=tuple(names),
         kinds=kinds,
-        begin_us=float(begin.min()),
-        end_us=float((begin + duration).max()),
+        parts=tuple(timeline.parts),
+        begin_us=float(begin.min()) if window_ns is None else 0.0,
+        end_us=float((begin + duration).max()) if window_ns is None else (window_ns[1] - window_ns[0]) / 1e3,
         drawn=sum(len(each.begin_us) for each in found),
         events=len(begin),
         shortest_us=shortest,
@@ -110,14 +127,38 @@ def drawing_of(timeline: Timeline) -> Drawing:
     )
 
 
-def _drawn(duration: Any, exchange: Any, depth: Any) -> tuple[Any, float]:
+def _columns(timeline: Timeline, window_ns: tuple[int, int] | None) -> tuple[Any, ...]:
+    """Rank, lane, begin, duration, waiting (us), name, kind and part of the events in a window."""
+    begin, duration = np.array(timeline.begin_nanoseconds), np.array(timeline.duration_nanoseconds)
+    first, end = (0, 0) if window_ns is None else window_ns
+    rows = np.arange(len(begin))
+    if window_ns is not None:
+        rows = np.flatnonzero((begin < end) & (begin + duration > first))
+    nothing = np.zeros(len(begin), dtype=np.int64)
+
+    def column(held: Sequence[int], otherwise: Any) -> Any:
+        return (np.array(held) if len(held) else otherwise)[rows]
+
+    return (
+        np.array(timeline.rank_numbers)[rows],
+        np.array(timeline.lane_indexes)[rows],
+        (begin[rows] - first) / 1e3,
+        duration[rows] / 1e3,
+        column(timeline.waiting_nanoseconds, nothing) / 1e3,
+        np.array(timeline.name_indexes)[rows],
+        column(timeline.kind_indexes, nothing),
+        column(timeline.part_indexes, nothing - 1),
+    )
+
+
+def _drawn(duration: Any, exchange: Any, is_shallow: Any, most: int) -> tuple[Any, float]:
     """Rows that are drawn, and the duration below which others are not."""
-    shallow = np.flatnonzero(depth < MOST_DEPTH)
-    if len(shallow) <= MOST_DRAWN:
+    shallow = np.flatnonzero(is_shallow)
+    if len(shallow) <= most:
         return shallow, 0.0
     # Exchanges first, then what is longest.
     order = np.lexsort((-duration[shallow], ~exchange[shallow]))
-    rows = shallow[order[:MOST_DRAWN]]
+    rows = shallow[order[:most]]
     others = rows[~exchange[rows]]
     return rows, float(duration[others].min()) if len(others) else float(duration.max())
 

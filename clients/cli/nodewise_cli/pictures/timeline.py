@@ -77,7 +77,7 @@ def _data(drawing: Drawing) -> dict[str, Any]:
 
 
 def _lane(lane: DrawnLane) -> dict[str, Any]:
-    told = {each.name.removesuffix("_us"): getattr(lane, each.name) for each in fields(lane)}
+    told = {each.name.removesuffix("_us"): getattr(lane, each.name) for each in fields(lane) if each.name != "part"}
     return told | ({} if any(lane.waiting_us) else {"waiting": []})
 
 

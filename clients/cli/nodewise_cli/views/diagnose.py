@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from nodewise_cli.console import say
+from nodewise_cli.console import print_line, say, width_of_output
+from nodewise_cli.step_parts import GROUPS, kind_of
 from nodewise_cli.views.numbers import gibibytes, milliseconds
 from nodewise_cli.views.plain import fields_of
 from nodewise_cli.views.replay import recorded_of, say_truncated, warn
-from nodewise_cli.views.table import figures, print_columns, print_table, words
+from nodewise_cli.views.table import figures, names, print_columns, print_table, words
 from nodewise_client import Bottleneck, DiagnosisAnswer, RankShares, Straggler, Strategy
 
 __all__ = ["document", "show"]
 
 SHOWN: Final = 10
 """Entries of each list that a reader is shown; all of them are in the JSON."""
+BARS: Final = 16
+"""Ranks whose step is shown as a bar."""
 COMBINED: Final = 3
 """Combinations of strategies that a reader is shown: they are much alike."""
 
@@ -52,6 +55,7 @@ def show(result: DiagnosisAnswer) -> None:
     if result.stragglers:
         _stragglers(result.stragglers)
     if result.rank_shares:
+        _bars(result.rank_shares)
         _ranks(result.rank_shares)
         _parts(result.rank_shares)
     warn(result)
@@ -60,8 +64,8 @@ def show(result: DiagnosisAnswer) -> None:
 def _bottlenecks(found: Sequence[Bottleneck]) -> None:
     listed = found[:SHOWN]
     print_columns(
-        (words("costs"), [each.kind.replace("_", " ") for each in listed]),
-        (words("what"), [each.what for each in listed]),
+        (words("costs", 5), [each.kind.replace("_", " ") for each in listed]),
+        (names("what", 0), [each.what for each in listed]),
         (figures("rank"), ["all" if each.rank is None else str(each.rank) for each in listed]),
         (figures("ms a step"), [milliseconds(each.seconds) for each in listed]),
         (figures("gain ms"), [milliseconds(each.gain_if_removed_seconds) for each in listed]),
@@ -77,13 +81,13 @@ def _strategies(result: DiagnosisAnswer) -> None:
     numbers = list(map(figures, ("step ms", "from", "to", "speed-up")))
     if single:
         print_table(
-            [words("strategy"), *numbers, words("effort")],
+            [names("strategy"), *numbers, words("effort")],
             [[found.name, *_predicted(found), found.effort or "-"] for found in single[:SHOWN]],
             title=f"Strategies ({_counted(len(single))})",
         )
     if combined:
         print_table(
-            [words("together"), *numbers],
+            [names("together", most_lines=8), *numbers],
             [[found.name, *_predicted(found)] for found in combined[:COMBINED]],
             title=f"Strategies together (the best {min(COMBINED, len(combined))} of {len(combined)})",
         )
@@ -97,13 +101,41 @@ def _predicted(found: Strategy) -> list[str]:
 def _stragglers(found: Sequence[Straggler]) -> None:
     listed = found[:SHOWN]
     print_columns(
-        (words("exchange"), [each.collective for each in listed]),
-        (words("waits for"), [_who(each.ranks) for each in listed]),
+        (names("exchange"), [each.collective for each in listed]),
+        (names("waits for"), [_who(each.ranks) for each in listed]),
         (figures("margin ms"), [milliseconds(each.margin_seconds) for each in listed]),
         (figures("wait ms"), [milliseconds(each.imposed_wait_seconds) for each in listed]),
         (figures("transfer ms"), [milliseconds(each.transfer_seconds) for each in listed]),
         title=f"Stragglers ({_counted(len(found))})",
     )
+
+
+def _bars(shares: Sequence[RankShares]) -> None:
+    """The step of each rank as a bar of its groups of parts, on one scale."""
+    listed = shares[:BARS]
+    room = min(width_of_output(), 100) - 18
+    longest = max((each.step_seconds for each in listed), default=0.0)
+    if not longest or room < 20 or not any(each.parts for each in listed):
+        return
+    say(
+        f"Steps ({min(BARS, len(shares))} of {len(shares)} ranks), a full line is {milliseconds(longest)} ms", bold=True
+    )
+    met: set[str] = set()
+    for each in listed:
+        sums: dict[str, float] = {}
+        for part in each.parts:
+            group = kind_of(part.kind).group
+            sums[group] = sums.get(group, 0.0) + part.seconds
+        bar, reached = "", 0.0
+        for group, filled in GROUPS.items():
+            # Ends are rounded, not lengths: those would not add up.
+            reached += sums.get(group, 0.0)
+            more = round(room * reached / longest) - len(bar)
+            bar += filled * more
+            met |= {group} if more > 0 else set()
+        print_line(f"{each.rank:>6}  |{bar:<{room}}|{milliseconds(each.step_seconds):>8}")
+    say("        " + "  ".join(f"{filled} {group}" for group, filled in GROUPS.items() if group in met))
+    say()
 
 
 def _ranks(shares: Sequence[RankShares]) -> None:
@@ -140,7 +172,7 @@ def _parts(shares: Sequence[RankShares]) -> None:
         (figures("most"), [milliseconds(by_part[part][most[part]]) for part in listed]),
         (figures("on rank"), [str(most[part]) for part in listed]),
         (words("part"), [kind.replace("_", " ") for kind, _ in listed]),
-        (words("what"), [what for _, what in listed]),
+        (names("what", 0), [what for _, what in listed]),
         title=f"Parts of a mean step, which add up to it ({_counted(len(mean))})",
     )
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from nodewise_cli.console import print_line, say, width_of_output
 from nodewise_cli.views.numbers import milliseconds
 from nodewise_cli.views.plain import short
-from nodewise_cli.views.table import figures, print_columns, words
+from nodewise_cli.views.table import figures, names, print_columns, words
 from nodewise_job_traces.stragglers import Scored, StragglerAnalysis, Worker
 
 __all__ = ["document", "show"]
@@ -76,7 +76,7 @@ def show(found: StragglerAnalysis) -> None:
 def _scores(title: str, what: str, scores: Sequence[Scored]) -> None:
     listed = scores[:SHOWN]
     print_columns(
-        (words(what), [one.what for one in listed]),
+        (names(what), [one.what for one in listed]),
         (figures("slowdown"), [f"{one.slowdown_ratio:.3f}" for one in listed]),
         title=f"{title}: an ideal step with their recorded times ({len(listed)} of {len(scores)})",
     )

@@ -10,24 +10,32 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from nodewise_cli.console import print_line, say, width_of_output
+from nodewise_cli.console import print_line, say, visible, width_of_output
 
-__all__ = ["Column", "figures", "print_columns", "print_table", "words"]
+__all__ = ["Column", "figures", "names", "print_columns", "print_table", "words"]
 
+ELLIPSIS: Final = "..."
 GAP: Final = "  "
 INDENT: Final = "    "
+MOST_LINES: Final = 3
+"""Lines of a long name: its middle is left out where it needs more."""
 NARROWEST: Final = 20
 """Characters below which a column of words is folded beneath its row sooner than it is made narrower."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: numbers stand at the right and are never broken; of ``priority`` the largest is folded first."""
+    """A column: numbers stand at the right and are never broken; of ``priority`` the largest is folded first.
+
+    Words of a column with ``most_lines`` may be broken anywhere, so that a long one takes no room from others; what
+    needs more lines loses its middle. 0 = words stay whole.
+    """
 
     heading: str
     numeric: bool
     priority: float | None = None
     """None = its place in the table, from 0."""
+    most_lines: int = 0
 
 
 def figures(heading: str, priority: float | None = None) -> Column:
@@ -38,6 +46,11 @@ def figures(heading: str, priority: float | None = None) -> Column:
 def words(heading: str, priority: float | None = None) -> Column:
     """A column of words."""
     return Column(heading, numeric=False, priority=priority)
+
+
+def names(heading: str, priority: float | None = None, *, most_lines: int = MOST_LINES) -> Column:
+    """A column of names that others gave, such as kernels': of any length."""
+    return Column(heading, numeric=False, priority=priority, most_lines=most_lines)
 
 
 def print_columns(*columns: tuple[Column, Sequence[str]], title: str = "") -> None:
@@ -51,6 +64,7 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], title:
     Columns that find no room go beneath their row, each value with its heading; those that say nothing are left out.
     """
     room = width_of_output()
+    rows = [[visible(cell) for cell in row] for row in rows]
     least = [_least(column, place, rows) for place, column in enumerate(columns)]
     kept = list(range(len(columns)))
     priorities = [place if column.priority is None else column.priority for place, column in enumerate(columns)]
@@ -75,6 +89,8 @@ def _least(column: Column, place: int, rows: Sequence[Sequence[str]]) -> int:
     widest = max((cell_len(row[place]) for row in rows), default=0)
     if column.numeric:
         return max(heading, widest)
+    if column.most_lines:
+        return max(heading, min(widest, NARROWEST))
     longest = max((cell_len(word) for row in rows for word in row[place].split()), default=0)
     return max(heading, longest, min(widest, NARROWEST))
 
@@ -98,7 +114,12 @@ def _widths(
 
 def _lines(columns: Sequence[Column], widths: dict[int, int], row: Sequence[str]) -> Iterator[str]:
     """A row's lines: as many as its tallest cell has."""
-    wrapped = (_wrapped(row[place], width) for place, width in widths.items())
+    wrapped = (
+        _broken(row[place], width, columns[place].most_lines)
+        if columns[place].most_lines
+        else _wrapped(row[place], width)
+        for place, width in widths.items()
+    )
     for texts in zip_longest(*wrapped, fillvalue=""):
         parts = []
         for text, (place, width) in zip(texts, widths.items()):
@@ -113,6 +134,36 @@ def _wrapped(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, max(width, 1), break_long_words=False, break_on_hyphens=False) or [""]
 
 
+def _broken(text: str, width: int, most: int) -> list[str]:
+    """Lines of a name, without its middle where it is longer."""
+    lines = _filled(text, width)
+    kept = (most * width - len(ELLIPSIS)) // 2
+    while kept > 1 and len(lines) > most:
+        lines = _filled(f"{text[:kept]}{ELLIPSIS}{text[-kept:]}", width)
+        kept -= 1
+    return lines
+
+
+def _filled(text: str, width: int) -> list[str]:
+    """Lines as full as words allow; a word that is longer than a line is broken."""
+    lines, taken = [""], 0
+    for word in text.split():
+        size = cell_len(word)
+        if lines[-1] and taken + 1 + size <= width:
+            lines[-1], taken = f"{lines[-1]} {word}", taken + 1 + size
+            continue
+        if lines[-1]:
+            lines.append("")
+        taken = 0
+        for character in word:
+            size = cell_len(character)
+            if lines[-1] and taken + size > width:
+                lines.append("")
+                taken = 0
+            lines[-1], taken = lines[-1] + character, taken + size
+    return lines
+
+
 def _folded(columns: Sequence[Column], kept: Sequence[int], row: Sequence[str], room: int) -> Iterator[str]:
     """What found no room beside the others, beneath them."""
     values = [
@@ -123,5 +174,6 @@ def _folded(columns: Sequence[Column], kept: Sequence[int], row: Sequence[str], 
     width = room - len(INDENT)
     # A value stays in the line of its heading where both fit into one.
     joined = "; ".join(value.replace(" ", "\0") if len(value) < width else value for value in values)
-    for line in textwrap.wrap(joined, max(width, 1), break_long_words=False, break_on_hyphens=False):
+    broken = any(column.most_lines for place, column in enumerate(columns) if place not in kept)
+    for line in textwrap.wrap(joined, max(width, 1), break_long_words=broken, break_on_hyphens=False):
         yield INDENT + line.replace("\0", " ")

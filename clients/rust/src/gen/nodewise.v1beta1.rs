@@ -2253,6 +2253,12 @@ pub struct TimelinePiece {
     /// Of an exchange: how long it waits for others first, nanoseconds. Empty = nothing waits, or it is not known.
     #[prost(int64, repeated, tag = "11")]
     pub waiting_nanoseconds: ::prost::alloc::vec::Vec<i64>,
+    /// Parts of a step that join the dictionary of parts: kind and what of a StepPart, with ": " between them.
+    #[prost(string, repeated, tag = "12")]
+    pub parts: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Index of the part that it belongs to; -1 = none. Empty = not known.
+    #[prost(sint32, repeated, tag = "13")]
+    pub part_indexes: ::prost::alloc::vec::Vec<i32>,
 }
 /// Exchanges between ranks as columns, one row per exchange; those of ranks are ragged.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2610,6 +2616,9 @@ pub struct Strategy {
     /// What it asks of people.
     #[prost(string, tag = "9")]
     pub effort: ::prost::alloc::string::String,
+    /// Parts of a step that it makes shorter: a kind of StepPart, or kind and what with ": " between. Empty = any.
+    #[prost(string, repeated, tag = "10")]
+    pub acts_on: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// A part of a rank's mean step.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2666,6 +2675,15 @@ pub struct RankShares {
     /// Parts that add up to the step, the longest first.
     #[prost(message, repeated, tag = "11")]
     pub parts: ::prost::alloc::vec::Vec<StepPart>,
+    /// Ordinals of the steps that the mean is of, from 1. Empty = not known.
+    #[prost(int32, repeated, tag = "12")]
+    pub step_ordinals: ::prost::alloc::vec::Vec<i32>,
+    /// When each begins, nanoseconds since the first of all ranks' began, as in a timeline.
+    #[prost(sint64, repeated, tag = "13")]
+    pub step_begin_nanoseconds: ::prost::alloc::vec::Vec<i64>,
+    /// How long each takes, nanoseconds.
+    #[prost(int64, repeated, tag = "14")]
+    pub step_duration_nanoseconds: ::prost::alloc::vec::Vec<i64>,
 }
 /// The answer of a diagnosis, most worthwhile first.
 #[derive(Clone, PartialEq, ::prost::Message)]

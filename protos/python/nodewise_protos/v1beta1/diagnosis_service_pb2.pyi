@@ -113,7 +113,7 @@ class DiagnosisProgress(_message.Message):
     def __init__(self, stage: _Optional[str] = ..., done_count: _Optional[int] = ..., total_count: _Optional[int] = ...) -> None: ...
 
 class TimelinePiece(_message.Message):
-    __slots__ = ("recorded", "names", "lanes", "kinds", "rank_numbers", "lane_indexes", "name_indexes", "kind_indexes", "begin_nanoseconds", "duration_nanoseconds", "waiting_nanoseconds")
+    __slots__ = ("recorded", "names", "lanes", "kinds", "rank_numbers", "lane_indexes", "name_indexes", "kind_indexes", "begin_nanoseconds", "duration_nanoseconds", "waiting_nanoseconds", "parts", "part_indexes")
     RECORDED_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
     LANES_FIELD_NUMBER: _ClassVar[int]
@@ -125,6 +125,8 @@ class TimelinePiece(_message.Message):
     BEGIN_NANOSECONDS_FIELD_NUMBER: _ClassVar[int]
     DURATION_NANOSECONDS_FIELD_NUMBER: _ClassVar[int]
     WAITING_NANOSECONDS_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    PART_INDEXES_FIELD_NUMBER: _ClassVar[int]
     recorded: bool
     names: _containers.RepeatedScalarFieldContainer[str]
     lanes: _containers.RepeatedScalarFieldContainer[str]
@@ -136,7 +138,9 @@ class TimelinePiece(_message.Message):
     begin_nanoseconds: _containers.RepeatedScalarFieldContainer[int]
     duration_nanoseconds: _containers.RepeatedScalarFieldContainer[int]
     waiting_nanoseconds: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, recorded: bool = ..., names: _Optional[_Iterable[str]] = ..., lanes: _Optional[_Iterable[str]] = ..., kinds: _Optional[_Iterable[str]] = ..., rank_numbers: _Optional[_Iterable[int]] = ..., lane_indexes: _Optional[_Iterable[int]] = ..., name_indexes: _Optional[_Iterable[int]] = ..., kind_indexes: _Optional[_Iterable[int]] = ..., begin_nanoseconds: _Optional[_Iterable[int]] = ..., duration_nanoseconds: _Optional[_Iterable[int]] = ..., waiting_nanoseconds: _Optional[_Iterable[int]] = ...) -> None: ...
+    parts: _containers.RepeatedScalarFieldContainer[str]
+    part_indexes: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, recorded: bool = ..., names: _Optional[_Iterable[str]] = ..., lanes: _Optional[_Iterable[str]] = ..., kinds: _Optional[_Iterable[str]] = ..., rank_numbers: _Optional[_Iterable[int]] = ..., lane_indexes: _Optional[_Iterable[int]] = ..., name_indexes: _Optional[_Iterable[int]] = ..., kind_indexes: _Optional[_Iterable[int]] = ..., begin_nanoseconds: _Optional[_Iterable[int]] = ..., duration_nanoseconds: _Optional[_Iterable[int]] = ..., waiting_nanoseconds: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[str]] = ..., part_indexes: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ReplayedCollectives(_message.Message):
     __slots__ = ("step_ordinals", "names", "kinds", "bytes", "groups", "transfer_seconds", "end_spread_seconds", "margin_seconds", "rank_offsets", "rank_numbers", "arrival_seconds", "wait_seconds", "late_rank_offsets", "late_ranks")
@@ -378,7 +382,7 @@ class Straggler(_message.Message):
     def __init__(self, collective: _Optional[str] = ..., ranks: _Optional[_Iterable[int]] = ..., margin_seconds: _Optional[float] = ..., imposed_wait_seconds: _Optional[float] = ..., transfer_seconds: _Optional[float] = ...) -> None: ...
 
 class Strategy(_message.Message):
-    __slots__ = ("name", "predicted_step_seconds", "speedup_ratio", "lower_step_seconds", "upper_step_seconds", "parts", "changes", "rests_on", "effort")
+    __slots__ = ("name", "predicted_step_seconds", "speedup_ratio", "lower_step_seconds", "upper_step_seconds", "parts", "changes", "rests_on", "effort", "acts_on")
     NAME_FIELD_NUMBER: _ClassVar[int]
     PREDICTED_STEP_SECONDS_FIELD_NUMBER: _ClassVar[int]
     SPEEDUP_RATIO_FIELD_NUMBER: _ClassVar[int]
@@ -388,6 +392,7 @@ class Strategy(_message.Message):
     CHANGES_FIELD_NUMBER: _ClassVar[int]
     RESTS_ON_FIELD_NUMBER: _ClassVar[int]
     EFFORT_FIELD_NUMBER: _ClassVar[int]
+    ACTS_ON_FIELD_NUMBER: _ClassVar[int]
     name: str
     predicted_step_seconds: float
     speedup_ratio: float
@@ -397,7 +402,8 @@ class Strategy(_message.Message):
     changes: _containers.RepeatedCompositeFieldContainer[ReplayChange]
     rests_on: str
     effort: str
-    def __init__(self, name: _Optional[str] = ..., predicted_step_seconds: _Optional[float] = ..., speedup_ratio: _Optional[float] = ..., lower_step_seconds: _Optional[float] = ..., upper_step_seconds: _Optional[float] = ..., parts: _Optional[_Iterable[str]] = ..., changes: _Optional[_Iterable[_Union[ReplayChange, _Mapping]]] = ..., rests_on: _Optional[str] = ..., effort: _Optional[str] = ...) -> None: ...
+    acts_on: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., predicted_step_seconds: _Optional[float] = ..., speedup_ratio: _Optional[float] = ..., lower_step_seconds: _Optional[float] = ..., upper_step_seconds: _Optional[float] = ..., parts: _Optional[_Iterable[str]] = ..., changes: _Optional[_Iterable[_Union[ReplayChange, _Mapping]]] = ..., rests_on: _Optional[str] = ..., effort: _Optional[str] = ..., acts_on: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StepPart(_message.Message):
     __slots__ = ("kind", "what", "seconds", "waits_for_rank")
@@ -412,7 +418,7 @@ class StepPart(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., what: _Optional[str] = ..., seconds: _Optional[float] = ..., waits_for_rank: _Optional[int] = ...) -> None: ...
 
 class RankShares(_message.Message):
-    __slots__ = ("rank", "step_seconds", "compute_seconds", "communication_seconds", "exposed_communication_seconds", "waiting_seconds", "idle_seconds", "host_bound_seconds", "data_loading_seconds", "memory_high_water_bytes", "parts")
+    __slots__ = ("rank", "step_seconds", "compute_seconds", "communication_seconds", "exposed_communication_seconds", "waiting_seconds", "idle_seconds", "host_bound_seconds", "data_loading_seconds", "memory_high_water_bytes", "parts", "step_ordinals", "step_begin_nanoseconds", "step_duration_nanoseconds")
     RANK_FIELD_NUMBER: _ClassVar[int]
     STEP_SECONDS_FIELD_NUMBER: _ClassVar[int]
     COMPUTE_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -424,6 +430,9 @@ class RankShares(_message.Message):
     DATA_LOADING_SECONDS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_HIGH_WATER_BYTES_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
+    STEP_ORDINALS_FIELD_NUMBER: _ClassVar[int]
+    STEP_BEGIN_NANOSECONDS_FIELD_NUMBER: _ClassVar[int]
+    STEP_DURATION_NANOSECONDS_FIELD_NUMBER: _ClassVar[int]
     rank: int
     step_seconds: float
     compute_seconds: float
@@ -435,7 +444,10 @@ class RankShares(_message.Message):
     data_loading_seconds: float
     memory_high_water_bytes: float
     parts: _containers.RepeatedCompositeFieldContainer[StepPart]
-    def __init__(self, rank: _Optional[int] = ..., step_seconds: _Optional[float] = ..., compute_seconds: _Optional[float] = ..., communication_seconds: _Optional[float] = ..., exposed_communication_seconds: _Optional[float] = ..., waiting_seconds: _Optional[float] = ..., idle_seconds: _Optional[float] = ..., host_bound_seconds: _Optional[float] = ..., data_loading_seconds: _Optional[float] = ..., memory_high_water_bytes: _Optional[float] = ..., parts: _Optional[_Iterable[_Union[StepPart, _Mapping]]] = ...) -> None: ...
+    step_ordinals: _containers.RepeatedScalarFieldContainer[int]
+    step_begin_nanoseconds: _containers.RepeatedScalarFieldContainer[int]
+    step_duration_nanoseconds: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, rank: _Optional[int] = ..., step_seconds: _Optional[float] = ..., compute_seconds: _Optional[float] = ..., communication_seconds: _Optional[float] = ..., exposed_communication_seconds: _Optional[float] = ..., waiting_seconds: _Optional[float] = ..., idle_seconds: _Optional[float] = ..., host_bound_seconds: _Optional[float] = ..., data_loading_seconds: _Optional[float] = ..., memory_high_water_bytes: _Optional[float] = ..., parts: _Optional[_Iterable[_Union[StepPart, _Mapping]]] = ..., step_ordinals: _Optional[_Iterable[int]] = ..., step_begin_nanoseconds: _Optional[_Iterable[int]] = ..., step_duration_nanoseconds: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class DiagnosisResult(_message.Message):
     __slots__ = ("bottlenecks", "strategies", "stragglers", "bound_by", "verdict", "step_seconds", "persistence_seconds", "exposed_communication_seconds", "rank_shares", "edges", "warnings", "complete", "basis")

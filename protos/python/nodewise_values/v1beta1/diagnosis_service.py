@@ -172,6 +172,10 @@ class TimelinePiece(LazyValue):
     """How long it takes, nanoseconds."""
     waiting_nanoseconds: tuple[int, ...] = ()
     """Of an exchange: how long it waits for others first, nanoseconds. Empty = nothing waits, or it is not known."""
+    parts: tuple[str, ...] = ()
+    """Parts of a step that join the dictionary of parts: kind and what of a StepPart, with ": " between them."""
+    part_indexes: tuple[int, ...] = ()
+    """Index of the part that it belongs to; -1 = none. Empty = not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -444,6 +448,8 @@ class Strategy(Value):
     """What the numbers come from."""
     effort: str = ""
     """What it asks of people."""
+    acts_on: tuple[str, ...] = ()
+    """Parts of a step that it makes shorter: a kind of StepPart, or kind and what with ": " between. Empty = any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -495,6 +501,12 @@ class RankShares(Value):
     """Most memory that the allocator held. Absent = not recorded."""
     parts: tuple[StepPart, ...] = ()
     """Parts that add up to the step, the longest first."""
+    step_ordinals: tuple[int, ...] = ()
+    """Ordinals of the steps that the mean is of, from 1. Empty = not known."""
+    step_begin_nanoseconds: tuple[int, ...] = ()
+    """When each begins, nanoseconds since the first of all ranks' began, as in a timeline."""
+    step_duration_nanoseconds: tuple[int, ...] = ()
+    """How long each takes, nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -584,8 +584,12 @@ type TimelinePiece struct {
 	DurationNanoseconds []int64 `protobuf:"varint,10,rep,packed,name=duration_nanoseconds,json=durationNanoseconds,proto3" json:"duration_nanoseconds,omitempty"`
 	// Of an exchange: how long it waits for others first, nanoseconds. Empty = nothing waits, or it is not known.
 	WaitingNanoseconds []int64 `protobuf:"varint,11,rep,packed,name=waiting_nanoseconds,json=waitingNanoseconds,proto3" json:"waiting_nanoseconds,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Parts of a step that join the dictionary of parts: kind and what of a StepPart, with ": " between them.
+	Parts []string `protobuf:"bytes,12,rep,name=parts,proto3" json:"parts,omitempty"`
+	// Index of the part that it belongs to; -1 = none. Empty = not known.
+	PartIndexes   []int32 `protobuf:"zigzag32,13,rep,packed,name=part_indexes,json=partIndexes,proto3" json:"part_indexes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TimelinePiece) Reset() {
@@ -691,6 +695,20 @@ func (x *TimelinePiece) GetDurationNanoseconds() []int64 {
 func (x *TimelinePiece) GetWaitingNanoseconds() []int64 {
 	if x != nil {
 		return x.WaitingNanoseconds
+	}
+	return nil
+}
+
+func (x *TimelinePiece) GetParts() []string {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+func (x *TimelinePiece) GetPartIndexes() []int32 {
+	if x != nil {
+		return x.PartIndexes
 	}
 	return nil
 }
@@ -1934,7 +1952,9 @@ type Strategy struct {
 	// What the numbers come from.
 	RestsOn string `protobuf:"bytes,8,opt,name=rests_on,json=restsOn,proto3" json:"rests_on,omitempty"`
 	// What it asks of people.
-	Effort        string `protobuf:"bytes,9,opt,name=effort,proto3" json:"effort,omitempty"`
+	Effort string `protobuf:"bytes,9,opt,name=effort,proto3" json:"effort,omitempty"`
+	// Parts of a step that it makes shorter: a kind of StepPart, or kind and what with ": " between. Empty = any.
+	ActsOn        []string `protobuf:"bytes,10,rep,name=acts_on,json=actsOn,proto3" json:"acts_on,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2030,6 +2050,13 @@ func (x *Strategy) GetEffort() string {
 		return x.Effort
 	}
 	return ""
+}
+
+func (x *Strategy) GetActsOn() []string {
+	if x != nil {
+		return x.ActsOn
+	}
+	return nil
 }
 
 // A part of a rank's mean step.
@@ -2132,9 +2159,15 @@ type RankShares struct {
 	// Most memory that the allocator held. Absent = not recorded.
 	MemoryHighWaterBytes *float64 `protobuf:"fixed64,10,opt,name=memory_high_water_bytes,json=memoryHighWaterBytes,proto3,oneof" json:"memory_high_water_bytes,omitempty"`
 	// Parts that add up to the step, the longest first.
-	Parts         []*StepPart `protobuf:"bytes,11,rep,name=parts,proto3" json:"parts,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Parts []*StepPart `protobuf:"bytes,11,rep,name=parts,proto3" json:"parts,omitempty"`
+	// Ordinals of the steps that the mean is of, from 1. Empty = not known.
+	StepOrdinals []int32 `protobuf:"varint,12,rep,packed,name=step_ordinals,json=stepOrdinals,proto3" json:"step_ordinals,omitempty"`
+	// When each begins, nanoseconds since the first of all ranks' began, as in a timeline.
+	StepBeginNanoseconds []int64 `protobuf:"zigzag64,13,rep,packed,name=step_begin_nanoseconds,json=stepBeginNanoseconds,proto3" json:"step_begin_nanoseconds,omitempty"`
+	// How long each takes, nanoseconds.
+	StepDurationNanoseconds []int64 `protobuf:"varint,14,rep,packed,name=step_duration_nanoseconds,json=stepDurationNanoseconds,proto3" json:"step_duration_nanoseconds,omitempty"`
+	unknownFields           protoimpl.UnknownFields
+	sizeCache               protoimpl.SizeCache
 }
 
 func (x *RankShares) Reset() {
@@ -2240,6 +2273,27 @@ func (x *RankShares) GetMemoryHighWaterBytes() float64 {
 func (x *RankShares) GetParts() []*StepPart {
 	if x != nil {
 		return x.Parts
+	}
+	return nil
+}
+
+func (x *RankShares) GetStepOrdinals() []int32 {
+	if x != nil {
+		return x.StepOrdinals
+	}
+	return nil
+}
+
+func (x *RankShares) GetStepBeginNanoseconds() []int64 {
+	if x != nil {
+		return x.StepBeginNanoseconds
+	}
+	return nil
+}
+
+func (x *RankShares) GetStepDurationNanoseconds() []int64 {
+	if x != nil {
+		return x.StepDurationNanoseconds
 	}
 	return nil
 }
@@ -2440,7 +2494,7 @@ const file_nodewise_v1beta1_diagnosis_service_proto_rawDesc = "" +
 	"done_count\x18\x02 \x01(\x03R\tdoneCount\x12$\n" +
 	"\vtotal_count\x18\x03 \x01(\x03H\x00R\n" +
 	"totalCount\x88\x01\x01B\x0e\n" +
-	"\f_total_count\"\x8a\x03\n" +
+	"\f_total_count\"\xc3\x03\n" +
 	"\rTimelinePiece\x12\x1a\n" +
 	"\brecorded\x18\x01 \x01(\bR\brecorded\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12\x14\n" +
@@ -2453,7 +2507,9 @@ const file_nodewise_v1beta1_diagnosis_service_proto_rawDesc = "" +
 	"\x11begin_nanoseconds\x18\t \x03(\x12R\x10beginNanoseconds\x121\n" +
 	"\x14duration_nanoseconds\x18\n" +
 	" \x03(\x03R\x13durationNanoseconds\x12/\n" +
-	"\x13waiting_nanoseconds\x18\v \x03(\x03R\x12waitingNanoseconds\"\xf1\x03\n" +
+	"\x13waiting_nanoseconds\x18\v \x03(\x03R\x12waitingNanoseconds\x12\x14\n" +
+	"\x05parts\x18\f \x03(\tR\x05parts\x12!\n" +
+	"\fpart_indexes\x18\r \x03(\x11R\vpartIndexes\"\xf1\x03\n" +
 	"\x13ReplayedCollectives\x12#\n" +
 	"\rstep_ordinals\x18\x01 \x03(\x05R\fstepOrdinals\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12\x14\n" +
@@ -2602,7 +2658,7 @@ const file_nodewise_v1beta1_diagnosis_service_proto_rawDesc = "" +
 	"\x05ranks\x18\x02 \x03(\x05R\x05ranks\x12%\n" +
 	"\x0emargin_seconds\x18\x03 \x01(\x01R\rmarginSeconds\x120\n" +
 	"\x14imposed_wait_seconds\x18\x04 \x01(\x01R\x12imposedWaitSeconds\x12)\n" +
-	"\x10transfer_seconds\x18\x05 \x01(\x01R\x0ftransferSeconds\"\xca\x03\n" +
+	"\x10transfer_seconds\x18\x05 \x01(\x01R\x0ftransferSeconds\"\xe3\x03\n" +
 	"\bStrategy\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\x16predicted_step_seconds\x18\x02 \x01(\x01R\x14predictedStepSeconds\x12#\n" +
@@ -2612,7 +2668,9 @@ const file_nodewise_v1beta1_diagnosis_service_proto_rawDesc = "" +
 	"\x05parts\x18\x06 \x03(\tR\x05parts\x128\n" +
 	"\achanges\x18\a \x03(\v2\x1e.nodewise.v1beta1.ReplayChangeR\achanges\x12\x19\n" +
 	"\brests_on\x18\b \x01(\tR\arestsOn\x12\x16\n" +
-	"\x06effort\x18\t \x01(\tR\x06effortB\x15\n" +
+	"\x06effort\x18\t \x01(\tR\x06effort\x12\x17\n" +
+	"\aacts_on\x18\n" +
+	" \x03(\tR\x06actsOnB\x15\n" +
 	"\x13_lower_step_secondsB\x15\n" +
 	"\x13_upper_step_seconds\"\xa2\x01\n" +
 	"\bStepPart\x12\x12\n" +
@@ -2620,7 +2678,7 @@ const file_nodewise_v1beta1_diagnosis_service_proto_rawDesc = "" +
 	"\x04what\x18\x02 \x01(\tR\x04what\x12\x18\n" +
 	"\aseconds\x18\x03 \x01(\x01R\aseconds\x12A\n" +
 	"\x0ewaits_for_rank\x18\x04 \x01(\x05B\x16\xaa\x9a#\x12!\x00\x00\x00\x00\x00\x00\xf0\xbf)\x00\x00\x00\x00\x00\x00\x00\x00H\x00R\fwaitsForRank\x88\x01\x01B\x11\n" +
-	"\x0f_waits_for_rank\"\xba\x04\n" +
+	"\x0f_waits_for_rank\"\xd1\x05\n" +
 	"\n" +
 	"RankShares\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\x05R\x04rank\x12!\n" +
@@ -2634,7 +2692,10 @@ const file_nodewise_v1beta1_diagnosis_service_proto_rawDesc = "" +
 	"\x14data_loading_seconds\x18\t \x01(\x01R\x12dataLoadingSeconds\x12Y\n" +
 	"\x17memory_high_water_bytes\x18\n" +
 	" \x01(\x01B\x1d\xaa\x9a#\x19\x1a\x05bytes!\x00\x00\x00\x00\x00\x00\xf0\xbf)\x00\x00\x00\x00\x00\x00\x00\x00H\x00R\x14memoryHighWaterBytes\x88\x01\x01\x120\n" +
-	"\x05parts\x18\v \x03(\v2\x1a.nodewise.v1beta1.StepPartR\x05partsB\x1a\n" +
+	"\x05parts\x18\v \x03(\v2\x1a.nodewise.v1beta1.StepPartR\x05parts\x12#\n" +
+	"\rstep_ordinals\x18\f \x03(\x05R\fstepOrdinals\x124\n" +
+	"\x16step_begin_nanoseconds\x18\r \x03(\x12R\x14stepBeginNanoseconds\x12:\n" +
+	"\x19step_duration_nanoseconds\x18\x0e \x03(\x03R\x17stepDurationNanosecondsB\x1a\n" +
 	"\x18_memory_high_water_bytes\"\xac\x05\n" +
 	"\x0fDiagnosisResult\x12>\n" +
 	"\vbottlenecks\x18\x01 \x03(\v2\x1c.nodewise.v1beta1.BottleneckR\vbottlenecks\x12:\n" +

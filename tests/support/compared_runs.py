@@ -1,0 +1,52 @@
+"""Diagnoses as the command line receives them, without a socket between, and comparisons of two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from recorded_traces import NobodyWaits
+
+from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
+from nodewise.domain.profile import Profile
+from nodewise.domain.trace import Trace
+from nodewise.rpc.wire_rows import written
+from nodewise.rpc.wire_timelines import write_timeline
+from nodewise_cli.comparison import Comparison, Run, compared
+from nodewise_client import DiagnosisAnswer, DiagnosisBasis, RankShares, ReadTrace, Strategy
+from nodewise_client._timelines import gathered
+from nodewise_diagnosis.diagnosing import diagnosed
+from nodewise_protos.v1beta1 import diagnosis_service_pb2 as pb
+from nodewise_values.wire import from_own_message
+
+
+def answer_of(traces: Sequence[Trace], **question: Any) -> DiagnosisAnswer:
+    """The diagnosis of traces, as a client has it."""
+    asked = DiagnosisQuestion(**({"strategies": 0, "bottlenecks": 0, "timeline": True} | question))
+    return answered(diagnosed(traces, Profile(), asked, NobodyWaits()), traces)
+
+
+def answered(found: Diagnosis, traces: Sequence[Trace]) -> DiagnosisAnswer:
+    pieces = []
+    if found.timeline is not None:
+        pieces = [pb.DiagnoseResponse(timeline=each) for each in write_timeline(found.timeline, recorded=False)]
+    return DiagnosisAnswer(
+        verdict=found.verdict,
+        bound_by=found.bound_by,
+        step_seconds=found.step_s,
+        persistence_seconds=found.persistence_s,
+        complete=found.complete,
+        rank_shares=tuple(from_own_message(written(pb.RankShares, one), RankShares) for one in found.ranks),
+        strategies=tuple(from_own_message(written(pb.Strategy, one), Strategy) for one in found.strategies),
+        basis=DiagnosisBasis(
+            diagnoser="replay",
+            traces=tuple(ReadTrace(rank=trace.rank, steps_count=len(trace.steps)) for trace in traces),
+            world_size=traces[0].world_size,
+        ),
+        **gathered(pieces),
+    )
+
+
+def comparison_of(before: Sequence[Trace], after: Sequence[Trace]) -> Comparison:
+    """Two jobs compared."""
+    return compared(Run(name="before", answer=answer_of(before)), Run(name="after", answer=answer_of(after)))
