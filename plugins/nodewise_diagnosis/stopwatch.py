@@ -130,7 +130,8 @@ class Stopwatch:
     def _host_over(self, end_ns: Ints) -> Ints:
         """When every rank's host is done with every step."""
         last = self.graph.steps.last_node
-        return np.where(last != NO_NODE, end_ns[np.maximum(last, 0)], 2 * _HELD_NS)
+        over: Ints = np.where(last != NO_NODE, end_ns[np.maximum(last, 0)], 2 * _HELD_NS)
+        return over
 
     def _replayed_over(self, edit: Edit) -> Ints:
         """As ``_over``, after changes; of steps after those of interest nothing is known."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import Floats, Ints
-from nodewise_laws.compiled import compiled
+from nodewise_laws.object_code import object_code
 from nodewise_replay.graph.graph import NO_NODE, Graph
 
 __all__ = ["critical_path", "latest_ends", "swept"]
@@ -100,7 +100,7 @@ def _column(values: Ints) -> Ints:
     return np.require(values, dtype=np.int64, requirements=["C", "W"])
 
 
-@compiled
+@object_code
 def _sweep(
     structure: Structure,
     lag_ns: Ints,
@@ -126,7 +126,7 @@ def _sweep(
         end_ns[node] = begin + duration_ns[node]
 
 
-@compiled
+@object_code
 def _sweep_ends(
     structure: Structure, lag_ns: Ints, duration_ns: Floats, release_ns: Ints, end_ns: Ints, latest_ns: Ints
 ) -> None:
@@ -143,7 +143,7 @@ def _sweep_ends(
             latest_ns[group[node]] = max(latest_ns[group[node]], end)
 
 
-@compiled
+@object_code
 def _trace_back(
     structure: Structure, lag_ns: Ints, joined: int, begin_ns: Ints, end_ns: Ints, last: int, path: Ints
 ) -> int:
