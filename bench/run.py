@@ -11,6 +11,7 @@ import access
 import architectures
 import costs
 import curves
+import diagnoses
 import growth
 import hosts
 import http_json
@@ -50,6 +51,7 @@ MODULES = {
     "spot": spot,
     "traces": traces,
     "replay": replay,
+    "diagnoses": diagnoses,
     "simulate": simulate,
     "start": start,
     "growth": growth,
