@@ -143,7 +143,8 @@ class Stopwatch:
             release = np.where(release > _HELD_NS, release + shift, release)
         over = np.full(graph.steps.last_node.shape, 2 * _HELD_NS)
         latest_ends(graph, self._order, self._group, duration, lag, release, self._end_ns, over.reshape(-1))
-        return np.maximum(over, self._host_over(self._end_ns))
+        replayed: Ints = np.maximum(over, self._host_over(self._end_ns))
+        return replayed
 
     @staticmethod
     def _begin(over: Ints, begun: Ints, step: int) -> Ints:
