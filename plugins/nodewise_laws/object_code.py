@@ -121,6 +121,7 @@ class ObjectKernel(Kernel[P, R]):
         name = f"{source.stem}.{self.__wrapped__.__qualname__}_{self.version}-{digest}.o"
         if given := os.environ.get("NUMBA_CACHE_DIR"):
             yield Path(given, name)
+            return
         yield source.parent / "__pycache__" / name
         yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "nodewise", name)
 
