@@ -10,6 +10,7 @@ import sys
 import access
 import architectures
 import curves
+import diagnoses
 import first_answers
 import growth
 import hosts
@@ -50,6 +51,7 @@ MODULES = {
     "spot": spot,
     "traces": traces,
     "replay": replay,
+    "diagnoses": diagnoses,
     "simulate": simulate,
     "start": start,
     "growth": growth,

@@ -134,9 +134,10 @@ def _mended(case: Case, found: Sequence[Ranked]) -> Iterator[Option]:
 
 def _scaled(*scaled: tuple[Any, tuple[Any, Any, Any]]) -> Callable[[Attempt, Level], None]:
     """What is left of some nodes (``...`` = all), by level: a share, or one for each of them."""
+    places = [(chosen if chosen is ... else np.flatnonzero(chosen), left) for chosen, left in scaled]
 
     def apply(attempt: Attempt, level: Level) -> None:
-        for chosen, left in scaled:
+        for chosen, left in places:
             attempt.duration_ns[chosen] *= left[level]
 
     return apply

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nodewise.plugin import Floats, Ints, NodewiseError, Violation
 from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph, NodeKind
-from nodewise_replay.graph.sweep import swept
+from nodewise_replay.graph.sweep import latest_ends
 from nodewise_replay.replaying.measures import DEVICE_KINDS
 
 __all__ = ["NS", "Edit", "Stopwatch", "odd_steps", "persistence_ns", "wanted_steps", "whole_ns"]
@@ -30,10 +30,11 @@ _HELD_NS = -(2**60)
 class Edit:
     """Other durations, lags and begins of the same graph; None = as recorded.
 
-    ``begin_shift_ns`` (ranks,) is by how much later each rank begins the first step.
+    Durations are rounded to whole nanoseconds. ``begin_shift_ns`` (ranks,) is by how much later each rank begins the
+    first step.
     """
 
-    duration_ns: Ints | None = None
+    duration_ns: Ints | Floats | None = None
     lag_ns: Ints | None = None
     begin_shift_ns: Ints | None = None
 
@@ -98,15 +99,11 @@ class Stopwatch:
         self._on_device = np.flatnonzero(np.isin(graph.kind, DEVICE_KINDS) if graph.timed else graph.rank >= 0)
         self._column = graph.column[self._on_device]
         self._row = graph.step[self._on_device]
-
-    def times(self, edit: Edit = RECORDED) -> tuple[Ints, Ints]:
-        """Begin and end of every node."""
-        graph = self.graph
-        if edit.begin_shift_ns is not None:
-            shift = np.append(edit.begin_shift_ns, 0)[graph.column]
-            held = graph.release_ns > _HELD_NS
-            graph = replace(graph, release_ns=np.where(held, graph.release_ns + shift, graph.release_ns))
-        return swept(graph, edit.duration_ns, edit.lag_ns, joined=True)
+        self._group = np.full(len(graph), -1, dtype=np.int32)
+        self._group[self._on_device] = self._row * len(graph.ranks) + self._column
+        self._order = _up_to(graph, int(steps[-1]))
+        self._end_ns = np.zeros(len(graph), dtype=np.int64)
+        """Of what was replayed last: kept, as an array of this size costs more to get than to fill in."""
 
     def step_ns(self, edit: Edit = RECORDED) -> float:
         """Mean length of the steps of interest."""
@@ -135,10 +132,28 @@ class Stopwatch:
 
     def _over(self, end_ns: Ints) -> Ints:
         """When every rank's host and devices are done with every step, (steps, ranks)."""
-        last = self.graph.steps.last_node
-        over = np.where(last != NO_NODE, end_ns[np.maximum(last, 0)], 2 * _HELD_NS)
+        over = self._host_over(end_ns)
         np.maximum.at(over, (self._row, self._column), end_ns[self._on_device])
         return over
+
+    def _host_over(self, end_ns: Ints) -> Ints:
+        """When every rank's host is done with every step."""
+        last = self.graph.steps.last_node
+        over: Ints = np.where(last != NO_NODE, end_ns[np.maximum(last, 0)], 2 * _HELD_NS)
+        return over
+
+    def _replayed_over(self, edit: Edit) -> Ints:
+        """As ``_over``, after changes; of steps after those of interest nothing is known."""
+        graph = self.graph
+        duration = graph.duration_ns if edit.duration_ns is None else edit.duration_ns
+        lag, release = graph.lag_ns if edit.lag_ns is None else edit.lag_ns, graph.release_ns
+        if edit.begin_shift_ns is not None:
+            shift = np.append(edit.begin_shift_ns, 0)[graph.column]
+            release = np.where(release > _HELD_NS, release + shift, release)
+        over = np.full(graph.steps.last_node.shape, 2 * _HELD_NS)
+        latest_ends(graph, self._order, self._group, duration, lag, release, self._end_ns, over.reshape(-1))
+        replayed: Ints = np.maximum(over, self._host_over(self._end_ns))
+        return replayed
 
     @staticmethod
     def _begin(over: Ints, begun: Ints, step: int) -> Ints:
@@ -148,9 +163,8 @@ class Stopwatch:
 
     def _took_ns(self, edit: Edit, stretches: Sequence[tuple[int, int]]) -> Iterator[Ints]:
         """How long every rank takes from the first to the last of some steps."""
-        graph, (_, end) = self.graph, self.times(edit)
-        begun = graph.steps.begin_ns + (0 if edit.begin_shift_ns is None else edit.begin_shift_ns)
-        over = self._over(end)
+        begun = self.graph.steps.begin_ns + (0 if edit.begin_shift_ns is None else edit.begin_shift_ns)
+        over = self._replayed_over(edit)
         for first, until in stretches:
             yield over[until] - self._begin(over, begun, first)
 
@@ -167,6 +181,14 @@ class Stopwatch:
             graph.kind[graph.source], DEVICE_KINDS[:3]
         )
         return found
+
+
+def _up_to(graph: Graph, last: int) -> NDArray[np.int32]:
+    """The nodes of the first steps in order; all nodes where one of a later step holds one of theirs."""
+    later = graph.step > last
+    if not later.any() or (later[graph.source] & ~later[graph.target]).any():
+        return graph.order
+    return graph.order[~later[graph.order]]
 
 
 def persistence_ns(lengths_ns: Floats) -> float:

@@ -16,7 +16,7 @@ from nodewise_diagnosis.bottlenecks import Ranked
 from nodewise_diagnosis.case import Case
 from nodewise_diagnosis.options import EVERYTHING, Attempt, Level, Option, changed_job, options
 from nodewise_diagnosis.roles import Role
-from nodewise_diagnosis.stopwatch import NS, Edit, Stopwatch, whole_ns
+from nodewise_diagnosis.stopwatch import NS, Edit, Stopwatch
 
 __all__ = ["searched"]
 
@@ -74,6 +74,8 @@ class _Search:
         self._accounting = accounting
         self._case, self._options, self._run, self._noise_s = case, found, case.context, noise_s
         self._recorded = case.watch.graph.duration_ns.astype(np.float64)
+        self._durations = np.empty_like(self._recorded)
+        self._evaluated: dict[tuple[tuple[int, ...], Level], _Tried] = {}
         self._least_ns = max(_LEAST_GAIN * case.base_ns, 1.0)
         self._done = 0
         self.complete = True
@@ -160,15 +162,22 @@ class _Search:
         return self._evaluate(parts, Level.LIKELY)
 
     def _evaluate(self, parts: tuple[int, ...], level: Level) -> _Tried:
-        """Replay the steps with some strategies."""
+        """Replay the steps with some strategies, once."""
+        key = parts, level
+        if key not in self._evaluated:
+            self._evaluated[key] = self._replayed(parts, level)
+        return self._evaluated[key]
+
+    def _replayed(self, parts: tuple[int, ...], level: Level) -> _Tried:
         watch, roles = self._case.watch, self._case.roles
-        attempt = Attempt(self._recorded.copy(), watch.graph.lag_ns)
+        np.copyto(self._durations, self._recorded)
+        attempt = Attempt(self._durations, watch.graph.lag_ns)
         for index in parts:
             self._options[index].apply(attempt, level)
         step = self._step_ns(attempt)
         if attempt.micro_batches > 1:
             alone = np.where((roles.role == Role.COMMUNICATION) | roles.optimizer, 0.0, attempt.duration_ns)
-            step += (attempt.micro_batches - 1) * watch.step_ns(Edit(whole_ns(alone), attempt.lag_ns))
+            step += (attempt.micro_batches - 1) * watch.step_ns(Edit(alone, attempt.lag_ns))
         # No strategy gains more than the parts that it acts on hold, whatever else a replay makes of it.
         kinds = frozenset[str]().union(*(self._options[index].acts_on for index in parts))
         if not kinds & EVERYTHING:
@@ -183,4 +192,4 @@ class _Search:
             found = changed_job(self._case, (change,), attempt)
             if found is not None:
                 return Stopwatch(found.graph, watch.steps).step_ns(Edit(found.duration_ns, found.lag_ns))
-        return watch.step_ns(Edit(whole_ns(attempt.duration_ns), attempt.lag_ns))
+        return watch.step_ns(Edit(attempt.duration_ns, attempt.lag_ns))

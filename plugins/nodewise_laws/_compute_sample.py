@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from scipy import special
+import scipy
 
 from nodewise_laws._checks import FloatArray, IntArray, frozen
 
@@ -55,9 +55,9 @@ def mixed_times(workers: IntArray, mean_s: FloatArray, cv: FloatArray) -> FloatA
 def time_quantiles(cv: float, shares: FloatArray) -> FloatArray:
     """Quantiles of the gamma law of mean 1."""
     if cv < _NEARLY_CONSTANT_CV:
-        return np.asarray(np.maximum(1.0 + cv * special.ndtri(np.maximum(shares, 1e-12)), 0.0))
+        return np.asarray(np.maximum(1.0 + cv * scipy.special.ndtri(np.maximum(shares, 1e-12)), 0.0))
     shape = 1.0 / cv**2
-    return np.asarray(special.gammaincinv(shape, shares) / shape)
+    return np.asarray(scipy.special.gammaincinv(shape, shares) / shape)
 
 
 def _strata(cv: float, samples: int) -> FloatArray:

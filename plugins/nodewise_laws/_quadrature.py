@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from scipy import special
+import scipy
 
 from nodewise_laws._checks import FloatArray, frozen
 
@@ -36,7 +36,7 @@ def log_weights() -> tuple[FloatArray, FloatArray]:
     """Return log(step phi(z)) and log Phi(z) at the nodes."""
     nodes = grid()
     log_density = math.log(STEP) - 0.5 * math.log(2.0 * math.pi) - 0.5 * nodes**2
-    return frozen(log_density), frozen(np.asarray(special.log_ndtr(nodes)))
+    return frozen(log_density), frozen(np.asarray(scipy.special.log_ndtr(nodes)))
 
 
 @lru_cache(maxsize=1024)
@@ -51,6 +51,6 @@ def gamma_quantiles_at(cv: float, nodes: FloatArray) -> FloatArray:
         return 1.0 + cv * nodes
     shape = 1.0 / cv**2
     # Each half takes the tail probability that is small there, which keeps all its digits.
-    lower = special.gammaincinv(shape, special.ndtr(np.minimum(nodes, 0.0)))
-    upper = special.gammainccinv(shape, special.ndtr(-np.maximum(nodes, 0.0)))
+    lower = scipy.special.gammaincinv(shape, scipy.special.ndtr(np.minimum(nodes, 0.0)))
+    upper = scipy.special.gammainccinv(shape, scipy.special.ndtr(-np.maximum(nodes, 0.0)))
     return np.asarray(np.where(nodes < 0.0, lower, upper) / shape)

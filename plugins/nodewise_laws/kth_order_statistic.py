@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+import scipy
 
 from nodewise_laws._checks import FloatArray, broadcast, coefficient_of_variation, counts, non_negative
 from nodewise_laws._quadrature import gamma_quantiles, gamma_quantiles_at, grid
@@ -71,7 +71,7 @@ def _relative(cv: float, workers: int, rank: int) -> float:
     if cv == 0.0 or workers == 1:
         return 1.0
     share = rank / (workers + 1)
-    centre = float(special.ndtri(share))
+    centre = float(scipy.special.ndtri(share))
     density = math.exp(-0.5 * centre**2) / math.sqrt(2.0 * math.pi)
     # Standard deviation of the order statistic of uniform numbers, carried over to normal scores.
     deviation = math.sqrt(share * (1.0 - share) / (workers + 2)) / density
@@ -85,6 +85,10 @@ def _relative(cv: float, workers: int, rank: int) -> float:
 
 def _weights(nodes: FloatArray, workers: int, rank: int) -> FloatArray:
     """(z,) weights of evenly spaced nodes, their sum 1, which spares the factorials."""
-    exponent = (rank - 1.0) * special.log_ndtr(nodes) + (workers - rank) * special.log_ndtr(-nodes) - 0.5 * nodes**2
+    exponent = (
+        (rank - 1.0) * scipy.special.log_ndtr(nodes)
+        + (workers - rank) * scipy.special.log_ndtr(-nodes)
+        - 0.5 * nodes**2
+    )
     weights = np.exp(exponent - exponent.max())
     return np.asarray(weights / weights.sum())

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import lapack
+import scipy
 
 __all__ = ["RandomEffects", "fit_random_effects"]
 
@@ -101,8 +101,8 @@ def fit_random_effects(
 
 def _inverse(matrix: FloatArray) -> FloatArray:
     """Of a positive definite matrix, by its Cholesky factor: half the work of a general one."""
-    factor, failed = lapack.dpotrf(matrix, lower=1)
-    half, failed_too = lapack.dpotri(factor, lower=1)
+    factor, failed = scipy.linalg.lapack.dpotrf(matrix, lower=1)
+    half, failed_too = scipy.linalg.lapack.dpotri(factor, lower=1)
     if failed or failed_too:
         return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
     lower = np.tril(half)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from nodewise.plugin import Floats
 from nodewise_scaling.compute import MOST_COMPUTE_LOG_SD, ComputeDoubt
@@ -244,7 +244,7 @@ def median_of(means: Floats, deviations: Floats, shares: Floats) -> Floats:
 def _newton(at: Floats, scales: Floats, shares: Floats) -> Floats:
     """How far the median lies from some places on the way between the means, were the share below straight there."""
     first, second = at * scales[0], (at - 1.0) * scales[1]
-    short = 0.5 - shares[0] * ndtr(first) - shares[1] * ndtr(second)
+    short = 0.5 - shares[0] * scipy.special.ndtr(first) - shares[1] * scipy.special.ndtr(second)
     slope = shares[0] * scales[0] * np.exp(-0.5 * first**2) + shares[1] * scales[1] * np.exp(-0.5 * second**2)
     return np.asarray(short / np.maximum(slope / np.sqrt(2.0 * np.pi), 1e-12))
 
@@ -253,8 +253,8 @@ def _bisected(scales: Floats, shares: Floats) -> Floats:
     """(rows,) place of the median on the way between the means: the centre of one of CELLS cells."""
     at, step = np.full(scales.shape[1], 0.5), 0.25
     for _ in range(BISECTIONS):
-        below = shares[0] * ndtr(at * scales[0])
-        below += shares[1] * ndtr((at - 1.0) * scales[1])
+        below = shares[0] * scipy.special.ndtr(at * scales[0])
+        below += shares[1] * scipy.special.ndtr((at - 1.0) * scales[1])
         at += np.where(below < 0.5, step, -step)
         step *= 0.5
     return at
@@ -268,7 +268,7 @@ def half_width_of(apart: Floats, deviations: Floats, shares: Floats) -> Floats:
     at = at - step
     for _ in range(HALVINGS):
         step = 0.5 * step
-        within = ndtr((at - apart) / deviations) - ndtr((-at - apart) / deviations)
+        within = scipy.special.ndtr((at - apart) / deviations) - scipy.special.ndtr((-at - apart) / deviations)
         at = at + np.where((shares * within).sum(axis=0) < WITHIN, step, -step)
     return np.asarray(at)
 

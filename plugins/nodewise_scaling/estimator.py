@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final
 
 import numpy as np
-from scipy.special import expit, logit
+import scipy
 
 from nodewise.plugin import (
     Assessment,
@@ -190,7 +190,7 @@ def share_of(other: Overlapped, fit: Fitted, level_sd: float, usual: float) -> f
     if fit.points.keys[:, 0].max() == 1.0:
         # Exchange that shows inside a node shows across nodes as well; that it hides there says nothing of links.
         told = min(told, 0.0)
-    return float(expit(logit(usual) + told))
+    return float(scipy.special.expit(scipy.special.logit(usual) + told))
 
 
 def odds_of(other: Overlapped, fit: Fitted, level_sd: float) -> float:

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.linalg import cho_solve
-from scipy.linalg.lapack import dtrtrs
-from scipy.special import gammaln
+import scipy
 
 from nodewise.plugin import Floats
 from nodewise_scaling.form import Parts, Places, log_steps, parts_of, slopes_of
@@ -141,7 +139,7 @@ def fitted(all_points: Points, mean: Floats, sd: Floats, *, bounds: Bounds = (LE
 
 def _outlying(errors: Floats, lower: Floats) -> Floats:
     """Factor on each point's noise variance by its leave-one-out residual (weights of Student's t)."""
-    inverse = cho_solve((lower, True), np.eye(len(errors)), check_finite=False)
+    inverse = scipy.linalg.cho_solve((lower, True), np.eye(len(errors)), check_finite=False)
     squared = (inverse @ errors) ** 2 / np.diag(inverse)
     return np.asarray(np.maximum((NOISE_DEGREES + squared) / (NOISE_DEGREES + 1.0), 1.0) ** 2)
 
@@ -154,7 +152,7 @@ def _pull(theta: Floats, mean: Floats, sd: Floats) -> Floats:
 def whitened_by(lower: Floats, columns: Floats) -> Floats:
     """Columns over the factor of a covariance: of as many independent normal variables."""
     # LAPACK itself: around systems of a few points, of which a fit solves dozens, SciPy's checks are most of the time.
-    whitened, singular = dtrtrs(lower.T, columns, lower=0, trans=1)
+    whitened, singular = scipy.linalg.lapack.dtrtrs(lower.T, columns, lower=0, trans=1)
     if singular:
         raise np.linalg.LinAlgError("the covariance is singular")
     return np.asarray(whitened)
@@ -221,7 +219,11 @@ def _residual(kernel: Floats, noise: Floats, places: Floats, targets: Floats) ->
 
 def student_log_density(deviations: Floats, degrees: float) -> Floats:
     """Ln of the density of Student's distribution."""
-    constant = gammaln(0.5 * (degrees + 1.0)) - gammaln(0.5 * degrees) - 0.5 * np.log(degrees * np.pi)
+    constant = (
+        scipy.special.gammaln(0.5 * (degrees + 1.0))
+        - scipy.special.gammaln(0.5 * degrees)
+        - 0.5 * np.log(degrees * np.pi)
+    )
     return np.asarray(constant - 0.5 * (degrees + 1.0) * np.log1p(deviations**2 / degrees))
 
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from scipy.special import logsumexp
+import scipy
 
 from nodewise.plugin import Floats
 from nodewise_scaling.fitting import LARGEST_CENTRES, student_log_density, whitened_by
@@ -198,7 +198,7 @@ class _Posterior:
         levels = whitened[:, -1] @ whitened[:, :-1] / told
         errors = whitened[:, :-1] - np.outer(whitened[:, -1], levels)
         logs = law.log_density(LOG_SHARES + levels, levels, log_peak) - 0.5 * (errors**2).sum(axis=0)
-        evidence = logsumexp(logs)
+        evidence = scipy.special.logsumexp(logs)
         constant = np.log(LOG_SHARES[1] - LOG_SHARES[0]) - np.log(np.diag(lower)).sum()
         constant -= 0.5 * (np.log(told) + (len(seen) - 1) * np.log(2.0 * np.pi))
         return _Posterior(places, np.exp(logs - evidence), levels, errors, lower, float(evidence + constant))

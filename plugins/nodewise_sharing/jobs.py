@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.optimize import nnls
+import scipy
 
 from nodewise.plugin import SoloJob
 
@@ -33,5 +33,7 @@ def busy_share(step_seconds: float, elsewhere: Mapping[str, tuple[float, float]]
     """
     seconds = np.array([step_seconds, *(value for value, _ in elsewhere.values())])
     speeds = np.array([1.0, *(speed for _, speed in elsewhere.values())])
-    (host, work), _ = nnls(np.column_stack([1.0 / seconds, 1.0 / (speeds * seconds)]), np.ones(seconds.size))
+    (host, work), _ = scipy.optimize.nnls(
+        np.column_stack([1.0 / seconds, 1.0 / (speeds * seconds)]), np.ones(seconds.size)
+    )
     return float(work / (host + work))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from scipy.special import stdtrit
+import scipy
 
 from nodewise.plugin import Budget, Floats, NodewiseError, PairRun, Reason, ShareBasis, SoloJob, freeze
 from nodewise_laws import RandomEffects, fit_random_effects
@@ -63,7 +63,9 @@ class ShareModel:
         rows = [row for one, other in pairs for row in ((one, other), (other, one))]
         x, unseen = _design(rows, self.columns, self.effects.mean.size)
         mean, variance, freedom = self.effects.predict(x, unseen)
-        reach = self.widening * stdtrit(freedom, 0.5 + coverage / 2) * np.sqrt(variance + self.effects.rest)
+        reach = (
+            self.widening * scipy.special.stdtrit(freedom, 0.5 + coverage / 2) * np.sqrt(variance + self.effects.rest)
+        )
         middle, reach = np.maximum(mean, 0.0).reshape(-1, 2), reach.reshape(-1, 2)
         # Two sides of one pair err almost independently once the fixed part is known: their sum's range says so.
         total, total_reach = middle.sum(axis=1), np.hypot(reach[:, 0], reach[:, 1])

@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize_scalar
+import scipy
 
 from nodewise.plugin import Floats
 from nodewise_transient.lifetimes import Lifetime, tabulated, weibull
@@ -142,13 +142,13 @@ def fit(seen: Observed, family: Family) -> Fit:
         """The likeliest log of the scale of a shape, and its loss: flat laws need scales of very many mean lives."""
         wide = 4.0 / shape
         bounds = (middle - wide, middle + wide)
-        found = minimize_scalar(lambda x: loss(math.exp(x), shape), bounds=bounds, method="bounded")
+        found = scipy.optimize.minimize_scalar(lambda x: loss(math.exp(x), shape), bounds=bounds, method="bounded")
         return float(found.x), float(found.fun)
 
     shape = 1.0
     if family == "weibull":
         bounds = (math.log(LEAST_SHAPE), math.log(MOST_SHAPE))
-        found = minimize_scalar(lambda x: best_scale(math.exp(x))[1], bounds=bounds, method="bounded")
+        found = scipy.optimize.minimize_scalar(lambda x: best_scale(math.exp(x))[1], bounds=bounds, method="bounded")
         shape = math.exp(float(found.x))
     scale = math.exp(best_scale(shape)[0])
     distance = float(np.max(np.abs(-np.expm1(-((seen.ages_s / scale) ** shape)) - seen.revoked)))

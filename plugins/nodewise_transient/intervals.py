@@ -20,7 +20,7 @@ from functools import cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import lambertw
+import scipy
 
 from nodewise.plugin import Floats
 from nodewise_transient.lifetimes import Lifetime
@@ -53,7 +53,7 @@ def daly_s(save_s: npt.ArrayLike, between_losses_s: npt.ArrayLike, *, order: int
 def exact_s(save_s: npt.ArrayLike, between_losses_s: npt.ArrayLike) -> Floats:
     """The interval that minimises E[T] under losses at a constant rate."""
     save, mean = np.asarray(save_s, dtype=np.float64), np.asarray(between_losses_s, dtype=np.float64)
-    branch = [float(lambertw(float(each)).real) for each in -np.exp(-1.0 - np.ravel(save / mean))]
+    branch = [float(scipy.special.lambertw(float(each)).real) for each in -np.exp(-1.0 - np.ravel(save / mean))]
     return np.asarray(mean * (1.0 + np.reshape(branch, np.shape(save / mean))), dtype=np.float64)
 
 

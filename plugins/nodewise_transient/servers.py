@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize_scalar
+import scipy
 
 from nodewise.plugin import Floats
 
@@ -44,7 +44,9 @@ def fit_worker(workers: npt.ArrayLike, speeds: npt.ArrayLike, *, capacity: float
     def loss(log_speed: float) -> float:
         return float(np.mean(np.abs(np.log(shared_speed(counts * math.exp(log_speed), capacity)) - seen)))
 
-    found = minimize_scalar(loss, bounds=(guess - 1.0, guess + 2.0), method="bounded", options={"xatol": 1e-7})
+    found = scipy.optimize.minimize_scalar(
+        loss, bounds=(guess - 1.0, guess + 2.0), method="bounded", options={"xatol": 1e-7}
+    )
     return math.exp(float(found.x)), float(found.fun)
 
 
@@ -63,7 +65,9 @@ def fit_shared(workers: npt.ArrayLike, speeds: npt.ArrayLike) -> tuple[float, fl
     grid = np.linspace(*bounds, 33)
     at = int(np.argmin([loss(float(each)) for each in grid]))
     near = (float(grid[max(at - 1, 0)]), float(grid[min(at + 1, len(grid) - 1)]))
-    capacity = math.exp(float(minimize_scalar(loss, bounds=near, method="bounded", options={"xatol": 1e-6}).x))
+    capacity = math.exp(
+        float(scipy.optimize.minimize_scalar(loss, bounds=near, method="bounded", options={"xatol": 1e-6}).x)
+    )
     if (
         capacity > 0.98 * UNSEEN * most
         or loss(math.log(capacity)) > 0.98 * fit_worker(workers, speeds, capacity=math.inf)[1]

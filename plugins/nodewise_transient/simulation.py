@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from nodewise.plugin import Floats
 from nodewise_transient._events import COLUMNS, LIVES, simulate_runs
@@ -165,7 +165,7 @@ def simulate(
     rows = np.empty((runs, len(COLUMNS)))
     paces = np.ones(runs)
     if log_spread > 0.0:
-        paces = np.exp(log_spread * ndtri((order.permutation(runs) + 0.5) / runs))
+        paces = np.exp(log_spread * scipy.special.ndtri((order.permutation(runs) + 0.5) / runs))
     most = max(min(_CHUNK, _MOST_CHANCES // max(workers * LIVES, 1)), 1)
     start, size = 0, min(_FIRST_CHUNK, most)
     while start < runs:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-from scipy.optimize import minimize_scalar
+import scipy
 
 from nodewise_transient.job import Job
 from nodewise_transient.simulation import simulate
@@ -48,6 +48,6 @@ def best_interval_steps(
         return tried[segments]
 
     of_log(0.0)
-    minimize_scalar(of_log, bounds=(0.0, math.log(most)), method="bounded", options={"xatol": 0.02})
+    scipy.optimize.minimize_scalar(of_log, bounds=(0.0, math.log(most)), method="bounded", options={"xatol": 0.02})
     best = min(tried, key=lambda segments: tried[segments])
     return job.steps / best, tried[best]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from nodewise.plugin import (
     ArchitecturePredictions,
@@ -30,9 +30,6 @@ from nodewise_unseen.peaks import Peaks
 from nodewise_unseen.steps import CALIBRATED_AT, DEVICE, FARTHEST, Row
 
 __all__ = ["NO_FLOPS", "UnseenModel", "refusals_of"]
-
-NOMINAL: Final = float(ndtri(0.5 + 0.5 * CALIBRATED_AT))
-"""Standard deviations of a normal variable to the ends of a range that was calibrated at this coverage."""
 
 MOST_NAMED: Final = 4
 """Families that a notice names."""
@@ -106,7 +103,7 @@ class UnseenModel:
             kinds[at], seconds[at], beyond[at] = told.rows, told.seconds, np.where(answered, told.beyond, 0.0)
             shared = np.pad(shared, ((0, 0), (0, max(0, told.shared.shape[1] - shared.shape[1]))))
             shared[at, : told.shared.shape[1]], own[at] = told.shared, told.own
-            spread[at[answered]] = np.log(told.high[answered] / told.seconds[answered]) / NOMINAL
+            spread[at[answered]] = np.log(told.high[answered] / told.seconds[answered]) / _deviations_to_ends()
         unanswered = left & (kinds == Row.REFUSED)
         refusals = (*refusals, *RowRefusal.first(rows, [(unanswered, self._far())]))
         predictions = Predictions.of(
@@ -197,3 +194,8 @@ def _by_device(
         device, number_format = divmod(int(code), len(configurations.precisions))
         named = peaks.named(configurations.devices[device], configurations.precisions[number_format] or precision)
         yield named, np.flatnonzero(codes == code)
+
+
+def _deviations_to_ends() -> float:
+    """Standard deviations of a normal variable to the ends of a range that was calibrated at this coverage."""
+    return float(scipy.special.ndtri(0.5 + 0.5 * CALIBRATED_AT))

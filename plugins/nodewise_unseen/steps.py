@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import Final
 
 import numpy as np
-from scipy.special import stdtrit
+import scipy
 
 from nodewise.plugin import Floats, Ints, freeze
 from nodewise_laws import RandomEffects, fit_random_effects
@@ -127,7 +127,7 @@ class StepLaw:
         seconds = np.where(refused, 1.0, mean)
         own = self.effects.rest + (outside * EXPONENT_SD) ** 2 + unseen @ self.effects.variances / seconds**2
         spread = np.sqrt(variance / seconds**2 + self.effects.rest + (outside * EXPONENT_SD) ** 2)
-        reach = self.widening * stdtrit(freedom, 0.5 + coverage / 2) * spread
+        reach = self.widening * scipy.special.stdtrit(freedom, 0.5 + coverage / 2) * spread
         refused |= reach > WIDEST
         reach = np.exp(np.where(refused, 0.0, reach))
         rows = np.where(refused, Row.REFUSED, np.where((outside > 0) | unseen.any(axis=1), Row.OUTSIDE, Row.INSIDE))

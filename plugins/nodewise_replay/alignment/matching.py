@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import NO_EVENT, CollectiveKind, Floats, Ints, Trace
-from nodewise_laws.compiled import compiled
+from nodewise_laws.object_code import object_code
 from nodewise_replay.alignment.messages import completions, known_peers
 
 __all__ = ["Matched", "matched_collectives"]
@@ -200,7 +200,7 @@ def _best_alignment(left: Ints, left_ns: Ints, right: Ints, right_ns: Ints) -> l
     return [(int(a), int(b)) for a, b in pairs[:count][::-1]]
 
 
-@compiled
+@object_code
 def _align(left: Ints, left_ns: Ints, right: Ints, right_ns: Ints, scale: float, gain: Floats, pairs: Ints) -> int:
     """Needleman and Wunsch (1970): a pair gains 1 less its share of the time apart; returns the number of pairs."""
     for a in range(1, len(left) + 1):

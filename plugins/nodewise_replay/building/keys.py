@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Ints
-from nodewise_laws.compiled import compiled
+from nodewise_laws.object_code import object_code
 from nodewise_replay.building.view import View
 
 __all__ = ["device_keys", "host_keys", "mixed"]
@@ -90,7 +90,7 @@ def _text_digest(text: str) -> int:
     return int.from_bytes(digest, "little", signed=True)
 
 
-@compiled
+@object_code
 def _count(events: Ints, token: Ints, slots: Ints, counts: Ints, occurrence: Ints) -> None:
     """Count tokens in a table with open addressing; ``occurrence`` is how often each was met before."""
     mask = len(slots) - 1
@@ -105,7 +105,7 @@ def _count(events: Ints, token: Ints, slots: Ints, counts: Ints, occurrence: Int
         counts[place] += 1
 
 
-@compiled
+@object_code
 def _depths(events: Ints, parent: Ints, depth: Ints) -> None:
     """How many events are around each; parents come before their children."""
     for position in range(len(events)):

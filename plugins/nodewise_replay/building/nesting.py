@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import Ints
-from nodewise_laws.compiled import compiled
+from nodewise_laws.object_code import object_code
 
 __all__ = ["ROUNDING_NS", "Nesting", "nested"]
 
@@ -63,7 +63,7 @@ def nested(events: Ints, lane: NDArray[np.int32], begin_ns: Ints, duration_ns: I
     return Nesting(order, *pieces, *of_event)
 
 
-@compiled
+@object_code
 def _cut(order: Ints, lane: Ints, begin_ns: Ints, duration_ns: Ints, stack: Ints, pieces: Ints, of_event: Ints) -> int:
     """Fill in the pieces; ``stack`` holds the open events and their ends. Returns how many there are.
 
@@ -103,7 +103,7 @@ def _cut(order: Ints, lane: Ints, begin_ns: Ints, duration_ns: Ints, stack: Ints
     return piece
 
 
-@compiled
+@object_code
 def _piece(pieces: Ints, piece: int, owner: int, next_event: int, begin_ns: int, end_ns: int) -> int:
     """Fill in one piece; returns when it ends."""
     end_ns = max(begin_ns, end_ns)

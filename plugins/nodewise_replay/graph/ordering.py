@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import Ints, NodewiseError, Reason
-from nodewise_laws.compiled import compiled
+from nodewise_laws.object_code import object_code
 
 __all__ = ["a_circle", "first_rows", "in_circles", "occurrences", "ordered"]
 
@@ -85,7 +85,7 @@ def _peeled(source: NDArray[np.integer], target: Ints, count: int) -> tuple[NDAr
     return order, waiting
 
 
-@compiled
+@object_code
 def _order(waiting: Ints, first_after: Ints, targets: Ints, order: NDArray[np.int32]) -> int:
     """Fill in ``order``; returns how many nodes were reached. ``waiting`` stays above 0 where none comes."""
     filled = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nodewise.plugin import NO_EVENT, Ints
-from nodewise_laws.compiled import compiled
+from nodewise_laws.object_code import object_code
 
 __all__ = ["parents"]
 
@@ -30,7 +30,7 @@ def parents(lane: Ints, begin_ns: Ints, end_ns: Ints, lanes: int) -> Ints:
     return found
 
 
-@compiled
+@object_code
 def _fill_parents(lane: Ints, begin_ns: Ints, end_ns: Ints, innermost: Ints, found: Ints) -> None:
     """Walk once: what ended before an event began encloses nothing any more."""
     for event in range(len(lane)):

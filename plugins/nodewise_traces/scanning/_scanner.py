@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from nodewise.plugin import Ints
-from nodewise_laws.compiled import compiled
+from nodewise_laws.object_code import object_code
 from nodewise_traces.scanning._text import (
     INCOMPLETE,
     MALFORMED,
@@ -47,7 +47,7 @@ _NS_PLACES: Final = 3
 """Decimal places from microseconds to nanoseconds."""
 
 
-@compiled
+@object_code
 def scan_events(
     text: Bytes, at: int, end: int, event_keys: Ints, event_columns: Ints, argument_keys: Ints, rows: Ints
 ) -> tuple[int, int, int, int]:
@@ -93,7 +93,7 @@ def scan_events(
         found += 1
 
 
-@compiled
+@object_code
 def _event(  # noqa: C901, PLR0912 - a parser's states; calls between kernels cost more than they explain
     text: Bytes,
     at: int,
@@ -160,7 +160,7 @@ def _event(  # noqa: C901, PLR0912 - a parser's states; calls between kernels co
         at = behind
 
 
-@compiled
+@object_code
 def _hash(text: Bytes, at: int, end: int) -> int:
     """``fields.key_hash``; keys that are longer than any of interest need not be told apart."""
     value = 0
@@ -172,7 +172,7 @@ def _hash(text: Bytes, at: int, end: int) -> int:
     return value
 
 
-@compiled
+@object_code
 def _place(key: int, keys: Ints) -> int:
     """Where a key is among those of interest; MISSING = it is none."""
     for place in range(len(keys)):
@@ -181,7 +181,7 @@ def _place(key: int, keys: Ints) -> int:
     return MISSING
 
 
-@compiled
+@object_code
 def _keep(text: Bytes, at: int, behind: int, rows: Ints, row: int, column: int) -> None:
     """Write a value into its column: a text as its place, a number as it is, times in nanoseconds."""
     quoted = text[at] == 34
@@ -207,7 +207,7 @@ def _keep(text: Bytes, at: int, behind: int, rows: Ints, row: int, column: int) 
         rows[row, column] = decimal(text, at, behind, 0)
 
 
-@compiled
+@object_code
 def resynchronised(text: Bytes, at: int, end: int) -> int:
     """The next place where an event seems to begin, or the list to end; -1 = none in this buffer.
 
@@ -230,7 +230,7 @@ def resynchronised(text: Bytes, at: int, end: int) -> int:
     return INCOMPLETE
 
 
-@compiled
+@object_code
 def _before(text: Bytes, at: int) -> int:
     """The last byte before ``at`` that is no white space; 0 = none."""
     at -= 1
@@ -239,7 +239,7 @@ def _before(text: Bytes, at: int) -> int:
     return int(text[at]) if at >= 0 else 0
 
 
-@compiled
+@object_code
 def _begins_event(text: Bytes, at: int, end: int) -> bool:
     """Whether a key follows that events begin with: ph, ts, id, pid, tid, cat, dur, name or args."""
     at = after_blanks(text, at, end)

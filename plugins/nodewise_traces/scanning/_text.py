@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise_laws.compiled import compiled
+from nodewise_laws.object_code import object_code
 from nodewise_traces.scanning.fields import MISSING
 
 __all__ = ["INCOMPLETE", "MALFORMED", "Bytes", "after_blanks", "after_string", "after_value", "decimal", "skip_on"]
@@ -25,7 +25,7 @@ _MOST_DIGITS: Final = 64
 """Characters of a number beyond which it is none that anyone wrote on purpose."""
 
 
-@compiled
+@object_code
 def after_blanks(text: Bytes, at: int, end: int) -> int:
     """The next byte that is no white space; ``end`` if there is none."""
     while at < end and (text[at] == 32 or text[at] == 10 or text[at] == 13 or text[at] == 9):
@@ -33,7 +33,7 @@ def after_blanks(text: Bytes, at: int, end: int) -> int:
     return at
 
 
-@compiled
+@object_code
 def after_string(text: Bytes, at: int, end: int) -> int:
     """Behind the closing quote of a string whose first character is at ``at``.
 
@@ -51,7 +51,7 @@ def after_string(text: Bytes, at: int, end: int) -> int:
     return INCOMPLETE
 
 
-@compiled
+@object_code
 def after_value(text: Bytes, at: int, end: int) -> int:
     """Behind a value of any kind that begins at ``at``."""
     first = text[at]
@@ -85,7 +85,7 @@ def after_value(text: Bytes, at: int, end: int) -> int:
     return INCOMPLETE
 
 
-@compiled
+@object_code
 def decimal(text: Bytes, at: int, end: int, places: int) -> int:  # noqa: C901, PLR0912 - a parser's states
     """A decimal number times 10^places, rounded to the nearest integer; MISSING if it is none or does not fit.
 
@@ -142,7 +142,7 @@ def decimal(text: Bytes, at: int, end: int, places: int) -> int:  # noqa: C901, 
     return -value if negative else value
 
 
-@compiled
+@object_code
 def _exponent_follows(text: Bytes, at: int, end: int) -> bool:
     while at < end:
         if text[at] in (69, 101):
@@ -151,7 +151,7 @@ def _exponent_follows(text: Bytes, at: int, end: int) -> bool:
     return False
 
 
-@compiled
+@object_code
 def _exponent(text: Bytes, at: int, end: int) -> int:
     negative = at < end and text[at] == 45
     if at < end and text[at] in (45, 43):
@@ -168,7 +168,7 @@ def _exponent(text: Bytes, at: int, end: int) -> int:
     return -value if negative else value
 
 
-@compiled
+@object_code
 def skip_on(text: Bytes, at: int, end: int, state: NDArray[np.int64]) -> int:  # noqa: C901 - a parser's states
     """Skip a value that may be longer than the buffer.
 

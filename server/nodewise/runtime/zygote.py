@@ -69,6 +69,8 @@ def _preload(settings: Settings, channel: Channel) -> None:
     configure_logging(settings.log_level)
     channel.send(Say.DOING, what="loading the shipped plugins")
     preload_shipped(settings)
+    from scipy import linalg, optimize, special  # noqa: F401, PLC0415  # else the first answers of each worker would
+
     if settings.http_listen:
         from nodewise.runtime import http_listening  # noqa: F401, PLC0415
 

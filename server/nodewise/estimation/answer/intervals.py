@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from nodewise.domain.columns import Floats
 from nodewise.domain.predictions import Predictions
@@ -53,4 +53,4 @@ def _deviations(tail: float) -> float:
 
     Asked for the small tail, not for the large rest: near 1 the rest rounds to 1, of which the quantile is infinite.
     """
-    return float(-ndtri(tail))
+    return float(-scipy.special.ndtri(tail))

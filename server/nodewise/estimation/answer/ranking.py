@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from nodewise.domain.columns import Floats, Ints
 
@@ -35,7 +35,7 @@ def faster_probability(log_steps: Floats, shared: Floats, own: Floats, first: In
     spread = np.sqrt(np.einsum("ij,ij->i", apart, apart) + own[first] ** 2 + own[second] ** 2)
     ratio = log_steps[second] - log_steps[first]
     surely = np.where(ratio == 0.0, 0.0, np.copysign(np.inf, ratio))
-    return np.asarray(ndtr(np.divide(ratio, spread, out=surely, where=spread > 0.0)))
+    return np.asarray(scipy.special.ndtr(np.divide(ratio, spread, out=surely, where=spread > 0.0)))
 
 
 def expected_kendall(log_steps: Floats, shared: Floats, own: Floats) -> float | None:

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from nodewise.domain.columns import Floats, freeze
 from nodewise.domain.predictions import Predictions
@@ -39,7 +39,6 @@ LARGEST_SCORE: Final = 20.0
 
 SCORES_PER_JOB: Final = 32
 
-_NOMINAL: Final = float(ndtri(0.5 + 0.5 * LEVEL))
 _SMALLEST_FACTOR: Final = 0.5
 _LARGEST_FACTOR: Final = 5.0
 """What was tried is fewer jobs, at smaller scales, than what is asked: it moves a spread within limits."""
@@ -97,9 +96,9 @@ def calibration_of(trials: tuple[Trial, ...]) -> Calibration:
     factor, distance_factor = 1.0, 0.0
     if stated:
         pseudo = (_half_normal(), PSEUDO_JOBS)
-        factor = float(np.clip(_quantile(stated, pseudo) / _NOMINAL, _SMALLEST_FACTOR, _LARGEST_FACTOR))
+        factor = float(np.clip(_quantile(stated, pseudo) / _nominal(), _SMALLEST_FACTOR, _LARGEST_FACTOR))
     if unstated:
-        distance_factor = _quantile(unstated) / _NOMINAL
+        distance_factor = _quantile(unstated) / _nominal()
     return Calibration(digest.hexdigest()[:16], factor, len(trials), distance_factor, trials)
 
 
@@ -133,4 +132,9 @@ def _quantile(tried: Sequence[Floats], pseudo: tuple[Floats, float] | None = Non
 @lru_cache(maxsize=1)
 def _half_normal() -> Floats:
     """Quantiles of |z| of a normal variable."""
-    return np.asarray(ndtri(0.5 + 0.5 * (np.arange(200) + 0.5) / 200.0))
+    return np.asarray(scipy.special.ndtri(0.5 + 0.5 * (np.arange(200) + 0.5) / 200.0))
+
+
+def _nominal() -> float:
+    """Standard deviations of a normal variable to the ends of the range that covers LEVEL."""
+    return float(scipy.special.ndtri(0.5 + 0.5 * LEVEL))

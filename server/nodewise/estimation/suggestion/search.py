@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from nodewise.domain.budget import Budget
 from nodewise.domain.columns import Floats, Ints, as_ints
@@ -187,7 +187,7 @@ class _Search:
         )
         self._costs = self._configurations.nodes_held() * (wish.start_up_s + wish.run_steps * step_s)
         self._wish = wish
-        self._deviations = float(-ndtri((1.0 - question.terms.coverage) / 2.0))
+        self._deviations = float(-scipy.special.ndtri((1.0 - question.terms.coverage) / 2.0))
         self._budget = question.terms.options.budget
         generator = np.random.default_rng(question.terms.options.seed % 2**64)
         draws = DRAWS if len(step_s) <= MANY_ROWS else DRAWS_OF_MANY

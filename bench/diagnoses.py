@@ -1,0 +1,102 @@
+"""Traces loaded and diagnosed, beside orjson on the same bytes: in this process the second time, and as a command.
+
+The traces are one that is made here and those of ``NODEWISE_DATA`` with 50,000 events or more. Processor time of the
+user counts, as other programs hardly disturb it; of a command it includes all imports. The command ran once before:
+machine code and bytecode are kept, nothing else is.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import orjson
+from results import Result
+from traces import written
+
+from nodewise.catalogue.loading import load_catalogue
+from nodewise.plugin import Catalogue, DiagnosisQuestion, Profile, TraceSource
+from nodewise_diagnosis.diagnoser import ReplayDiagnoser
+from nodewise_traces.plugin import nodewise_trace_readers
+
+REPEATS = 3
+LEAST_EVENTS = 50_000
+
+
+class Unlimited:
+    """A diagnosis with all the time in the world."""
+
+    catalogue: Catalogue = load_catalogue(None)
+
+    def remaining_s(self) -> float:
+        """Seconds until the caller goes."""
+        return 3600.0
+
+    def advanced(self, stage: str, done: int, total: int) -> None:
+        """Nobody looks at the progress."""
+
+
+def diagnosed(path: Path) -> int:
+    """Load and diagnose a trace; how many events it holds."""
+    content, source = gzip.decompress(path.read_bytes()), TraceSource(name=path.name)
+    readers = [record.reader for record in nodewise_trace_readers()]
+    reader = max(readers, key=lambda one: one.recognises(content[:4096], source))
+    traces = reader.read(io.BytesIO(content), source)
+    ReplayDiagnoser().diagnose(traces, Profile(), DiagnosisQuestion(), Unlimited())
+    return sum(trace.report.counts["events"] for trace in traces)
+
+
+def parsed(path: Path) -> int:
+    """Parse a trace and do nothing with it."""
+    return len(orjson.loads(gzip.decompress(path.read_bytes())))
+
+
+def commanded(path: Path) -> float:
+    """Processor seconds of ``nodewise diagnose``."""
+    before_s = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    code = "from nodewise_cli.main import main; main()"
+    command = [sys.executable, "-c", code, "diagnose", str(path), "--json"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=environment)
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before_s
+
+
+def quickest_s(run: Callable[[Path], int], path: Path) -> float:
+    """Least processor time of some runs after the first."""
+    run(path)
+    took = []
+    for _ in range(REPEATS):
+        begun = time.process_time()
+        run(path)
+        took.append(time.process_time() - begun)
+    return min(took)
+
+
+def files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Traces by name."""
+    yield "made", written(folder / "made.json.gz", 5, 5_000)
+    recorded = Path(os.environ.get("NODEWISE_DATA", "/nonexistent")) / "traces"
+    for path in sorted(recorded.glob("*/*.json.gz")):
+        yield path.name.partition(".")[0], path
+
+
+def run() -> Iterator[Result]:
+    """Events a second; the ratio is to parsing the same file."""
+    with tempfile.TemporaryDirectory() as temporary:
+        for name, path in files(Path(temporary)):
+            if (events := diagnosed(path)) < LEAST_EVENTS:
+                continue
+            parsed_s = quickest_s(parsed, path)
+            baseline = events / parsed_s
+            yield Result(f"diagnoses_{name}_in_process", events / quickest_s(diagnosed, path), "events/s", baseline)
+            commanded(path)
+            seconds = min(commanded(path) for _ in range(REPEATS))
+            yield Result(f"diagnoses_{name}_command", events / seconds, "events/s", baseline)
