@@ -55,6 +55,7 @@ def diagnose_steps(windows: StepTimes, hours: StepTimes) -> StepsDiagnosis:
             f"it takes {LEARNED}.",
             ranks=ranks,
             steps=count * aligned.steps,
+            lost_windows=aligned.lost,
             step_s=float(np.nanmedian(aligned.step_s)) if count else 0.0,
         )
     apart = windows_between_alarms(max(float(np.median(np.diff(aligned.begin_s))), 1e-3))
@@ -68,6 +69,7 @@ def diagnose_steps(windows: StepTimes, hours: StepTimes) -> StepsDiagnosis:
         verdict=_verdict(alarms, aligned, ranks_known=own_s is not None),
         ranks=ranks,
         steps=count * aligned.steps,
+        lost_windows=aligned.lost,
         step_s=float(np.nanmedian(aligned.step_s)),
     )
 
@@ -121,9 +123,7 @@ def _by_machine(aligned: StepWindows, found: Sequence[Slowdown]) -> list[_Group]
         node = int(aligned.node[first.series])
         members = np.flatnonzero(aligned.node == node)
         together = [
-            one
-            for one in left
-            if aligned.node[one.series] == node and abs(one.begin - first.begin) <= _TOGETHER
+            one for one in left if aligned.node[one.series] == node and abs(one.begin - first.begin) <= _TOGETHER
         ]
         slow = {one.series for one in together}
         several = len(aligned.rank) > len(members) > 1

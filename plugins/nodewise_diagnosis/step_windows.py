@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodewise.plugin import STEP_PARTS, Floats, Ints, StepTimes
 
@@ -14,6 +15,9 @@ __all__ = ["StepWindows", "align_windows", "peer_log_ratio"]
 
 _LEAST_SHARE: Final = 0.5
 """Of a window's steps that a rank must have reported, and of the ranks that a window must have."""
+
+_STARTED_TOGETHER_S: Final = 60.0
+"""Between the first windows of the ranks of one start."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -30,6 +34,8 @@ class StepWindows:
         Which ranks, ascending; the machine of each, -1 = not known.
     step_s : (windows, ranks) float
         The step.
+    lost : int
+        Windows between a rank's first and last that never came.
     parts : mapping of str to (windows, ranks) float
         Parts that every rank reports.
     """
@@ -40,6 +46,7 @@ class StepWindows:
     rank: Ints
     node: Ints
     step_s: Floats
+    lost: int = 0
     parts: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
@@ -59,6 +66,7 @@ def align_windows(times: StepTimes) -> StepWindows:
 
     The time of a window of several shorter ones is their mean, each by its steps.
     """
+    times = _newest_run(times)
     if not len(times):
         nothing = np.zeros((0, 0))
         empty = np.zeros(0, np.int64)
@@ -89,12 +97,39 @@ def align_windows(times: StepTimes) -> StepWindows:
         rank=rank,
         node=node,
         step_s=matrix(times.step_s)[kept],
+        lost=_lost(known),
         parts={name: matrix(column_s)[kept] for name, column_s in parts.items() if (column_s >= 0.0).all()},
     )
 
 
+def _newest_run(times: StepTimes) -> StepTimes:
+    """What came since steps were last counted anew, as by a job that was started again."""
+    order = np.lexsort((times.begin_s, times.rank))
+    same = np.diff(times.rank[order]) == 0
+    anew = np.flatnonzero(same & (np.diff(times.first_step[order]) < 0)) + 1
+    if not len(anew):
+        return times
+    kept = times.begin_s >= times.begin_s[order][anew].max() - _STARTED_TOGETHER_S
+    later = np.ones(len(times), dtype=np.bool_)
+    for rank in np.unique(times.rank[order][anew]):
+        mine = np.flatnonzero(times.rank == rank)
+        mine = mine[np.argsort(times.begin_s[mine], kind="stable")]
+        last = np.flatnonzero(np.diff(times.first_step[mine]) < 0)
+        if len(last):
+            later[mine[: last[-1] + 1]] = False
+    kept &= later
+    return StepTimes(**{each.name: getattr(times, each.name)[kept] for each in fields(StepTimes)})
+
+
+def _lost(known: NDArray[np.bool_]) -> int:
+    """Gaps between the first and the last entry of each column."""
+    before = np.maximum.accumulate(known, axis=0)
+    after = np.maximum.accumulate(known[::-1], axis=0)[::-1]
+    return int((before & after & ~known).sum())
+
+
 def peer_log_ratio(seconds: Floats) -> Floats:
-    """ln of each rank's time over the median of the other ranks', by window; NaN where a rank has no peers."""
+    """Ln of each rank's time over the median of the other ranks', by window; NaN where a rank has no peers."""
     windows, ranks = seconds.shape
     if ranks < 2:
         return np.full(seconds.shape, np.nan)

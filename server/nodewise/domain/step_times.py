@@ -114,7 +114,7 @@ class SlowHour:
 class StepsDiagnosis:
     """What the times of steps say: alarms, the newest first, hours that recur, and the same in one sentence.
 
-    ``steps`` counts those of one rank; ``step_s`` is the median over ranks and windows.
+    ``steps`` counts those of one rank; ``lost_windows`` those between a rank's first and last that never came; ``step_s`` is the median over ranks and windows.
     """
 
     alarms: tuple[StepAlarm, ...]
@@ -122,4 +122,5 @@ class StepsDiagnosis:
     verdict: str
     ranks: int
     steps: int
+    lost_windows: int
     step_s: float

@@ -67,6 +67,7 @@ LANES: Final[Mapping[str, str]] = MappingProxyType(
         "IngestProfile": "ingest",
         "AppendProfile": "ingest",
         "IngestBatch": "ingest",
+        "ReportSteps": "ingest",
         "RetractEvidence": "ingest",
         "DeleteProfile": "ingest",
         "UndeleteProfile": "ingest",

@@ -2564,9 +2564,6 @@ pub struct ReportStepsRequest {
     /// At most 1,000 windows.
     #[prost(message, optional, tag = "5")]
     pub windows: ::core::option::Option<StepWindows>,
-    /// Windows that were lost since the last report, because the server was away.
-    #[prost(int64, tag = "6")]
-    pub lost_windows_count: i64,
 }
 /// What recorders are asked to record, by the profile's label "nodewise.record".
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2659,7 +2656,7 @@ pub struct StepsDiagnosis {
     /// Steps that all windows hold, of one rank.
     #[prost(int64, tag = "5")]
     pub steps_count: i64,
-    /// Windows that were lost on their way.
+    /// Windows between a rank's first and last that never came, over ranks.
     #[prost(int64, tag = "6")]
     pub lost_windows_count: i64,
     /// Median step, over ranks and windows.

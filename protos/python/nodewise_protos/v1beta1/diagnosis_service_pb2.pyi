@@ -358,20 +358,18 @@ class StepWindows(_message.Message):
     def __init__(self, first_steps: _Optional[_Iterable[int]] = ..., steps_counts: _Optional[_Iterable[int]] = ..., begin_unix_seconds: _Optional[_Iterable[float]] = ..., step_seconds: _Optional[_Iterable[float]] = ..., loading_seconds: _Optional[_Iterable[float]] = ..., forward_seconds: _Optional[_Iterable[float]] = ..., backward_seconds: _Optional[_Iterable[float]] = ..., exchange_seconds: _Optional[_Iterable[float]] = ..., update_seconds: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class ReportStepsRequest(_message.Message):
-    __slots__ = ("profile_id", "rank", "world_size", "node", "windows", "lost_windows_count")
+    __slots__ = ("profile_id", "rank", "world_size", "node", "windows")
     PROFILE_ID_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
     WORLD_SIZE_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     WINDOWS_FIELD_NUMBER: _ClassVar[int]
-    LOST_WINDOWS_COUNT_FIELD_NUMBER: _ClassVar[int]
     profile_id: str
     rank: int
     world_size: int
     node: int
     windows: StepWindows
-    lost_windows_count: int
-    def __init__(self, profile_id: _Optional[str] = ..., rank: _Optional[int] = ..., world_size: _Optional[int] = ..., node: _Optional[int] = ..., windows: _Optional[_Union[StepWindows, _Mapping]] = ..., lost_windows_count: _Optional[int] = ...) -> None: ...
+    def __init__(self, profile_id: _Optional[str] = ..., rank: _Optional[int] = ..., world_size: _Optional[int] = ..., node: _Optional[int] = ..., windows: _Optional[_Union[StepWindows, _Mapping]] = ...) -> None: ...
 
 class RecordingRequest(_message.Message):
     __slots__ = ("request_id", "steps_count", "ranks")

@@ -427,8 +427,6 @@ class ReportStepsRequest(Value):
     """Number of the machine within the job. Absent = not known."""
     windows: StepWindows | None = None
     """At most 1,000 windows."""
-    lost_windows_count: int = 0
-    """Windows that were lost since the last report, because the server was away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -508,7 +506,7 @@ class StepsDiagnosis(Value):
     steps_count: int = 0
     """Steps that all windows hold, of one rank."""
     lost_windows_count: int = 0
-    """Windows that were lost on their way."""
+    """Windows between a rank's first and last that never came, over ranks."""
     step_seconds: float = 0.0
     """Median step, over ranks and windows."""
 

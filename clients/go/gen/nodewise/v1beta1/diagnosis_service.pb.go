@@ -1752,11 +1752,9 @@ type ReportStepsRequest struct {
 	// Number of the machine within the job. Absent = not known.
 	Node *int32 `protobuf:"varint,4,opt,name=node,proto3,oneof" json:"node,omitempty"`
 	// At most 1,000 windows.
-	Windows *StepWindows `protobuf:"bytes,5,opt,name=windows,proto3" json:"windows,omitempty"`
-	// Windows that were lost since the last report, because the server was away.
-	LostWindowsCount int64 `protobuf:"varint,6,opt,name=lost_windows_count,json=lostWindowsCount,proto3" json:"lost_windows_count,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	Windows       *StepWindows `protobuf:"bytes,5,opt,name=windows,proto3" json:"windows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReportStepsRequest) Reset() {
@@ -1822,13 +1820,6 @@ func (x *ReportStepsRequest) GetWindows() *StepWindows {
 		return x.Windows
 	}
 	return nil
-}
-
-func (x *ReportStepsRequest) GetLostWindowsCount() int64 {
-	if x != nil {
-		return x.LostWindowsCount
-	}
-	return 0
 }
 
 // What recorders are asked to record, by the profile's label "nodewise.record".
@@ -2163,7 +2154,7 @@ type StepsDiagnosis struct {
 	RanksCount int32 `protobuf:"varint,4,opt,name=ranks_count,json=ranksCount,proto3" json:"ranks_count,omitempty"`
 	// Steps that all windows hold, of one rank.
 	StepsCount int64 `protobuf:"varint,5,opt,name=steps_count,json=stepsCount,proto3" json:"steps_count,omitempty"`
-	// Windows that were lost on their way.
+	// Windows between a rank's first and last that never came, over ranks.
 	LostWindowsCount int64 `protobuf:"varint,6,opt,name=lost_windows_count,json=lostWindowsCount,proto3" json:"lost_windows_count,omitempty"`
 	// Median step, over ranks and windows.
 	StepSeconds   float64 `protobuf:"fixed64,7,opt,name=step_seconds,json=stepSeconds,proto3" json:"step_seconds,omitempty"`
@@ -3240,7 +3231,7 @@ const file_nodewise_v1beta1_diagnosis_service_proto_rawDesc = "" +
 	"\x0fforward_seconds\x18\x06 \x03(\x01R\x0eforwardSeconds\x12)\n" +
 	"\x10backward_seconds\x18\a \x03(\x01R\x0fbackwardSeconds\x12)\n" +
 	"\x10exchange_seconds\x18\b \x03(\x01R\x0fexchangeSeconds\x12%\n" +
-	"\x0eupdate_seconds\x18\t \x03(\x01R\rupdateSeconds\"\x87\x02\n" +
+	"\x0eupdate_seconds\x18\t \x03(\x01R\rupdateSeconds\"\xd9\x01\n" +
 	"\x12ReportStepsRequest\x12\x1d\n" +
 	"\n" +
 	"profile_id\x18\x01 \x01(\tR\tprofileId\x12\x12\n" +
@@ -3248,8 +3239,7 @@ const file_nodewise_v1beta1_diagnosis_service_proto_rawDesc = "" +
 	"\n" +
 	"world_size\x18\x03 \x01(\x05R\tworldSize\x12/\n" +
 	"\x04node\x18\x04 \x01(\x05B\x16\xaa\x9a#\x12!\x00\x00\x00\x00\x00\x00\xf0\xbf)\x00\x00\x00\x00\x00\x00\x00\x00H\x00R\x04node\x88\x01\x01\x127\n" +
-	"\awindows\x18\x05 \x01(\v2\x1d.nodewise.v1beta1.StepWindowsR\awindows\x12,\n" +
-	"\x12lost_windows_count\x18\x06 \x01(\x03R\x10lostWindowsCountB\a\n" +
+	"\awindows\x18\x05 \x01(\v2\x1d.nodewise.v1beta1.StepWindowsR\awindowsB\a\n" +
 	"\x05_node\"h\n" +
 	"\x10RecordingRequest\x12\x1d\n" +
 	"\n" +

@@ -1,0 +1,99 @@
+"""Parts of a training step by PyTorch's hooks: where the forward pass, the backward pass and the update begin and end."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+import torch
+
+from nodewise_client._step_stream import PARTS
+
+# Between the update and the next step: the script's own, and of no part.
+OTHER: Final = ""
+UNKNOWN: Final = -1.0
+
+
+class StepParts:
+    """Marks where parts of a step begin, by hooks of a model and of all optimizers.
+
+    On a GPU marks are events of its stream, and are read once they are over, without waiting for them. The exchange is
+    what lies between the last gradient that the backward pass makes and the update; with DistributedDataParallel alone,
+    as others exchange in between. Of such others the loading is all that is known: the rest holds waiting.
+
+    Args:
+        model: the module that a step calls.
+        exchanges: whether processes exchange gradients.
+    """
+
+    def __init__(self, model: torch.nn.Module, *, exchanges: bool) -> None:
+        replicated = isinstance(model, torch.nn.parallel.DistributedDataParallel)
+        self._alone: Final = not exchanges
+        self._known: Final = self._alone or replicated
+        parameters = [each for each in model.parameters() if each.requires_grad]
+        self._on_gpu: Final = bool(parameters) and parameters[0].is_cuda
+        self._marks: list[tuple[str, Any]] = []
+        self._late: list[list[tuple[str, Any]]] = []
+        self._handles: list[Any] = [
+            model.register_forward_pre_hook(lambda *_: self._mark("forward")),
+            model.register_forward_hook(lambda *_: self._mark("backward")),
+            torch.optim.optimizer.register_optimizer_step_pre_hook(lambda *_: self._mark("update")),
+            torch.optim.optimizer.register_optimizer_step_post_hook(lambda *_: self._mark(OTHER)),
+        ]
+        if replicated and parameters:
+            # Gradients come in the order from the last layer to the first.
+            self._handles.append(parameters[0].register_post_accumulate_grad_hook(lambda _: self._mark("exchange")))
+
+    def close(self) -> None:
+        """Take the hooks away."""
+        for handle in self._handles:
+            handle.remove()
+
+    def begin_step(self) -> None:
+        """A step begins; what the step before left open is of no part."""
+        self._marks = []
+        self._mark("loading")
+
+    def end_step(self) -> tuple[float, ...] | None:
+        """Seconds of the parts of the step that ends; on a GPU of the newest step that is over there.
+
+        None where the step did not go through the parts, or nothing is over yet.
+        """
+        self._mark(OTHER)
+        marks = self._marks
+        if self._on_gpu:
+            self._late.append(marks)
+            if len(self._late) > 2 * _BEHIND:
+                del self._late[0]
+            done = [place for place, held in enumerate(self._late) if held[-1][1].query()]
+            if not done:
+                return None
+            marks = self._late[done[-1]]
+            del self._late[: done[-1]]
+        return self._parts(marks)
+
+    def _mark(self, begins: str) -> None:
+        if self._on_gpu:
+            event = torch.cuda.Event(enable_timing=True)
+            event.record()
+            self._marks.append((begins, event))
+        else:
+            self._marks.append((begins, time.perf_counter()))
+
+    def _parts(self, marks: list[tuple[str, Any]]) -> tuple[float, ...] | None:
+        seconds = dict.fromkeys((*PARTS, OTHER), 0.0)
+        for (part, begin), (after, end) in zip(marks, marks[1:], strict=False):
+            # Gradients that are gathered over several backward passes are exchanged after the last one.
+            gathered = part == "exchange" and after != "update"
+            seconds[OTHER if gathered else part] += (
+                begin.elapsed_time(end) / 1e3 if self._on_gpu else end - begin
+            )
+        if not seconds["forward"]:
+            return None
+        if not self._known:
+            return (seconds["loading"], UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
+        return tuple(seconds[name] for name in PARTS)
+
+
+# Steps that the device may be behind its host and still be read.
+_BEHIND: Final = 4
