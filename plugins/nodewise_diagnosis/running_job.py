@@ -34,8 +34,8 @@ _MOST_ALARMS: Final = 1000
 def diagnose_steps(windows: StepTimes, hours: StepTimes) -> StepsDiagnosis:
     """Alarms and recurring hours of a job that runs.
 
-    Ranks are compared with their peers in the time in which they wait for nobody, as a job that exchanges gradients gives
-    all of them the same step. Where the parts of the step do not tell that time, only the job's step is followed.
+    Ranks are compared with their peers in the time in which they wait for nobody, as exchanges of gradients give all of
+    them the same step. Where the parts of the step do not tell that time, only the job's step is followed.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ def diagnose_steps(windows: StepTimes, hours: StepTimes) -> StepsDiagnosis:
         return StepsDiagnosis(
             alarms=(),
             slow_hours=slow_hours,
-            verdict=f"Too few steps to tell: {count} windows of {aligned.steps} steps in which most ranks reported, and "
-            f"it takes {LEARNED}.",
+            verdict=f"Too few steps to tell: most ranks reported {count} windows of {aligned.steps} steps, "
+            f"and it takes {LEARNED}.",
             ranks=ranks,
             steps=count * aligned.steps,
             lost_windows=aligned.lost,
@@ -96,7 +96,7 @@ def _slow_ranks(aligned: StepWindows, own_s: Floats, apart: float) -> list[StepA
 
 
 def _always_slow(ratio: Floats) -> list[Slowdown]:
-    """Ranks that take longer than the others since the first window: by 5 % surely, and beyond what others differ by."""
+    """Ranks that take longer than the others from the first window on: by 5 %, and beyond what others differ by."""
     count, ranks = ratio.shape
     level = np.nanmedian(ratio[:LEARNED], axis=0)
     spread = 1.4826 * np.nanmedian(np.abs(ratio[:LEARNED] - level), axis=0)

@@ -2,8 +2,8 @@
 
 Page's cumulative sum (Biometrika 1954) of the deviation from a reference, which is the median of earlier windows and
 their median absolute deviation; increments are clipped (Huber), so that a few windows cannot raise an alarm alone. The
-threshold follows from the wanted mean time between false alarms by Siegmund's approximation (Sequential Analysis, 1985),
-with the variance of a mean of dependent values in place of that of independent ones.
+threshold follows from the wanted mean time between false alarms by Siegmund's approximation (Sequential Analysis,
+1985), with the variance of a mean of dependent values in place of that of independent ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nodewise.plugin import Floats
 __all__ = ["SLOWDOWN", "Slowdown", "find_slowdowns"]
 
 SLOWDOWN: Final = math.log(1.10)
-"""The slowdown that is to be found soon. The cumulative sum's allowance is half of it, as Page's optimum has it, so that
+"""The slowdown that is to be found soon. The cumulative sum's allowance is half of it, Page's optimum, so that
 slowdowns of less than 5 % raise no alarm."""
 LEARNED: Final = 20
 """Windows before the first decision: fewer tell little of how much a series varies."""
@@ -28,7 +28,7 @@ REMEMBERED: Final = 200
 LAG: Final = 10
 """Newest windows that the reference leaves out, so that a slowdown does not become its own reference."""
 LEAST_WINDOWS: Final = 3
-"""Windows that a slowdown lasts at least: one may be a checkpoint, two its edges."""
+"""Slow windows of a slowdown at least: one may be a checkpoint, two its edges."""
 _SIGMA: Final = 1.4826
 """Of normal values, the standard deviation over the median absolute deviation."""
 _MEDIAN_ERROR: Final = math.sqrt(math.pi / 2)
@@ -79,10 +79,12 @@ def find_slowdowns(series: Floats, windows_between_alarms: float, *, alike: bool
     windows, count = series.shape
     sums = np.zeros(count)
     begin = np.zeros(count, dtype=np.int64)
-    slow: list[Slowdown | None] = [None] * count
+    raising = np.zeros(count, dtype=np.int64)
+    slow: dict[int, Slowdown] = {}
+    busy = np.zeros(count, dtype=np.bool_)
     calm = np.isfinite(series)
     found: list[Slowdown] = []
-    centre = sigma = threshold = np.full(count, np.nan)
+    centre = sigma = threshold = most = np.full(count, np.nan)
     for window in range(LEARNED, windows):
         if (window - LEARNED) % LAG == 0:
             until = max(window - LAG, LEARNED)
@@ -90,30 +92,31 @@ def find_slowdowns(series: Floats, windows_between_alarms: float, *, alike: bool
             past = np.where(calm[held], series[held], np.nan)
             centre, sigma = _reference(past, centre, sigma, alike=alike)
             threshold = _thresholds(sigma, windows_between_alarms)
-        for place in np.flatnonzero([each is not None for each in slow]).tolist():
-            one = slow[place]
-            assert one is not None
+            most = np.maximum(2 * SLOWDOWN, 3 * sigma)
+        for place, one in list(slow.items()):
             calm[window, place] = False
             recent = series[window - LEAST_WINDOWS + 1 : window + 1, place]
             if (recent < centre[place] + one.size / 2).all():
                 first_calm = window - LEAST_WINDOWS + 1
                 found.append(_measured(series, one, centre, sigma, first_calm))
-                slow[place], sums[place] = None, 0.0
+                del slow[place]
+                busy[place], sums[place] = False, 0.0
                 calm[first_calm : window + 1, place] = True
-        increment = np.clip(series[window] - centre, -np.inf, np.maximum(2 * SLOWDOWN, 3 * sigma)) - SLOWDOWN / 2
-        busy = np.array([each is not None for each in slow])
+        increment = np.minimum(series[window] - centre, most) - SLOWDOWN / 2
         raised = np.where(busy | ~np.isfinite(increment), sums, np.maximum(sums + increment, 0.0))
         begin = np.where((sums == 0.0) & (raised > 0.0), window, begin)
+        raising = np.where(raised > 0.0, raising + (raised > sums), 0)
         sums = raised
-        over = ~busy & (sums > threshold) & (window - begin + 1 >= LEAST_WINDOWS)
-        for place in np.flatnonzero(over).tolist():
+        over = ~busy & (sums > threshold) & (raising >= LEAST_WINDOWS)
+        for place in np.flatnonzero(over).tolist() if over.any() else ():
             first = int(begin[place])
             run = series[first : window + 1, place]
             size = float(np.nanmedian(run) - centre[place])
             if size > SLOWDOWN / 2:
                 slow[place] = Slowdown(series=place, begin=first, alarm=window, end=-1, size=size, error=0.0)
+                busy[place] = True
                 calm[first : window + 1, place] = False
-    found += [_measured(series, one, centre, sigma, -1) for one in slow if one is not None]
+    found += [_measured(series, one, centre, sigma, -1) for one in slow.values()]
     return sorted(found, key=lambda one: (one.alarm, one.series))
 
 
@@ -140,7 +143,7 @@ def _reference(past: Floats, centre: Floats, sigma: Floats, *, alike: bool) -> t
 
 
 def _long_run_ratio(deviation: Floats, spread: Floats) -> Floats:
-    """Variance of a mean of dependent values over that of independent ones, at least 1, by series (Bartlett weights)."""
+    """Variance of a mean of dependent values over that of independent ones, by series, at least 1 (Bartlett)."""
     clipped = np.nan_to_num(np.clip(deviation, -3 * spread, 3 * spread))
     variance = np.maximum((clipped**2).mean(axis=0), 1e-30)
     ratio = np.ones(deviation.shape[1])

@@ -1,8 +1,9 @@
-"""Parts of a training step by PyTorch's hooks: where the forward pass, the backward pass and the update begin and end."""
+"""Parts of a training step by PyTorch's hooks: where forward pass, backward pass and update begin and end."""
 
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from typing import Any, Final
 
 import torch
@@ -82,12 +83,10 @@ class StepParts:
 
     def _parts(self, marks: list[tuple[str, Any]]) -> tuple[float, ...] | None:
         seconds = dict.fromkeys((*PARTS, OTHER), 0.0)
-        for (part, begin), (after, end) in zip(marks, marks[1:], strict=False):
+        for (part, begin), (after, end) in pairwise(marks):
             # Gradients that are gathered over several backward passes are exchanged after the last one.
             gathered = part == "exchange" and after != "update"
-            seconds[OTHER if gathered else part] += (
-                begin.elapsed_time(end) / 1e3 if self._on_gpu else end - begin
-            )
+            seconds[OTHER if gathered else part] += begin.elapsed_time(end) / 1e3 if self._on_gpu else end - begin
         if not seconds["forward"]:
             return None
         if not self._known:

@@ -146,9 +146,7 @@ class StepStream:
             self._asked(reply.recording)
 
 
-def report_request(
-    profile: str, place: Place, node: int | None, windows: list[Window]
-) -> ReportStepsRequest:
+def report_request(profile: str, place: Place, node: int | None, windows: list[Window]) -> ReportStepsRequest:
     """Windows as a request. Parts that one of them does not know are left out."""
     columns: Mapping[str, list[float]] = {}
     if all(parts is not None for *_, parts in windows):

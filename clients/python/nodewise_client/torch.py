@@ -24,7 +24,7 @@ import torch
 from nodewise_client._configurations import configurations
 from nodewise_client._delivery import KEEP_BYTES, Delivery, Place, place_of_environment
 from nodewise_client._step_parts import StepParts
-from nodewise_client._step_stream import StepStream
+from nodewise_client._step_stream import REPORT_EVERY_S, StepStream
 from nodewise_client._step_times import UNTIMED_STEPS, Phase, StepTimes
 from nodewise_client._sync.client import Client
 from nodewise_values import Configurations, RecordingRequest
@@ -169,9 +169,7 @@ class Recorder:
         warm_up = min(WARM_UP_STEPS, ahead)
         profiler = torch.profiler.profile(
             activities=torch.profiler.supported_activities(),
-            schedule=torch.profiler.schedule(
-                wait=ahead - warm_up, warmup=warm_up, active=len(self._steps), repeat=1
-            ),
+            schedule=torch.profiler.schedule(wait=ahead - warm_up, warmup=warm_up, active=len(self._steps), repeat=1),
             on_trace_ready=self._ready,
             record_shapes=True,
             profile_memory=self._profile_memory,
@@ -210,7 +208,7 @@ class Recorder:
 
     def _start_stream(self) -> None:
         assert self._server is not None
-        self._stream = StepStream(self._server, self._profile, self._place, _node(), self._heard)
+        self._stream = StepStream(self._server, self._profile, self._place, _node(), self._heard, REPORT_EVERY_S)
         if self._model is not None:
             self._parts = StepParts(self._model, exchanges=self._place.world_size > 1)
             self._parts.begin_step()

@@ -114,7 +114,8 @@ class SlowHour:
 class StepsDiagnosis:
     """What the times of steps say: alarms, the newest first, hours that recur, and the same in one sentence.
 
-    ``steps`` counts those of one rank; ``lost_windows`` those between a rank's first and last that never came; ``step_s`` is the median over ranks and windows.
+    ``steps`` counts those of one rank, ``lost_windows`` windows between a rank's first and last that never came;
+    ``step_s`` is the median over ranks and windows.
     """
 
     alarms: tuple[StepAlarm, ...]

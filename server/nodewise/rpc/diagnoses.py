@@ -21,7 +21,6 @@ from nodewise.domain.step_times import StepTimes
 from nodewise.ports.compute import Compute, LongRun, Work
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.naming import Naming
-from nodewise.profiles.step_reports import WINDOWS_KEPT_S
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.calls import Call, run_in
@@ -37,6 +36,8 @@ __all__ = ["Diagnoses"]
 LOOK_EVERY_S: Final = 10.0
 """Between two looks at what a job's ranks report, by all who share the store: a slowdown lasts minutes before it costs
 anything, and a look at a thousand ranks takes seconds of a processor."""
+LOOKED_BACK_S: Final = 3600.0
+"""Of a look."""
 LOOK_S: Final = 60.0
 """Of a look, at most."""
 
@@ -105,11 +106,11 @@ class Diagnoses:
         look.add_done_callback(self._looks.discard)
 
     async def _look(self, profile_id: str, before: str) -> None:
-        """Diagnose the windows that are kept; what lasts becomes a label of the profile."""
+        """Diagnose the newest windows; what lasts becomes a label of the profile."""
         try:
             if not await run_in(self.reads, self.store.claim, f"steps of {profile_id}", LOOK_EVERY_S):
                 return
-            times = await run_in(self.reads, self._times, profile_id, WINDOWS_KEPT_S)
+            times = await run_in(self.reads, self._times, profile_id, LOOKED_BACK_S)
             end_s = time.monotonic() + LOOK_S
             reply = b""
             async for message in self.compute.run(_steps_diagnosed, ("", *times), end_s, end_s):

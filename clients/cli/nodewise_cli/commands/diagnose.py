@@ -8,6 +8,7 @@ from typing import Annotated
 from typer import Option
 
 from nodewise_cli.commands.options import AN_HOUR, Call
+from nodewise_cli.commands.running import diagnose_running
 from nodewise_cli.commands.trace_options import (
     TraceQuestion,
     asked_profile,
@@ -43,9 +44,20 @@ def diagnose(
     picture: Annotated[
         Path | None, Option("--picture", metavar="OUT.html|png", help="Draw all ranks' lanes: HTML to explore, or PNG.")
     ] = None,
+    since: Annotated[
+        str | None,
+        Option(metavar="DURATION", help="Of a job that runs: what its ranks reported since, such as 1h; --profile."),
+    ] = None,
     call: Call = AN_HOUR,
 ) -> None:
     """Find what bounds recorded steps, who is waited for, and which changes would shorten them most."""
+    if since is not None:
+        if question.traces or steps or picture or question.timeline or question.mapping:
+            raise InputError(
+                "--since: looks at no traces, so not with TRACE, --steps, --picture, --timeline, --mapping"
+            )
+        diagnose_running(question.profile, since, question.diagnoser, call)
+        return
     if question.traces and any(map(is_operation_table, question.traces)):
         if steps or picture or question.timeline or question.profile or question.mapping or len(question.traces) > 1:
             raise InputError(
