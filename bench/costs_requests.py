@@ -188,6 +188,20 @@ def _ingest_batch(rows: int) -> Make:
     )
 
 
+def _report_steps(count: int) -> Make:
+    def made(draw: random.Random) -> Message:
+        columns = diagnoses.StepWindows(
+            first_steps=[10 * number for number in range(count)],
+            steps_counts=[10] * count,
+            begin_unix_seconds=[1e9 + draw.random() + number for number in range(count)],
+            step_seconds=[0.1] * count,
+            exchange_seconds=[0.02] * count,
+        )
+        return diagnoses.ReportStepsRequest(profile_id="job-1", rank=0, world_size=1, windows=columns)
+
+    return made
+
+
 def _ingest(rows: int) -> Make:
     def made(draw: random.Random) -> list[Message]:
         opened = profiles.OpenSession(profile_id=f"ingested-{draw.random()}", session_id="s")
@@ -237,6 +251,7 @@ def sizes() -> Mapping[str, Sequence[Make]]:
         "Plan": [_plan(nodes) for nodes in (1, 8)],
         "Replay": [_always(diagnoses.ReplayRequest(profile=traced))],
         "Diagnose": [_always(diagnoses.DiagnoseRequest(profile=traced))],
+        "ReportSteps": [_report_steps(windows) for windows in (1, 100)],
         "Backtest": [_backtest(jobs) for jobs in (2, 10, 30)],
         "GetProfile": [
             _always(profiles.GetProfileRequest(profile_id="job-1", view=profiles.PROFILE_VIEW_FULL)),

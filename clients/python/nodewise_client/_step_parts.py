@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from nodewise_client._step_stream import PARTS
 
@@ -38,8 +39,8 @@ class StepParts:
         self._handles: list[Any] = [
             model.register_forward_pre_hook(lambda *_: self._mark("forward")),
             model.register_forward_hook(lambda *_: self._mark("backward")),
-            torch.optim.optimizer.register_optimizer_step_pre_hook(lambda *_: self._mark("update")),
-            torch.optim.optimizer.register_optimizer_step_post_hook(lambda *_: self._mark(OTHER)),
+            register_optimizer_step_pre_hook(lambda *_: self._mark("update")),
+            register_optimizer_step_post_hook(lambda *_: self._mark(OTHER)),
         ]
         if replicated and parameters:
             # Gradients come in the order from the last layer to the first.

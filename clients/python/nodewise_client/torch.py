@@ -208,12 +208,13 @@ class Recorder:
 
     def _start_stream(self) -> None:
         assert self._server is not None
-        self._stream = StepStream(self._server, self._profile, self._place, _node(), self._heard, REPORT_EVERY_S)
+        stream = StepStream(self._server, self._profile, self._place, _node(), self._heard, REPORT_EVERY_S)
         if self._model is not None:
             self._parts = StepParts(self._model, exchanges=self._place.world_size > 1)
             self._parts.begin_step()
         self._ended_at = time.perf_counter()
-        self._stream.start()
+        stream.start()
+        self._stream = stream
 
     def _add_step(self, stream: StepStream) -> None:
         """The step that ends; one under the profiler takes longer, and tells nothing."""
