@@ -1,4 +1,4 @@
-"""How the live diagnosis of step times does, beside published methods: false alarms, and steps until a slowdown is found.
+"""How the diagnosis of running jobs does beside published methods: false alarms, and steps until a slowdown is found.
 
     NODEWISE_DATA=... python research/score_live.py [--steps RECORDED.csv] [--rank-hours 5000] [--faults 50]
 
@@ -22,6 +22,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -46,7 +47,7 @@ AFTER: Final = 300
 ALLOWED: Final = 1.0
 """False alarms in 1,000 rank-hours."""
 CLEAN_STEPS: Final = 2000
-PELT_RUNS: Final = 4
+PELT_RUNS: Final = 2
 """It takes seconds a run."""
 
 
@@ -64,23 +65,26 @@ Detector = Callable[[Floats, float], Iterator[tuple[int, int]]]
 
 
 def tables() -> Iterator[Source]:
+    """The published jobs, with the computation of every step and rank."""
     from nodewise_job_traces.operations import read_operations  # noqa: PLC0415 - needs pyarrow
 
     for path in sorted((Path(os.environ["NODEWISE_DATA"]) / "stragglers").glob("*.parquet")):
         table = read_operations(path)
         ranks = sorted({(index, place[2]) for place, start in table.start.items() for index in range(start.shape[1])})
-        own = {rank: 0.0 for rank in ranks}
+        own: dict[tuple[int, int], Floats] = {}
         for place, start in table.start.items():
             if place[0] in {"forward-compute", "backward-compute"}:
                 for index in range(start.shape[1]):
-                    own[index, place[2]] = own[index, place[2]] + (table.end[place] - start)[:, index]
-        columns = [np.asarray(own[rank], dtype=np.float64) for rank in ranks if np.ndim(own[rank])]
+                    took = (table.end[place] - start)[:, index]
+                    own[index, place[2]] = own.get((index, place[2]), np.zeros(len(took))) + took
+        columns = [own[rank] for rank in ranks if rank in own]
         begin = np.min([start.min(axis=1) for start in table.start.values()], axis=0)
         end = np.max([finish.max(axis=1) for finish in table.end.values()], axis=0)
         yield Source(path.stem, np.column_stack(columns), float(np.median(end - begin)))
 
 
 def recorded(path: Path) -> Source:
+    """A recording: steps that all ranks have."""
     with path.open() as file:
         rows = [(int(row["rank"]), int(row["step"]), float(row["own_s"])) for row in csv.DictReader(file)]
     ranks = sorted({rank for rank, _, _ in rows})
@@ -102,6 +106,7 @@ def drawn(source: Source, steps: int, rng: np.random.Generator) -> Floats:
 
 
 def windows_of(own_s: Floats) -> Floats:
+    """Medians over windows."""
     whole = len(own_s) // WINDOW
     return np.median(own_s[: whole * WINDOW].reshape(whole, WINDOW, -1), axis=1)
 
@@ -120,7 +125,7 @@ def ours(windows: Floats, _threshold: float, step_s: float) -> Iterator[tuple[in
         node=np.full(count * ranks, -1),
         first_step=first,
         steps=np.full(count * ranks, WINDOW),
-        begin_s=first * step_s,
+        begin_s=(first * step_s).astype(np.float64),
         step_s=whole,
         loading_s=unknown,
         forward_s=unknown,
@@ -138,8 +143,9 @@ def ours(windows: Floats, _threshold: float, step_s: float) -> Iterator[tuple[in
         yield after.get((rank, alarm.first_step), alarm.first_step // WINDOW), rank
 
 
-def baselines() -> Mapping[str, tuple[Callable[[Floats, float], Iterator[tuple[int, int]]], tuple[float, ...]]]:
-    found = {
+def baselines() -> Mapping[str, tuple[Detector, tuple[float, ...]]]:
+    """Published methods, each with the thresholds that it may have."""
+    found: dict[str, tuple[Detector, tuple[float, ...]]] = {
         "cusum": (cusum, (4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 50.0, 100.0)),
         "z_score_of_peers": (z_score, (2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 7.0)),
         "robust_z_of_peers": (robust_z, (3.0, 3.5, 5.0, 7.0, 10.0, 15.0, 20.0, 40.0)),
@@ -170,11 +176,13 @@ def _crossings(scores: Floats, threshold: float) -> Iterator[tuple[int, int]]:
 
 
 def z_score(windows: Floats, threshold: float) -> Iterator[tuple[int, int]]:
+    """Standard score among the ranks of a window."""
     logs = np.log(windows)
     return _crossings((logs - logs.mean(axis=1, keepdims=True)) / logs.std(axis=1, keepdims=True), threshold)
 
 
 def robust_z(windows: Floats, threshold: float) -> Iterator[tuple[int, int]]:
+    """The same by median and median absolute deviation (Iglewicz and Hoaglin, 1993)."""
     logs = np.log(windows)
     apart = logs - np.median(logs, axis=1, keepdims=True)
     return _crossings(0.6745 * apart / np.median(np.abs(apart), axis=1, keepdims=True), threshold)
@@ -207,7 +215,7 @@ def false_alarms(source: Source, method: Detector, threshold: float, rank_hours:
     runs = max(3, math.ceil(rank_hours / per_run))
     runs = min(runs, PELT_RUNS) if method is pelt else runs
     count = sum(len(list(method(windows_of(drawn(source, CLEAN_STEPS, rng)), threshold))) for _ in range(runs))
-    return 1000.0 * count / (runs * per_run)
+    return float(1000.0 * count / (runs * per_run))
 
 
 def delays(source: Source, method: Detector, threshold: float, faults: int, seed: int) -> list[float]:
@@ -224,6 +232,7 @@ def delays(source: Source, method: Detector, threshold: float, faults: int, seed
 
 
 def main() -> None:
+    """Print one line a method and source."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=Path, nargs="*", default=[])
     parser.add_argument("--rank-hours", type=float, default=5000.0)
@@ -234,12 +243,12 @@ def main() -> None:
     for source in sources:
         print(json.dumps({"source": source.name, "steps": len(source.own_s), "ranks": source.own_s.shape[1],
                           "step_s": round(source.step_s, 4)}))  # fmt: skip
-    for name, (method, thresholds) in {"nodewise": (None, (0.0,)), **baselines()}.items():
+    methods: dict[str, tuple[Detector | None, tuple[float, ...]]] = {"nodewise": (None, (0.0,)), **baselines()}
+    for name, (method, thresholds) in methods.items():
         if options.only and name not in options.only:
             continue
         by_source: dict[str, Detector] = {
-            source.name: (lambda windows, _, s=source: ours(windows, _, s.step_s)) if method is None else method
-            for source in sources
+            source.name: partial(ours, step_s=source.step_s) if method is None else method for source in sources
         }
         rates = {
             (source.name, each): false_alarms(source, by_source[source.name], each, options.rank_hours, seed=1)

@@ -140,13 +140,14 @@ def test_ranks_record_on_demand_and_once_a_request(server, tmp_path, monkeypatch
     monkeypatch.setattr("nodewise_client.torch.REPORT_EVERY_S", 0.05)
     with Client(server.target) as client:
         client.append_profile(AppendProfileRequest(profile_id="team/asked", labels={"nodewise.record": "one 2 0"}))
-        with Recorder(server.target, "team/asked", steps=None, live=True, keep=tmp_path) as recorder:
-            while not list(tmp_path.iterdir()):
+        kept = tmp_path / "kept"
+        with Recorder(server.target, "team/asked", steps=None, live=True, keep=kept) as recorder:
+            while not kept.exists():
                 steps(recorder, 10)
             steps(recorder, 200)
         traces = client.get_profile("team/asked").content.traces
-    assert len(traces) == len(list(tmp_path.iterdir())) == 1
-    assert len(steps_in(tmp_path / "rank0.json.gz")) == 2
+    assert len(traces) == len(list(kept.iterdir())) == 1
+    assert len(steps_in(kept / "rank0.json.gz")) == 2
 
 
 def parts_job():
