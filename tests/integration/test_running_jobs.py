@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import grpc
 import numpy as np
 import pytest
 from serving import Stubs
+from typer.testing import CliRunner
 
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.settings import Settings
+from nodewise_cli.app import app
 from nodewise_protos.v1 import profile_pb2, profile_service_pb2
 from nodewise_protos.v1beta1 import diagnosis_service_pb2 as pb
 
@@ -152,3 +155,43 @@ def test_a_profile_must_be_there(stubs):
     asked.profile.profile_id = "team/job"
     asked.trace_sha256s.append("0" * 64)
     assert "trace_sha256s" in refused(stubs.diagnosis.Diagnose, asked).details()
+
+
+def command(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, arguments)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_the_command_line_shows_and_asks(tmp_path):
+    settings = Settings(store="memory:", scoring=False, learn_interval_s=0, grace_s=1.0)
+    with EmbeddedServer(settings) as server, Stubs(server.target) as stubs:
+        append = profile_service_pb2.AppendProfileRequest(profile_id="team/job", request_id="r", labels={"a": "b"})
+        stubs.profile.AppendProfile(append)
+        for rank in range(6):
+            stubs.diagnosis.ReportSteps(report(rank, slow_from=40 if rank == 2 else None))
+        where = ("--profile", "team/job", "--server", server.target)
+        status, text, _ = command("diagnose", *where, "--since", "1h")
+        assert status == 0
+        assert text.startswith("Rank 2 takes 2")
+        assert max(map(len, text.splitlines())) <= 80
+        found = json.loads(command("diagnose", *where, "--since", "1h", "--json")[1])
+        assert [alarm["ranks"] for alarm in found["alarms"]] == [[2]]
+        assert command("record", *where, "--steps", "2", "--ranks", "0,5")[0] == 0
+        recording = stubs.diagnosis.ReportSteps(report(1)).recording
+        assert (recording.steps_count, list(recording.ranks)) == (2, [0, 5])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("diagnose", "--since", "1h"), "--profile"),
+        (("diagnose", "--since", "hour", "--profile", "a", "--server", "127.0.0.1:1"), "90s, 30m, 1h or 2d"),
+        (("diagnose", "trace.json", "--since", "1h"), "looks at no traces"),
+        (("record", "--profile", "a"), "--server"),
+        (("record", "--profile", "a", "--server", "127.0.0.1:1", "--ranks", "x"), "0,17"),
+    ],
+)
+def test_what_a_command_lacks_is_named(arguments, word):
+    status, _, error = command(*arguments)
+    assert status == 2
+    assert word in error

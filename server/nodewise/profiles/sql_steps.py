@@ -60,7 +60,7 @@ class SqlStepLedger:
         with self._writing("add times of steps") as connection:
             key, labels = _profile(connection, profile_id)
             if connection.execute(_ADD, (key, rank, begin_s, node, payload)).rowcount:
-                connection.execute(_OLD, (key, rank, now_s - WINDOWS_KEPT_S, key, rank, _MOST_REPORTS))
+                connection.execute(_OLD, (key, rank, now_s - WINDOWS_KEPT_S, key, rank, _MOST_REPORTS - 1))
                 hours = (times.begin_s // _HOUR_S).astype(np.int64)
                 for hour in np.unique(hours).tolist():
                     steps = times.steps[hours == hour]
