@@ -6,7 +6,7 @@ import statistics
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from nodewise_client._delivery import LOG, Place
@@ -148,11 +148,11 @@ class StepStream:
 
 def report_request(profile: str, place: Place, node: int | None, windows: list[Window]) -> ReportStepsRequest:
     """Windows as a request. Parts that one of them does not know are left out."""
-    columns: Mapping[str, list[float]] = {}
+    columns: dict[str, tuple[float, ...]] = {}
     if all(parts is not None for *_, parts in windows):
         rows = zip(*(parts for *_, parts in windows if parts is not None), strict=True)
-        columns = {f"{name}_seconds": list(row) for name, row in zip(PARTS, rows, strict=True) if min(row) >= 0.0}
-    first, counts, begin_s, step_s, _ = map(list, zip(*windows, strict=True))
+        columns = {f"{name}_seconds": row for name, row in zip(PARTS, rows, strict=True) if min(row) >= 0.0}
+    first, counts, begin_s, step_s, _ = zip(*windows, strict=True)
     return ReportStepsRequest(
         profile_id=profile,
         rank=place.rank,

@@ -58,8 +58,8 @@ def test_windows_begin_at_multiples_of_their_length():
     (request,) = service.requests
     assert (request.profile_id, request.rank, request.world_size, request.node) == ("team/job", 3, 8, 1)
     windows = request.windows
-    assert (windows.first_steps, windows.steps_counts) == ([10, 20], [10, 10])
-    assert windows.step_seconds == [1.0, 1.0]
+    assert (windows.first_steps, windows.steps_counts) == ((10, 20), (10, 10))
+    assert windows.step_seconds == (1.0, 1.0)
     assert windows.exchange_seconds == pytest.approx((0.25, 0.25))
 
 
@@ -78,7 +78,7 @@ def test_a_step_that_is_left_out_ends_its_window():
     found = stream(service)
     steps(found, (number for number in range(40) if number != 15))
     closed(found)
-    assert service.requests[0].windows.first_steps == [0, 20, 30]
+    assert service.requests[0].windows.first_steps == (0, 20, 30)
 
 
 def test_a_median_is_not_moved_by_one_long_step():
@@ -87,7 +87,7 @@ def test_a_median_is_not_moved_by_one_long_step():
     for number in range(10):
         found.add(number, 100.0 if number == 4 else 1.0, None)
     closed(found)
-    assert service.requests[0].windows.step_seconds == [1.0]
+    assert service.requests[0].windows.step_seconds == (1.0,)
     assert service.requests[0].windows.forward_seconds == ()
 
 
