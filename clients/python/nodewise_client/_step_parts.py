@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from nodewise_client._step_stream import PARTS
 # Between the update and the next step: the script's own, and of no part.
 OTHER: Final = ""
 UNKNOWN: Final = -1.0
+_ALL: Final = (*PARTS, OTHER)
 
 
 class StepParts:
@@ -37,14 +39,14 @@ class StepParts:
         self._marks: list[tuple[str, Any]] = []
         self._late: list[list[tuple[str, Any]]] = []
         self._handles: list[Any] = [
-            model.register_forward_pre_hook(lambda *_: self._mark("forward")),
-            model.register_forward_hook(lambda *_: self._mark("backward")),
-            register_optimizer_step_pre_hook(lambda *_: self._mark("update")),
-            register_optimizer_step_post_hook(lambda *_: self._mark(OTHER)),
+            model.register_forward_pre_hook(self._marker("forward")),
+            model.register_forward_hook(self._marker("backward")),
+            register_optimizer_step_pre_hook(self._marker("update")),
+            register_optimizer_step_post_hook(self._marker(OTHER)),
         ]
         if replicated and parameters:
             # Gradients come in the order from the last layer to the first.
-            self._handles.append(parameters[0].register_post_accumulate_grad_hook(lambda _: self._mark("exchange")))
+            self._handles.append(parameters[0].register_post_accumulate_grad_hook(self._marker("exchange")))
 
     def close(self) -> None:
         """Take the hooks away."""
@@ -74,6 +76,17 @@ class StepParts:
             del self._late[: done[-1]]
         return self._parts(marks)
 
+    def _marker(self, begins: str) -> Callable[..., None]:
+        """A hook, whatever it is given. It runs in every step, so on a CPU it does one thing."""
+        if self._on_gpu:
+            return lambda *_: self._mark(begins)
+
+        def mark(*_: object) -> None:
+            self._marks.append((begins, clock()))
+
+        clock = time.perf_counter
+        return mark
+
     def _mark(self, begins: str) -> None:
         if self._on_gpu:
             event = torch.cuda.Event(enable_timing=True)
@@ -83,16 +96,16 @@ class StepParts:
             self._marks.append((begins, time.perf_counter()))
 
     def _parts(self, marks: list[tuple[str, Any]]) -> tuple[float, ...] | None:
-        seconds = dict.fromkeys((*PARTS, OTHER), 0.0)
+        seconds = dict.fromkeys(_ALL, 0.0)
         for (part, begin), (after, end) in pairwise(marks):
             # Gradients that are gathered over several backward passes are exchanged after the last one.
-            gathered = part == "exchange" and after != "update"
-            seconds[OTHER if gathered else part] += begin.elapsed_time(end) / 1e3 if self._on_gpu else end - begin
+            place = OTHER if part == "exchange" and after != "update" else part
+            seconds[place] += begin.elapsed_time(end) / 1e3 if self._on_gpu else end - begin
         if not seconds["forward"]:
             return None
         if not self._known:
             return (seconds["loading"], UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
-        return tuple(seconds[name] for name in PARTS)
+        return tuple(map(seconds.__getitem__, PARTS))
 
 
 # Steps that the device may be behind its host and still be read.
