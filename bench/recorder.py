@@ -1,7 +1,8 @@
 """What recording costs a training step: with and without the recorder, the same steps in turn. Needs PyTorch.
 
 Two jobs of one process on the CPU: one whose steps are arithmetic (matrix products) and one of many small operations,
-the worst case for a profiler. `waits` is a recorder whose window is far away, `records` the recorded steps themselves;
+the worst case for a profiler. `waits` is a recorder whose window is far away, `live` one that reports the times of all
+steps with their parts (the reports themselves are another thread's), `records` the recorded steps themselves;
 `trace_export` is the once that the loop stands still until the trace is written. Seconds are processor seconds of the
 training thread, so that what else runs on the machine does not count.
 """
@@ -9,6 +10,7 @@ training thread, so that what else runs on the machine does not count.
 from __future__ import annotations
 
 import importlib.util
+import logging
 import statistics
 import tempfile
 import time
@@ -23,7 +25,7 @@ ROUNDS = 15
 STEPS = 20
 
 
-def jobs(torch: Any) -> dict[str, Callable[[], None]]:
+def jobs(torch: Any) -> dict[str, tuple[Any, Callable[[], None]]]:
     torch.set_num_threads(1)
     large = torch.nn.Sequential(*(torch.nn.Linear(768, 768) for _ in range(6)))
     small = torch.nn.Sequential(*(torch.nn.Linear(16, 16) for _ in range(50)))
@@ -39,7 +41,10 @@ def jobs(torch: Any) -> dict[str, Callable[[], None]]:
 
         return step
 
-    return {"arithmetic": step_of(large, batch_large), "small_operations": step_of(small, batch_small)}
+    return {
+        "arithmetic": (large, step_of(large, batch_large)),
+        "small_operations": (small, step_of(small, batch_small)),
+    }
 
 
 def times(step: Callable[[], None], recorder: Any, count: int) -> list[float]:
@@ -54,16 +59,19 @@ def times(step: Callable[[], None], recorder: Any, count: int) -> list[float]:
     return found
 
 
-def measured(step: Callable[[], None], folder: Path) -> dict[str, list[float]]:
+def measured(model: Any, step: Callable[[], None], folder: Path) -> dict[str, list[float]]:
     """Median seconds of a step, one entry per round: the kinds take turns, so that a machine's moods hit all alike."""
     from nodewise_client.torch import Recorder  # noqa: PLC0415 - only where there is PyTorch
 
-    found: dict[str, list[float]] = {"without": [], "waits": [], "records": [], "export": []}
+    found: dict[str, list[float]] = {"without": [], "waits": [], "live": [], "records": [], "export": []}
     times(step, None, STEPS)
     for number in range(ROUNDS):
         found["without"].append(statistics.median(times(step, None, STEPS)))
         with Recorder(None, "bench", steps=range(10**6, 10**6 + 1), keep=folder) as recorder:
             found["waits"].append(statistics.median(times(step, recorder, STEPS)))
+        # Nobody is at that address: reports are another thread's.
+        with Recorder("127.0.0.1:1", "bench", steps=None, live=True, model=model, timeout_s=0.0) as recorder:
+            found["live"].append(statistics.median(times(step, recorder, STEPS)))
         with Recorder(None, "bench", steps=range(3, 3 + STEPS), keep=folder / str(number)) as recorder:
             recorded = times(step, recorder, 3 + STEPS)[3:]
         # The last recorded step ends with the writing of the trace.
@@ -77,10 +85,17 @@ def run() -> Iterator[Result]:
         return
     import torch  # noqa: PLC0415 - the same
 
+    logging.getLogger("nodewise_client.recorder").setLevel(logging.ERROR)
+
     with tempfile.TemporaryDirectory() as folder:
-        for name, step in jobs(torch).items():
-            found = measured(step, Path(folder) / name)
+        for name, (model, step) in jobs(torch).items():
+            found = measured(model, step, Path(folder) / name)
             plain_ms = 1e3 * statistics.median(found["without"])
-            for kind, label in (("waits", "waits"), ("records", "records"), ("export", "trace_export")):
+            for kind, label in (
+                ("waits", "waits"),
+                ("live", "live"),
+                ("records", "records"),
+                ("export", "trace_export"),
+            ):
                 ratio = statistics.median(map(truediv, found[kind], found["without"]))
                 yield Result(f"recorder_{label}_{name}", ratio * plain_ms, "ms", plain_ms)

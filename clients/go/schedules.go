@@ -30,6 +30,11 @@ func (c *Client) EstimateCompletion(ctx context.Context, request *nodewisev1beta
 	return invoke[nodewisev1beta1.EstimateCompletionResponse](ctx, c, nodewisev1beta1.CompletionService_EstimateCompletion_FullMethodName, request, options)
 }
 
+// ReportSteps sends times of steps of a job that runs; the reply says what its recorders are asked to record.
+func (c *Client) ReportSteps(ctx context.Context, request *nodewisev1beta1.ReportStepsRequest, options ...grpc.CallOption) (*nodewisev1beta1.ReportStepsResponse, error) {
+	return invoke[nodewisev1beta1.ReportStepsResponse](ctx, c, nodewisev1beta1.DiagnosisService_ReportSteps_FullMethodName, request, options)
+}
+
 // PredictSharing tells what jobs keep of their solo speed on one device, set by set, and whether sharing is worth it.
 func (c *Client) PredictSharing(ctx context.Context, request *nodewisev1beta1.PredictSharingRequest, options ...grpc.CallOption) (*nodewisev1beta1.PredictSharingResponse, error) {
 	return invoke[nodewisev1beta1.PredictSharingResponse](ctx, c, nodewisev1beta1.SharingService_PredictSharing_FullMethodName, request, options)

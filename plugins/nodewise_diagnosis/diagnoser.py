@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nodewise.plugin import DiagnoserContext, Diagnosis, DiagnosisQuestion, Profile, Replay, ReplayQuestion, Trace
+from nodewise.plugin import (
+    DiagnoserContext,
+    Diagnosis,
+    DiagnosisQuestion,
+    Profile,
+    Replay,
+    ReplayQuestion,
+    StepsDiagnosis,
+    StepTimes,
+    Trace,
+)
 from nodewise_diagnosis.diagnosing import diagnosed
+from nodewise_diagnosis.running_job import diagnose_steps
 from nodewise_replay.replaying.replayer import replayed
 
 __all__ = ["ReplayDiagnoser"]
@@ -23,3 +34,7 @@ class ReplayDiagnoser:
     ) -> Diagnosis:
         """Bottlenecks and strategies of a job, most worthwhile first; see ``nodewise.plugin.Diagnoser``."""
         return diagnosed(traces, profile, question, context)
+
+    def diagnose_steps(self, windows: StepTimes, hours: StepTimes) -> StepsDiagnosis:
+        """Slowdowns of a job that runs; see ``nodewise.plugin.StepsDiagnoser``."""
+        return diagnose_steps(windows, hours)

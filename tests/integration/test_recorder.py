@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from serving import ServerProcess
 
-from nodewise_client import Client
+from nodewise_client import AppendProfileRequest, Client, DiagnoseRequest, profile_source
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the recorder cannot run")
 
@@ -117,6 +117,42 @@ def test_steps_without_a_trace_are_timed(server):
     assert content.traces == ()
     assert content.observations.steps_counts == (5,)
     assert content.observations.configurations.device_names == ("cpu",)
+
+
+def test_times_of_all_steps_are_reported_with_their_parts(server):
+    model, optimizer = parts_job()
+    with Recorder(server.target, "team/live", steps=None, live=True, model=model) as recorder:
+        for _ in range(62):
+            optimizer.zero_grad()
+            model(torch.ones(64, 512)).sum().backward()
+            optimizer.step()
+            recorder.step()
+    with Client(server.target) as client:
+        asked = DiagnoseRequest(profile=profile_source("team/live"), since_seconds=3600.0)
+        steps = client.diagnose(asked).steps
+    # The first steps are left out; windows grow until they last a second.
+    assert steps.ranks_count == 1
+    assert 10 <= steps.steps_count <= 50
+    assert 0 < steps.step_seconds < 1
+
+
+def test_ranks_record_on_demand_and_once_a_request(server, tmp_path, monkeypatch):
+    monkeypatch.setattr("nodewise_client.torch.REPORT_EVERY_S", 0.05)
+    with Client(server.target) as client:
+        client.append_profile(AppendProfileRequest(profile_id="team/asked", labels={"nodewise.record": "one 2 0"}))
+        kept = tmp_path / "kept"
+        with Recorder(server.target, "team/asked", steps=None, live=True, keep=kept) as recorder:
+            while not kept.exists():
+                steps(recorder, 10)
+            steps(recorder, 200)
+        traces = client.get_profile("team/asked").content.traces
+    assert len(traces) == len(list(kept.iterdir())) == 1
+    assert len(steps_in(kept / "rank0.json.gz")) == 2
+
+
+def parts_job():
+    model = torch.nn.Linear(512, 512)
+    return model, torch.optim.SGD(model.parameters(), lr=0.1)
 
 
 def test_training_goes_on_without_a_server_and_says_so_once(tmp_path, caplog):

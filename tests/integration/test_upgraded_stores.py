@@ -65,7 +65,11 @@ def of_schema_3(path: Path) -> Path:
     return opened_file(path, gzip.decompress((FILES / "store_of_schema_3.sql.gz").read_bytes()).decode())
 
 
-@pytest.mark.parametrize("file", [of_0_1, of_schema_3])
+def of_schema_4(path: Path) -> Path:
+    return opened_file(path, gzip.decompress((FILES / "store_of_schema_4.sql.gz").read_bytes()).decode())
+
+
+@pytest.mark.parametrize("file", [of_0_1, of_schema_3, of_schema_4])
 def test_profiles_of_then_answer_as_those_of_today(tmp_path: Path, file: Callable[[Path], Path]) -> None:
     path = file(tmp_path / "store.db")
     store = open_store(str(path))

@@ -84,10 +84,22 @@ def valid_requests() -> Mapping[str, Sequence[Message]]:
         f"{V1BETA1}.CompletionService/EstimateCompletion": [_completion()],
         f"{V1BETA1}.DiagnosisService/Replay": [diagnoses.ReplayRequest(profile=stored(TRACED), timeline=True)],
         f"{V1BETA1}.DiagnosisService/Diagnose": [diagnoses.DiagnoseRequest(profile=stored(TRACED), max_strategies=2)],
+        f"{V1BETA1}.DiagnosisService/ReportSteps": [_steps()],
         f"{V1BETA1}.EvaluationService/Backtest": [_backtest()],
         f"{V1BETA1}.SharingService/PredictSharing": [_sharing()],
     }
     return found
+
+
+def _steps() -> diagnoses.ReportStepsRequest:
+    windows = diagnoses.StepWindows(
+        first_steps=[0, 10],
+        steps_counts=[10, 10],
+        begin_unix_seconds=[1e9, 1e9 + 5],
+        step_seconds=[0.5, 0.5],
+        exchange_seconds=[0.1, 0.1],
+    )
+    return diagnoses.ReportStepsRequest(profile_id=STORED, rank=1, world_size=2, node=0, windows=windows)
 
 
 def _profiles() -> dict[str, Sequence[Message]]:

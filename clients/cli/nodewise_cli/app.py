@@ -24,6 +24,7 @@ from nodewise_cli.commands.profiles import profiles
 from nodewise_cli.commands.rank import rank
 from nodewise_cli.commands.reload import reload
 from nodewise_cli.commands.replay import replay
+from nodewise_cli.commands.running import record
 from nodewise_cli.commands.schedule import schedule
 from nodewise_cli.commands.serve import serve
 from nodewise_cli.commands.share import share
@@ -101,6 +102,7 @@ for _command, _summary in (
     (backtest, "Score estimators on measurements they have not seen."),
     (replay, "Predict recorded steps from the other recorded steps."),
     (diagnose, "Find what bounds recorded steps, and what would help."),
+    (record, "Ask ranks of a job that runs to record steps."),
     (devices, "List the devices that the catalogue knows."),
     (estimators, "Show how well each estimator has predicted so far."),
     (health, "Ask a server whether it serves."),

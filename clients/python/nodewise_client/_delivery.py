@@ -21,6 +21,8 @@ from nodewise_client._traces import prepared_trace
 from nodewise_values import Observations, PhaseTimings
 
 LOG: Final = logging.getLogger("nodewise_client.recorder")
+# Some dozens of traces of a few steps each.
+KEEP_BYTES: Final = 2 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +65,18 @@ class Delivery:
         redact: take paths, host and user names out of traces.
         keep: folder that gets a copy of every trace as it is sent; None = no copies.
         timeout_s: how long a server that is away is waited for.
+        keep_bytes: most that a rank's copies take; the oldest go first, the newest stays.
     """
 
     def __init__(
-        self, server: Client | str | None, profile: str, *, redact: bool, keep: Path | str | None, timeout_s: float
+        self,
+        server: Client | str | None,
+        profile: str,
+        *,
+        redact: bool,
+        keep: Path | str | None,
+        timeout_s: float,
+        keep_bytes: int = KEEP_BYTES,
     ) -> None:
         if server is None and keep is None:
             raise ValueError("server and keep are both None: nothing would become of the recording; give one of them")
@@ -75,6 +85,7 @@ class Delivery:
         self._redact: Final = redact
         self._keep: Final = None if keep is None else Path(keep)
         self._timeout_s: Final = timeout_s
+        self._keep_bytes: Final = keep_bytes
         self._one_at_a_time: Final = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._complained = False
@@ -135,6 +146,7 @@ class Delivery:
                 self._keep.mkdir(parents=True, exist_ok=True)
                 with _unused(self._keep, f"rank{place.rank}").open("xb") as copy:
                     shutil.copyfileobj(trace, copy)
+                _let_go(self._keep, f"rank{place.rank}", self._keep_bytes)
                 trace.seek(0)
             if self._server is not None:
                 name = f"rank{place.rank}"
@@ -162,6 +174,17 @@ class Delivery:
         finally:
             if client is not self._server:
                 client.close()
+
+
+def _let_go(folder: Path, stem: str, most_bytes: int) -> None:
+    """Delete a rank's oldest copies until the others take no more than this; the newest stays."""
+    copies = [*folder.glob(f"{stem}.json.gz"), *folder.glob(f"{stem}-*.json.gz")]
+    newest_first = sorted(copies, key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    total = 0
+    for number, path in enumerate(newest_first):
+        total += path.stat().st_size
+        if number and total > most_bytes:
+            path.unlink()
 
 
 def _unused(folder: Path, stem: str) -> Path:

@@ -5,12 +5,14 @@
             ...
             recorder.step()
 
-Every rank records and sends for itself. Nothing that goes wrong on the way ends the training.
+With `live=True` the times of all steps are sent while training runs (docs/guides/running_jobs.md), and recorders follow
+requests to record. Every rank records and sends for itself. Nothing that goes wrong on the way ends the training.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -20,10 +22,12 @@ from typing import Any, Final, Self
 import torch
 
 from nodewise_client._configurations import configurations
-from nodewise_client._delivery import Delivery, Place, place_of_environment
+from nodewise_client._delivery import KEEP_BYTES, Delivery, Place, place_of_environment
+from nodewise_client._step_parts import StepParts
+from nodewise_client._step_stream import REPORT_EVERY_S, StepStream
 from nodewise_client._step_times import UNTIMED_STEPS, Phase, StepTimes
 from nodewise_client._sync.client import Client
-from nodewise_values import Configurations
+from nodewise_values import Configurations, RecordingRequest
 
 __all__ = ["Recorder", "trace_handler"]
 
@@ -52,6 +56,9 @@ class Recorder:
         keep: folder that gets a copy of each trace; None = none.
         profile_memory: record allocations as well.
         timeout_s: how long a server that is away is waited for.
+        live: whether the times of all steps are reported while training runs; needs a server.
+        model: the module that a step calls, so that parts of a step can be told apart (`live`).
+        keep_bytes: most that copies of this rank in `keep` take; the oldest go first.
     """
 
     def __init__(
@@ -70,11 +77,27 @@ class Recorder:
         keep: Path | str | None = None,
         profile_memory: bool = False,
         timeout_s: float = 30.0,
+        live: bool = False,
+        model: torch.nn.Module | None = None,
+        keep_bytes: int = KEEP_BYTES,
     ) -> None:
+        if live and server is None:
+            raise ValueError("live is True and server is None: times of steps are sent nowhere; give a server")
         if steps is not None and (not steps or steps.step != 1 or steps.start < 0):
             raise ValueError(f"steps is {steps}: a range of consecutive steps from 0 on, e.g. range(10, 16)")
-        self._delivery: Final = Delivery(server, profile, redact=redact, keep=keep, timeout_s=timeout_s)
-        self._steps: Final = steps
+        self._delivery: Final = Delivery(
+            server, profile, redact=redact, keep=keep, timeout_s=timeout_s, keep_bytes=keep_bytes
+        )
+        self._server: Final = server if live else None
+        self._profile: Final = profile
+        self._timeout_s: Final = timeout_s
+        self._model: Final = model
+        self._steps = steps
+        self._stream: StepStream | None = None
+        self._parts: StepParts | None = None
+        self._ended_at = 0.0
+        self._request: RecordingRequest | None = None
+        self._followed = ""
         self._batch_per_worker: Final = batch_per_worker
         self._nodes: Final = nodes
         self._device: Final = device
@@ -97,6 +120,8 @@ class Recorder:
             self._guarded("the profiler does not start", self._start)
         self._counts = self._next_counts()
         self._times.end_step(next_counts=self._counts)
+        if self._server is not None:
+            self._guarded("times of steps are not sent", self._start_stream)
         self._times.begin_step()
         return self
 
@@ -105,6 +130,10 @@ class Recorder:
     ) -> None:
         # What a failing script leaves behind is no step that ran to its end.
         self._abandoned = kind is not None
+        if self._parts is not None:
+            self._parts.close()
+        if self._stream is not None:
+            self._stream.close(self._timeout_s)
         if self._profiler is not None:
             self._guarded("the profiler does not stop", self._profiler.stop)
         if not self._abandoned:
@@ -113,9 +142,13 @@ class Recorder:
 
     def step(self) -> None:
         """End a training step."""
+        if self._stream is not None:
+            self._add_step(self._stream)
         if self._counts and self._step >= self._recorded_up_to:
             self._counted_after += 1
         self._step += 1
+        if self._request is not None:
+            self._guarded("a request to record is not followed", self._follow)
         self._counts = self._next_counts()
         self._times.end_step(next_counts=self._counts)
         if self._profiler is not None:
@@ -132,12 +165,11 @@ class Recorder:
 
     def _start(self) -> None:
         assert self._steps is not None
-        warm_up = min(WARM_UP_STEPS, self._steps.start)
+        ahead = self._steps.start - self._step
+        warm_up = min(WARM_UP_STEPS, ahead)
         profiler = torch.profiler.profile(
             activities=torch.profiler.supported_activities(),
-            schedule=torch.profiler.schedule(
-                wait=self._steps.start - warm_up, warmup=warm_up, active=len(self._steps), repeat=1
-            ),
+            schedule=torch.profiler.schedule(wait=ahead - warm_up, warmup=warm_up, active=len(self._steps), repeat=1),
             on_trace_ready=self._ready,
             record_shapes=True,
             profile_memory=self._profile_memory,
@@ -172,6 +204,46 @@ class Recorder:
                 with suppress(Exception):
                     profiler.stop()
 
+    # --- times of all steps ---------------------------------------------------------------------------------------
+
+    def _start_stream(self) -> None:
+        assert self._server is not None
+        stream = StepStream(self._server, self._profile, self._place, _node(), self._heard, REPORT_EVERY_S)
+        if self._model is not None:
+            self._parts = StepParts(self._model, exchanges=self._place.world_size > 1)
+            self._parts.begin_step()
+        self._ended_at = time.perf_counter()
+        stream.start()
+        self._stream = stream
+
+    def _add_step(self, stream: StepStream) -> None:
+        """The step that ends; one under the profiler takes longer, and tells nothing."""
+        now = time.perf_counter()
+        seconds, self._ended_at = now - self._ended_at, now
+        parts = None if self._parts is None else self._parts.end_step()
+        if not self._is_profiled(self._step) and self._step >= UNTIMED_STEPS:
+            stream.add(self._step, seconds, parts)
+        if self._parts is not None:
+            self._parts.begin_step()
+
+    def _heard(self, request: RecordingRequest) -> None:
+        """In the thread that reports: the next step follows."""
+        if request.request_id != self._followed and (not request.ranks or self._place.rank in request.ranks):
+            self._request = request
+
+    def _follow(self) -> None:
+        """Record the next steps, once no others are being recorded or sent: one trace at a time is on the disk."""
+        request = self._request
+        if request is None or self._profiler is not None or self._delivery.busy or self._abandoned:
+            return
+        self._request, self._followed = None, request.request_id
+        first = self._step + WARM_UP_STEPS
+        self._steps = range(first, first + max(1, request.steps_count))
+        self._start()
+
+    def _is_profiled(self, step: int) -> bool:
+        return self._steps is not None and self._steps.start - WARM_UP_STEPS <= step < self._steps.stop
+
     # --- measuring -------------------------------------------------------------------------------------------------
 
     @property
@@ -180,8 +252,7 @@ class Recorder:
 
     def _next_counts(self) -> bool:
         """Whether the step that begins is one whose time tells something: no profiler, nothing being sent beside it."""
-        profiled = self._steps is not None and self._steps.start - WARM_UP_STEPS <= self._step < self._steps.stop
-        return not (self._told or profiled or self._step < UNTIMED_STEPS or self._delivery.busy)
+        return not (self._told or self._is_profiled(self._step) or self._step < UNTIMED_STEPS or self._delivery.busy)
 
     def _tell(self) -> None:
         if self._told:
@@ -238,6 +309,14 @@ def _place() -> Place:
     if world_size == 1 or os.environ.get("MASTER_ADDR") in {"localhost", "127.0.0.1", "::1"}:
         nodes = 1
     return Place(rank=rank, world_size=world_size, nodes=nodes)
+
+
+def _node() -> int | None:
+    """Number of the machine within the job, as the launcher (torchrun, Slurm) says."""
+    for variable in ("GROUP_RANK", "SLURM_NODEID"):
+        if os.environ.get(variable, "").isdecimal():
+            return int(os.environ[variable])
+    return None
 
 
 def _device() -> str:

@@ -278,6 +278,14 @@ export class Client implements Disposable {
     return this.#calls.unary(completion.CompletionService.method.estimateCompletion, request, options);
   }
 
+  /** Sends times of steps of a job that runs; the reply says what its recorders are asked to record. */
+  reportSteps(
+    request: Init<typeof diagnosis.ReportStepsRequestSchema>,
+    options?: CallOptions,
+  ): Promise<diagnosis.ReportStepsResponse> {
+    return this.#calls.unary(diagnosis.DiagnosisService.method.reportSteps, request, options);
+  }
+
   /** What jobs keep of their solo speed on one device, set by set, and whether sharing is worth it. */
   predictSharing(
     request: Init<typeof sharing.PredictSharingRequestSchema>,

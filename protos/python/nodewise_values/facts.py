@@ -70,6 +70,7 @@ __all__ = [
     "READ_TRACE",
     "REPLAYED_STEP",
     "REPLAY_REQUEST",
+    "REPORT_STEPS_REQUEST",
     "RETRACT_EVIDENCE_REQUEST",
     "REVOKE_TOKEN_REQUEST",
     "SAVED_BYTES",
@@ -86,6 +87,7 @@ __all__ = [
     "SIMULATION_PREDICTION_ERROR",
     "SIMULATION_SETTINGS",
     "STATISTICAL_EFFICIENCY",
+    "STEP_ALARM",
     "STEP_ELSEWHERE",
     "STEP_PART",
     "STRATEGY",
@@ -3505,8 +3507,80 @@ DIAGNOSE_REQUEST: Final[Mapping[str, Fact]] = by_field(
         exclusive_minimum=True,
         meaning="Seconds for the answer. Absent = as long as the call has.",
     ),
+    Fact(
+        field="since_seconds",
+        row="since_s",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        maximum=10000000.0,
+        exclusive_minimum=True,
+        meaning=(
+            "Diagnose the times of steps that the stored profile's ranks reported in so many seconds up to now, in "
+            "place of traces. Absent = traces."
+        ),
+    ),
 )
 """Of DiagnoseRequest, by field."""
+
+REPORT_STEPS_REQUEST: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="node",
+        row="node",
+        csv=None,
+        kind="int",
+        unit="",
+        default=-1,
+        minimum=0,
+        meaning="Number of the machine within the job. Absent = not known.",
+    ),
+)
+"""Of ReportStepsRequest, by field."""
+
+STEP_ALARM: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="node",
+        row="node",
+        csv=None,
+        kind="int",
+        unit="",
+        default=-1,
+        minimum=0,
+        meaning="Their machine, where they are those of one. Absent = not one machine.",
+    ),
+    Fact(
+        field="first_step",
+        row="first_step",
+        csv=None,
+        kind="int",
+        unit="",
+        default=-1,
+        minimum=0,
+        meaning="Since this step. Absent = the first that is known.",
+    ),
+    Fact(
+        field="begin_unix_seconds",
+        row="begin_s",
+        csv=None,
+        kind="float",
+        unit="s",
+        meaning="When that step began, seconds since 1970 (UTC).",
+    ),
+    Fact(
+        field="end_unix_seconds",
+        row="end_s",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=0.0,
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="When it was over. Absent = it lasts.",
+    ),
+)
+"""Of StepAlarm, by field."""
 
 BOTTLENECK: Final[Mapping[str, Fact]] = by_field(
     Fact(
@@ -4439,6 +4513,8 @@ BY_MESSAGE: Final[Mapping[str, Mapping[str, Fact]]] = MappingProxyType(
         "nodewise.v1beta1.ReadTrace": READ_TRACE,
         "nodewise.v1beta1.DiagnosisBasis": DIAGNOSIS_BASIS,
         "nodewise.v1beta1.DiagnoseRequest": DIAGNOSE_REQUEST,
+        "nodewise.v1beta1.ReportStepsRequest": REPORT_STEPS_REQUEST,
+        "nodewise.v1beta1.StepAlarm": STEP_ALARM,
         "nodewise.v1beta1.Bottleneck": BOTTLENECK,
         "nodewise.v1beta1.Strategy": STRATEGY,
         "nodewise.v1beta1.StepPart": STEP_PART,

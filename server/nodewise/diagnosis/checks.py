@@ -17,10 +17,12 @@ import numpy as np
 
 from nodewise.domain.diagnosis import Bottleneck, Diagnosis, RankShares, StepPart, Strategy
 from nodewise.domain.replay import Replay, ReplayedCollective, ReplayedStep, Timeline
+from nodewise.domain.step_times import StepAlarm, StepsDiagnosis
 
-__all__ = ["wrong_diagnosis", "wrong_replay"]
+__all__ = ["wrong_diagnosis", "wrong_replay", "wrong_steps_diagnosis"]
 
-MOST_SECONDS: Final = 1e9
+MOST_SECONDS: Final = 1e10
+"""Times since 1970 included."""
 MOST_NS: Final = 10**18
 MOST_TEXT: Final = 16_384
 BOUNDS: Final = frozenset({"none", "host", "device", "network", "skew", "loading"})
@@ -32,6 +34,8 @@ _LEAST: Final[Mapping[tuple[type, str], float]] = {
     (RankShares, "step_begin_ns"): -MOST_NS,
     (RankShares, "step_ordinals"): 1,
     (StepPart, "waits_for_rank"): -1,
+    (StepAlarm, "node"): -1,
+    (StepAlarm, "first_step"): -1,
     (ReplayedCollective, "bytes"): -1,
     (ReplayedCollective, "step"): 1,
     (ReplayedStep, "step"): 1,
@@ -50,6 +54,11 @@ def wrong_replay(answer: Any) -> str | None:
 def wrong_diagnosis(answer: Any) -> str | None:
     """Why a diagnosis cannot be true, else None."""
     return _told(_check_diagnosis, answer)
+
+
+def wrong_steps_diagnosis(answer: Any) -> str | None:
+    """Why what is said of the times of steps cannot be true, else None."""
+    return _told(lambda found: _check_record(found, StepsDiagnosis), answer)
 
 
 def _told(check: Callable[[Any], None], answer: Any) -> str | None:

@@ -8,20 +8,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from nodewise.diagnosis.checks import wrong_diagnosis, wrong_replay
+from nodewise.diagnosis.checks import wrong_diagnosis, wrong_replay, wrong_steps_diagnosis
 from nodewise.diagnosis.diagnosers import diagnoser_of
 from nodewise.diagnosis.evidence import evidence_of
 from nodewise.diagnosis.recorded import recorded_timeline, with_kinds
 from nodewise.diagnosis.results import Diagnosed, Replayed, TraceQuestion
 from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
-from nodewise.domain.errors import invalid_field
+from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.replay import Replay, ReplayQuestion
+from nodewise.domain.step_times import StepsDiagnosis, StepTimes
 from nodewise.hosting.calls import call, unless_wrong
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Catalogue, DiagnoserRecord, Run
 from nodewise.profiles.reading import TraceLoader
 
-__all__ = ["diagnosed", "replayed"]
+__all__ = ["diagnosed", "replayed", "steps_diagnosed"]
 
 _ERRORS: Final = tuple(each.name for each in fields(Replay) if each.name.endswith(("_error", "_error_s")))
 """What a replay says of itself beside what was measured."""
@@ -119,6 +120,27 @@ def diagnosed(
         diagnoser_version=loaded.record.version,
         recorded=recorded,
     )
+
+
+def steps_diagnosed(diagnosers: Diagnosers, name: str, windows: StepTimes, hours: StepTimes) -> StepsDiagnosis:
+    """What the times of steps say, of the diagnoser of a name. Takes up to seconds: for a thread.
+
+    Raises
+    ------
+    NodewiseError
+        DIAGNOSER_NOT_FOUND, also for one that looks at traces alone.
+    """
+    loaded = diagnoser_of(diagnosers, name)
+    diagnoser = loaded.record.diagnoser
+    if not hasattr(diagnoser, "diagnose_steps"):
+        raise NodewiseError(
+            Reason.DIAGNOSER_NOT_FOUND,
+            f"diagnoser {loaded.record.name!r} looks at traces alone, not at times of steps",
+            {"diagnoser": loaded.record.name},
+        )
+    check = unless_wrong(wrong_steps_diagnosis)
+    found: StepsDiagnosis = call(loaded, diagnoser, "diagnose_steps", windows, hours, check=check)
+    return found
 
 
 def _without_measured(replay: Replay) -> Replay:

@@ -42,6 +42,7 @@ from nodewise.domain.schedule import *
 from nodewise.domain.shared_pairs import *
 from nodewise.domain.sharing import *
 from nodewise.domain.simulated_steps import *
+from nodewise.domain.step_times import *
 from nodewise.domain.trace import *
 from nodewise.domain.transitions import *
 from nodewise.domain.workload import *

@@ -8,10 +8,11 @@ from typing import Protocol, runtime_checkable
 from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
 from nodewise.domain.profile import Profile
 from nodewise.domain.replay import Replay, ReplayQuestion
+from nodewise.domain.step_times import StepsDiagnosis, StepTimes
 from nodewise.domain.trace import Trace
 from nodewise.plugin.catalogue import Catalogue
 
-__all__ = ["Diagnoser", "DiagnoserContext", "Run"]
+__all__ = ["Diagnoser", "DiagnoserContext", "Run", "StepsDiagnoser"]
 
 
 class Run(Protocol):
@@ -54,4 +55,21 @@ class Diagnoser(Protocol):
         self, traces: Sequence[Trace], profile: Profile, question: DiagnosisQuestion, context: DiagnoserContext
     ) -> Diagnosis:
         """Bottlenecks and strategies, most worthwhile first. Raises as ``replay``."""
+        ...
+
+
+@runtime_checkable
+class StepsDiagnoser(Protocol):
+    """A diagnoser that also looks at the times of steps of a job that runs. Pure."""
+
+    def diagnose_steps(self, windows: StepTimes, hours: StepTimes) -> StepsDiagnosis:
+        """Slowdowns within a period, and hours that recur; abstains where there are too few windows.
+
+        Parameters
+        ----------
+        windows : StepTimes
+            The period, of all ranks, in any order.
+        hours : StepTimes
+            The mean step of each hour that is kept; rank 0 stands for all.
+        """
         ...

@@ -146,6 +146,24 @@ CREATE TABLE tokens (
 );
 INSERT INTO meta VALUES ('tokens', 0);
 """
+# Since version 5.
+_STEPS: Final = """
+CREATE TABLE step_reports (
+    profile_key BIGINT NOT NULL REFERENCES profiles (key) ON DELETE CASCADE,
+    rank BIGINT NOT NULL,
+    begin_s DOUBLE PRECISION NOT NULL,
+    node BIGINT NOT NULL,
+    payload BYTEA NOT NULL,
+    PRIMARY KEY (profile_key, rank, begin_s)
+);
+CREATE TABLE step_hours (
+    profile_key BIGINT NOT NULL REFERENCES profiles (key) ON DELETE CASCADE,
+    hour BIGINT NOT NULL,
+    steps BIGINT NOT NULL,
+    seconds DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (profile_key, hour)
+);
+"""
 _FIRST_VERSION: Final = 3
 """Of a database."""
 
@@ -172,6 +190,7 @@ def prepare(connection: psycopg.Connection[Any]) -> None:
         if not tables:
             connection.execute(_TABLES)
             connection.execute(_TOKENS)
+            connection.execute(_STEPS)
             if _one(connection, _HAS_LZ4) == (True,):
                 connection.execute("ALTER TABLE batches ALTER COLUMN payload SET COMPRESSION lz4")
             for name, value in (
@@ -198,6 +217,8 @@ def _upgraded(connection: psycopg.Connection[Any], version: int) -> int:
         return version
     if version < 4:
         connection.execute(_TOKENS)
+    if version < 5:
+        connection.execute(_STEPS)
     connection.execute("UPDATE meta SET value = %s WHERE name = 'schema_version'", (SCHEMA_VERSION,))
     return SCHEMA_VERSION
 

@@ -21,6 +21,7 @@ from nodewise.profiles.sql_incoming import brings_traces, incoming_of, pieces_of
 from nodewise.profiles.sql_reads import ProfileRow
 from nodewise.profiles.sql_rows import Connection, translated
 from nodewise.profiles.sql_scores import SqlScoreLedger
+from nodewise.profiles.sql_steps import SqlStepLedger
 from nodewise.profiles.sql_tokens import SqlTokenLedger
 from nodewise.profiles.sql_usage import Counting, usage_by_namespace
 from nodewise.profiles.sql_writes import Writing, session_status
@@ -88,6 +89,7 @@ class SqlProfileStore(ProfileStore):
         """What ails it, as this process met it."""
         self.scores = SqlScoreLedger(self._reading, self._adding, now)
         self.tokens = SqlTokenLedger(self._reading, self._adding, now)
+        self.steps = SqlStepLedger(self._reading, self._adding, now)
 
     def _reading(self, doing: str) -> AbstractContextManager[Connection]:
         """A connection inside a read transaction: everything read in it is of one moment."""

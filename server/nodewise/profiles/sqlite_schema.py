@@ -18,7 +18,7 @@ Durability = Literal["process", "power"]
 APPLICATION_ID: Final = 0x4E444F57
 """``NDOW`` in the header of the file: tells our files from other applications' databases."""
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 
 _BUSY_TIMEOUT_S: Final = 10.0
 """Of an open store's beginning, which may wait for an upgrade by another process."""
@@ -178,6 +178,26 @@ CREATE TABLE tokens (
 INSERT INTO meta VALUES ('tokens', 0);
 """
 
+# Since version 5: times of steps that running jobs report. A report is the windows of one rank, as columns of numbers;
+# an hour is the sum over ranks.
+_STEPS: Final = """
+CREATE TABLE step_reports (
+    profile_key INTEGER NOT NULL REFERENCES profiles (key) ON DELETE CASCADE,
+    rank INTEGER NOT NULL,
+    begin_s REAL NOT NULL,
+    node INTEGER NOT NULL,
+    payload BLOB NOT NULL,
+    PRIMARY KEY (profile_key, rank, begin_s)
+) WITHOUT ROWID;
+CREATE TABLE step_hours (
+    profile_key INTEGER NOT NULL REFERENCES profiles (key) ON DELETE CASCADE,
+    hour INTEGER NOT NULL,
+    steps INTEGER NOT NULL,
+    seconds REAL NOT NULL,
+    PRIMARY KEY (profile_key, hour)
+) WITHOUT ROWID;
+"""
+
 # From version 2 to 3. Files of then did not count phase timings: what the batches hold is counted once. The table of
 # profiles is written anew, because a name was unique in it; its keys stay what they were.
 _COUNTED: Final = """
@@ -293,7 +313,7 @@ def _check_or_create(connection: SqliteConnection) -> None:
         with transaction(connection, connection.writing):
             if not _is_ours(connection):  # nobody else created it meanwhile
                 _execute(connection, _PROFILES.format(name="profiles"), _PROFILE_INDEXES)
-                _execute(connection, _TABLES, _SCORES, _RETRACTED_EVIDENCE, _TOKENS)
+                _execute(connection, _TABLES, _SCORES, _RETRACTED_EVIDENCE, _TOKENS, _STEPS)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.executemany(
                     "INSERT INTO meta VALUES (?, ?)", [("schema_version", SCHEMA_VERSION), ("generation", 0)]
@@ -322,6 +342,8 @@ def _upgrade(connection: SqliteConnection) -> None:
         _execute(connection, _PROFILE_INDEXES, _RETRACTED_EVIDENCE)
     if version < 4:
         _execute(connection, _TOKENS)
+    if version < 5:
+        _execute(connection, _STEPS)
     connection.execute("UPDATE meta SET value = ? WHERE name = 'schema_version'", (SCHEMA_VERSION,))
 
 

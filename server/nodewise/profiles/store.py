@@ -12,6 +12,7 @@ from nodewise.profiles.batches import Batch
 from nodewise.profiles.condition import StoreCondition
 from nodewise.profiles.ledger import ScoreLedger
 from nodewise.profiles.quotas import Usage
+from nodewise.profiles.step_reports import StepLedger
 from nodewise.profiles.tokens import TokenLedger
 from nodewise.profiles.traces import TraceStore
 
@@ -208,6 +209,8 @@ class ProfileStore(Protocol):
     """Where the traces are that profiles refer to."""
     scores: ScoreLedger
     """Running scores, and the commits that wait for them."""
+    steps: StepLedger
+    """Times of steps of running jobs."""
     tokens: TokenLedger | None = None
     """Bearer tokens; None = this kind of store keeps none."""
 

@@ -84,6 +84,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "nodewise.v1beta1.CompletionService.EstimateCompletion": _READ,
         "nodewise.v1beta1.DiagnosisService.Replay": _READ,
         "nodewise.v1beta1.DiagnosisService.Diagnose": _READ,
+        "nodewise.v1beta1.DiagnosisService.ReportSteps": _INGEST,
         "nodewise.v1beta1.EvaluationService.Backtest": _READ,
         "nodewise.v1beta1.SharingService.PredictSharing": _READ,
         "nodewise.v1beta1.AdminService.ListGenerations": _ADMIN,

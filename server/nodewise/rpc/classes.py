@@ -53,6 +53,7 @@ CLASSES: Final[Mapping[str, str]] = MappingProxyType(
         "IngestProfile": "ingest",
         "AppendProfile": "ingest",
         "IngestBatch": "ingest",
+        "ReportSteps": "ingest",
         "RetractEvidence": "ingest",
         "DeleteProfile": "ingest",
         "UndeleteProfile": "ingest",

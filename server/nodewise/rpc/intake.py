@@ -36,6 +36,7 @@ _MOST_BYTES: Final[Mapping[str, int]] = MappingProxyType(
         "UndeleteProfile": _NAMES_BYTES,
         "ListUsage": _NAMES_BYTES,
         "RetractEvidence": RECEIVED_BYTES // 16,
+        "ReportSteps": RECEIVED_BYTES // 16,
         "ListGenerations": _NAMES_BYTES,
         "Reload": _NAMES_BYTES,
         "SetCanary": _NAMES_BYTES,

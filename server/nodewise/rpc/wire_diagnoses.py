@@ -190,6 +190,7 @@ def write_diagnosis(found: Diagnosed) -> pb.DiagnosisResult:
         pb.DiagnosisResult,
         diagnosis,
         rank_shares=[written(pb.RankShares, each) for each in diagnosis.ranks],
+        steps=None,
         edges=_edges(diagnosis.edges),
         warnings=_notices(DIAGNOSER, diagnosis.warnings),
         basis=_basis(found),

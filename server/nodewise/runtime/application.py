@@ -129,6 +129,7 @@ class Application:
         self._house = House(
             settings=settings,
             store=store,
+            writer=self._writer,
             sources=ProfileSources(self._reader, self._limits, self._reads),
             pool=self._compute,
             work=self._work,

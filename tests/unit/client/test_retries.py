@@ -15,6 +15,7 @@ from nodewise_client import (
     InvalidArgumentError,
     PredictRequest,
     ProfileContent,
+    ReportStepsRequest,
     ResourceExhaustedError,
     RetractEvidenceRequest,
     ScheduleRequest,
@@ -56,6 +57,7 @@ RETRIED = {
     "GetProfile": lambda client: client.get_profile("r"),
     "ListProfiles": lambda client: client.list_profiles(),
     "ListUsage": lambda client: client.list_usage(),
+    "ReportSteps": lambda client: client.report_steps(ReportStepsRequest(profile_id="r")),
     "Schedule": lambda client: client.schedule(ScheduleRequest(cluster=Cluster(pools=[]), jobs=[])),
     "ListPolicies": lambda client: client.list_policies(),
 }

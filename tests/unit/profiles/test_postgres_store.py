@@ -162,7 +162,7 @@ def test_a_database_of_before_tokens_gets_them_and_keeps_the_rest(cluster: Postg
     before = opened()
     before.append("job", "s", [batch(1, 1.0, commit=True)])
     before.close()
-    execute(cluster, "DROP TABLE tokens; DELETE FROM meta WHERE name = 'tokens'")
+    execute(cluster, "DROP TABLE tokens, step_reports, step_hours; DELETE FROM meta WHERE name = 'tokens'")
     execute(cluster, "UPDATE meta SET value = 3 WHERE name = 'schema_version'")
     after = opened()
     assert after.tokens is not None

@@ -10,6 +10,7 @@ from typing import Annotated
 from typer import Option
 
 from nodewise_cli.commands.options import AN_HOUR, Call
+from nodewise_cli.commands.running import diagnose_running
 from nodewise_cli.commands.trace_options import (
     TraceQuestion,
     asked_profile,
@@ -69,9 +70,21 @@ def diagnose(
     against_rank: Annotated[
         int | None, Option(metavar="R", min=0, help="Compare with this rank; without --against of the same traces.")
     ] = None,
+    since: Annotated[
+        str | None,
+        Option(metavar="DURATION", help="Of a job that runs: what its ranks reported since, such as 1h; --profile."),
+    ] = None,
     call: Call = AN_HOUR,
 ) -> None:
     """Find what bounds recorded steps, who is waited for, and which changes would shorten them most."""
+    if since is not None:
+        if question.traces or any((steps, picture, report, against, question.timeline, question.mapping)):
+            raise InputError(
+                "--since: looks at no traces, so not with TRACE, --steps, --picture, --report, --against, --timeline, "
+                "--mapping"
+            )
+        diagnose_running(question.profile, since, question.diagnoser, call)
+        return
     if question.traces and any(map(is_operation_table, question.traces)):
         given = (steps, picture, report, against, question.timeline, question.profile, question.mapping)
         if any(given) or len(question.traces) > 1:

@@ -25,7 +25,7 @@ COMBINED: Final = 3
 
 def document(result: DiagnosisAnswer) -> dict[str, Any]:
     """The JSON of a diagnosis. What is not known is null."""
-    left_out = ("edges", "warnings", "basis", "timeline", "recorded")
+    left_out = ("steps", "edges", "warnings", "basis", "timeline", "recorded")
     return fields_of(result, *left_out) | {
         "strategies": [_strategy(found) for found in result.strategies],
         **recorded_of(result),

@@ -355,6 +355,12 @@ class AsyncClient(AsyncCalls):
         """Find what bounds a recorded job's steps, who is waited for, and what would shorten them most."""
         return await self._answer(request, on_progress, diagnosis_answer, timeout_s)
 
+    async def report_steps(
+        self, request: values.ReportStepsRequest, *, timeout_s: float | None = None
+    ) -> values.ReportStepsResponse:
+        """Send times of steps of a job that runs; the reply says what its recorders are asked to record."""
+        return await self._unary(request, values.ReportStepsResponse, timeout_s)
+
     # --- sharing a device -----------------------------------------------------------------------------------------
 
     async def predict_sharing(

@@ -348,6 +348,12 @@ class Client(Calls):
         """Find what bounds a recorded job's steps, who is waited for, and what would shorten them most."""
         return self._answer(request, on_progress, diagnosis_answer, timeout_s)
 
+    def report_steps(
+        self, request: values.ReportStepsRequest, *, timeout_s: float | None = None
+    ) -> values.ReportStepsResponse:
+        """Send times of steps of a job that runs; the reply says what its recorders are asked to record."""
+        return self._unary(request, values.ReportStepsResponse, timeout_s)
+
     # --- sharing a device -----------------------------------------------------------------------------------------
 
     def predict_sharing(

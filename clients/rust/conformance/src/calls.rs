@@ -63,6 +63,7 @@ async fn unary(client: &Client, method: &str, given: &Value) -> Result<Value, Fa
         "ListPolicies" ListPoliciesRequest list_policies;
         "EstimateCompletion" EstimateCompletionRequest estimate_completion;
         "PredictSharing" PredictSharingRequest predict_sharing;
+        "ReportSteps" ReportStepsRequest report_steps;
         "ListGenerations" ListGenerationsRequest list_generations;
         "Reload" ReloadRequest reload;
         "SetCanary" SetCanaryRequest set_canary;

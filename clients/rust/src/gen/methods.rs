@@ -317,6 +317,11 @@ impl Progressive for crate::v1beta1::DiagnoseRequest {
     }
 }
 
+impl Rpc for crate::v1beta1::ReportStepsRequest {
+    type Response = crate::v1beta1::ReportStepsResponse;
+    const PATH: &'static str = "/nodewise.v1beta1.DiagnosisService/ReportSteps";
+}
+
 impl Rpc for crate::v1beta1::BacktestRequest {
     type Response = crate::v1beta1::BacktestResponse;
     const PATH: &'static str = "/nodewise.v1beta1.EvaluationService/Backtest";
@@ -605,6 +610,14 @@ impl Client {
     /// Reasons: INVALID_FIELD, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, DIAGNOSER_NOT_FOUND, EVIDENCE_MISSING.
     pub fn diagnose(&self, request: crate::v1beta1::DiagnoseRequest) -> Progress<crate::v1beta1::DiagnoseRequest> {
         Progress::new(self, request)
+    }
+
+    /// Takes the times of steps of a job that runs, window by window and rank by rank. They stand beside the profile, whose
+    /// revision and digest stay. A window that comes again counts once. Answers what recorders are asked to record. Diagnose
+    /// with since_seconds looks at the windows; a slowdown that it finds becomes the profile's label "nodewise.alarm".
+    /// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
+    pub async fn report_steps(&self, request: crate::v1beta1::ReportStepsRequest) -> Result<crate::v1beta1::ReportStepsResponse, Error> {
+        self.unary(request).await
     }
 
     /// Fits estimators to the train rows of a table in a fresh, empty store, predicts its test rows and scores them.

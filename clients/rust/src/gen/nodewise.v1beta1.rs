@@ -2515,6 +2515,159 @@ pub struct DiagnoseRequest {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
+    /// Diagnose the times of steps that the stored profile's ranks reported in so many seconds up to now, in place of traces.
+    /// Absent = traces.
+    #[prost(double, optional, tag = "11")]
+    pub since_seconds: ::core::option::Option<f64>,
+}
+/// Windows of consecutive steps of one rank, as columns of equal length. A window begins at a multiple of its length, so
+/// that those of all ranks hold the same steps. Seconds are medians over the steps; a column that is empty is not known.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StepWindows {
+    /// Number of each window's first step, counted by the job from 0.
+    #[prost(int64, repeated, tag = "1")]
+    pub first_steps: ::prost::alloc::vec::Vec<i64>,
+    /// Steps of each window.
+    #[prost(int32, repeated, tag = "2")]
+    pub steps_counts: ::prost::alloc::vec::Vec<i32>,
+    /// When each began, seconds since 1970 (UTC).
+    #[prost(double, repeated, tag = "3")]
+    pub begin_unix_seconds: ::prost::alloc::vec::Vec<f64>,
+    /// The whole step.
+    #[prost(double, repeated, tag = "4")]
+    pub step_seconds: ::prost::alloc::vec::Vec<f64>,
+    /// Waiting for the next batch.
+    #[prost(double, repeated, tag = "5")]
+    pub loading_seconds: ::prost::alloc::vec::Vec<f64>,
+    /// Forward pass.
+    #[prost(double, repeated, tag = "6")]
+    pub forward_seconds: ::prost::alloc::vec::Vec<f64>,
+    /// Backward pass, without what exchange_seconds holds.
+    #[prost(double, repeated, tag = "7")]
+    pub backward_seconds: ::prost::alloc::vec::Vec<f64>,
+    /// Exchange of gradients, and waiting for it, that nothing hides.
+    #[prost(double, repeated, tag = "8")]
+    pub exchange_seconds: ::prost::alloc::vec::Vec<f64>,
+    /// Update of the parameters.
+    #[prost(double, repeated, tag = "9")]
+    pub update_seconds: ::prost::alloc::vec::Vec<f64>,
+}
+/// Windows of one rank.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReportStepsRequest {
+    /// The job's profile.
+    #[prost(string, tag = "1")]
+    pub profile_id: ::prost::alloc::string::String,
+    /// Rank of the process that timed them.
+    #[prost(int32, tag = "2")]
+    pub rank: i32,
+    /// Processes of the job.
+    #[prost(int32, tag = "3")]
+    pub world_size: i32,
+    /// Number of the machine within the job. Absent = not known.
+    #[prost(int32, optional, tag = "4")]
+    pub node: ::core::option::Option<i32>,
+    /// At most 1,000 windows.
+    #[prost(message, optional, tag = "5")]
+    pub windows: ::core::option::Option<StepWindows>,
+}
+/// What recorders are asked to record, by the profile's label "nodewise.record".
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RecordingRequest {
+    /// A recorder follows a request of another id than its last one.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// So many steps, from the next one on.
+    #[prost(int32, tag = "2")]
+    pub steps_count: i32,
+    /// On these ranks. Empty = all.
+    #[prost(int32, repeated, tag = "3")]
+    pub ranks: ::prost::alloc::vec::Vec<i32>,
+}
+/// The server has them.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReportStepsResponse {
+    /// Absent = nothing is asked for.
+    #[prost(message, optional, tag = "1")]
+    pub recording: ::core::option::Option<RecordingRequest>,
+}
+/// A slowdown that was found in the times of steps.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StepAlarm {
+    /// Whom it concerns: "rank", "node", "exchange" (all ranks, in the exchange alone) or "job" (all ranks).
+    #[prost(string, tag = "1")]
+    pub kind: ::prost::alloc::string::String,
+    /// The slow ranks. Empty = all.
+    #[prost(int32, repeated, tag = "2")]
+    pub ranks: ::prost::alloc::vec::Vec<i32>,
+    /// Their machine, where they are those of one. Absent = not one machine.
+    #[prost(int32, optional, tag = "3")]
+    pub node: ::core::option::Option<i32>,
+    /// The part of the step that grew most: "loading", "forward", "backward", "exchange", "update", or "step".
+    #[prost(string, tag = "4")]
+    pub part: ::prost::alloc::string::String,
+    /// Since this step. Absent = the first that is known.
+    #[prost(int64, optional, tag = "5")]
+    pub first_step: ::core::option::Option<i64>,
+    /// When that step began, seconds since 1970 (UTC).
+    #[prost(double, tag = "6")]
+    pub begin_unix_seconds: f64,
+    /// When it was over. Absent = it lasts.
+    #[prost(double, optional, tag = "7")]
+    pub end_unix_seconds: ::core::option::Option<f64>,
+    /// Time over what it was, or over that of the other ranks.
+    #[prost(double, tag = "8")]
+    pub slowdown_ratio: f64,
+    /// Lower end of its interval (90 %).
+    #[prost(double, tag = "9")]
+    pub lower_slowdown_ratio: f64,
+    /// Upper end of its interval (90 %).
+    #[prost(double, tag = "10")]
+    pub upper_slowdown_ratio: f64,
+    /// The same in one sentence.
+    #[prost(string, tag = "11")]
+    pub what: ::prost::alloc::string::String,
+}
+/// An hour of the day in which the job was slow on several days.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct SlowHour {
+    /// Begin of the hour, UTC, 0 to 23.
+    #[prost(int32, tag = "1")]
+    pub hour: i32,
+    /// Median over days of its step over that of the other hours of the same day.
+    #[prost(double, tag = "2")]
+    pub slowdown_ratio: f64,
+    /// Days on which it was slower.
+    #[prost(int32, tag = "3")]
+    pub slow_days_count: i32,
+    /// Days on which it was seen.
+    #[prost(int32, tag = "4")]
+    pub days_count: i32,
+}
+/// What the times of steps say while a job runs.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StepsDiagnosis {
+    /// The newest first; at most 1,000.
+    #[prost(message, repeated, tag = "1")]
+    pub alarms: ::prost::alloc::vec::Vec<StepAlarm>,
+    /// Hours that recur.
+    #[prost(message, repeated, tag = "2")]
+    pub slow_hours: ::prost::alloc::vec::Vec<SlowHour>,
+    /// The answer in one sentence.
+    #[prost(string, tag = "3")]
+    pub verdict: ::prost::alloc::string::String,
+    /// Ranks that reported.
+    #[prost(int32, tag = "4")]
+    pub ranks_count: i32,
+    /// Steps that all windows hold, of one rank.
+    #[prost(int64, tag = "5")]
+    pub steps_count: i64,
+    /// Windows between a rank's first and last that never came, over ranks.
+    #[prost(int64, tag = "6")]
+    pub lost_windows_count: i64,
+    /// Median step, over ranks and windows.
+    #[prost(double, tag = "7")]
+    pub step_seconds: f64,
 }
 /// Progress, then pieces, then the result.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2727,6 +2880,9 @@ pub struct DiagnosisResult {
     /// What the answer rests on.
     #[prost(message, optional, tag = "13")]
     pub basis: ::core::option::Option<DiagnosisBasis>,
+    /// What the times of steps say, where they were asked for; all lists above are empty then.
+    #[prost(message, optional, tag = "14")]
+    pub steps: ::core::option::Option<StepsDiagnosis>,
 }
 /// What is changed in the recorded job before it is executed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -2974,6 +3130,36 @@ pub mod diagnosis_service_client {
                     GrpcMethod::new("nodewise.v1beta1.DiagnosisService", "Diagnose"),
                 );
             self.inner.server_streaming(req, path, codec).await
+        }
+        /// Takes the times of steps of a job that runs, window by window and rank by rank. They stand beside the profile, whose
+        /// revision and digest stay. A window that comes again counts once. Answers what recorders are asked to record. Diagnose
+        /// with since_seconds looks at the windows; a slowdown that it finds becomes the profile's label "nodewise.alarm".
+        /// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
+        pub async fn report_steps(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReportStepsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportStepsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/nodewise.v1beta1.DiagnosisService/ReportSteps",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("nodewise.v1beta1.DiagnosisService", "ReportSteps"),
+                );
+            self.inner.unary(req, path, codec).await
         }
     }
 }

@@ -307,7 +307,7 @@ class ReplayResult(_message.Message):
     def __init__(self, steps: _Optional[_Iterable[_Union[ReplayedStep, _Mapping]]] = ..., host_error_ratio: _Optional[float] = ..., device_error_ratio: _Optional[float] = ..., persistence_error_ratio: _Optional[float] = ..., kernel_start_p50_error_seconds: _Optional[float] = ..., kernel_start_p95_error_seconds: _Optional[float] = ..., in_sample: bool = ..., nodes_count: _Optional[int] = ..., edges: _Optional[_Iterable[_Union[EdgeCounts, _Mapping]]] = ..., clock_offset_seconds: _Optional[_Iterable[float]] = ..., clock_uncertainty_seconds: _Optional[_Iterable[float]] = ..., clock_tied: _Optional[_Iterable[bool]] = ..., build_seconds: _Optional[float] = ..., replay_seconds: _Optional[float] = ..., counts: _Optional[_Mapping[str, int]] = ..., warnings: _Optional[_Iterable[_Union[_problem_pb2.Notice, _Mapping]]] = ..., basis: _Optional[_Union[DiagnosisBasis, _Mapping]] = ...) -> None: ...
 
 class DiagnoseRequest(_message.Message):
-    __slots__ = ("profile", "trace_sha256s", "diagnoser", "steps", "max_bottlenecks", "max_strategies", "largest_batch_ratio", "timeline", "budget_seconds", "trace_mapping")
+    __slots__ = ("profile", "trace_sha256s", "diagnoser", "steps", "max_bottlenecks", "max_strategies", "largest_batch_ratio", "timeline", "budget_seconds", "trace_mapping", "since_seconds")
     class TraceMappingEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -325,6 +325,7 @@ class DiagnoseRequest(_message.Message):
     TIMELINE_FIELD_NUMBER: _ClassVar[int]
     BUDGET_SECONDS_FIELD_NUMBER: _ClassVar[int]
     TRACE_MAPPING_FIELD_NUMBER: _ClassVar[int]
+    SINCE_SECONDS_FIELD_NUMBER: _ClassVar[int]
     profile: _profile_pb2.ProfileSource
     trace_sha256s: _containers.RepeatedScalarFieldContainer[str]
     diagnoser: str
@@ -335,7 +336,116 @@ class DiagnoseRequest(_message.Message):
     timeline: bool
     budget_seconds: float
     trace_mapping: _containers.ScalarMap[str, str]
-    def __init__(self, profile: _Optional[_Union[_profile_pb2.ProfileSource, _Mapping]] = ..., trace_sha256s: _Optional[_Iterable[str]] = ..., diagnoser: _Optional[str] = ..., steps: _Optional[_Iterable[int]] = ..., max_bottlenecks: _Optional[int] = ..., max_strategies: _Optional[int] = ..., largest_batch_ratio: _Optional[float] = ..., timeline: bool = ..., budget_seconds: _Optional[float] = ..., trace_mapping: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    since_seconds: float
+    def __init__(self, profile: _Optional[_Union[_profile_pb2.ProfileSource, _Mapping]] = ..., trace_sha256s: _Optional[_Iterable[str]] = ..., diagnoser: _Optional[str] = ..., steps: _Optional[_Iterable[int]] = ..., max_bottlenecks: _Optional[int] = ..., max_strategies: _Optional[int] = ..., largest_batch_ratio: _Optional[float] = ..., timeline: bool = ..., budget_seconds: _Optional[float] = ..., trace_mapping: _Optional[_Mapping[str, str]] = ..., since_seconds: _Optional[float] = ...) -> None: ...
+
+class StepWindows(_message.Message):
+    __slots__ = ("first_steps", "steps_counts", "begin_unix_seconds", "step_seconds", "loading_seconds", "forward_seconds", "backward_seconds", "exchange_seconds", "update_seconds")
+    FIRST_STEPS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_COUNTS_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_UNIX_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    STEP_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    LOADING_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    FORWARD_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    BACKWARD_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    EXCHANGE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    first_steps: _containers.RepeatedScalarFieldContainer[int]
+    steps_counts: _containers.RepeatedScalarFieldContainer[int]
+    begin_unix_seconds: _containers.RepeatedScalarFieldContainer[float]
+    step_seconds: _containers.RepeatedScalarFieldContainer[float]
+    loading_seconds: _containers.RepeatedScalarFieldContainer[float]
+    forward_seconds: _containers.RepeatedScalarFieldContainer[float]
+    backward_seconds: _containers.RepeatedScalarFieldContainer[float]
+    exchange_seconds: _containers.RepeatedScalarFieldContainer[float]
+    update_seconds: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, first_steps: _Optional[_Iterable[int]] = ..., steps_counts: _Optional[_Iterable[int]] = ..., begin_unix_seconds: _Optional[_Iterable[float]] = ..., step_seconds: _Optional[_Iterable[float]] = ..., loading_seconds: _Optional[_Iterable[float]] = ..., forward_seconds: _Optional[_Iterable[float]] = ..., backward_seconds: _Optional[_Iterable[float]] = ..., exchange_seconds: _Optional[_Iterable[float]] = ..., update_seconds: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class ReportStepsRequest(_message.Message):
+    __slots__ = ("profile_id", "rank", "world_size", "node", "windows")
+    PROFILE_ID_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    WORLD_SIZE_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    WINDOWS_FIELD_NUMBER: _ClassVar[int]
+    profile_id: str
+    rank: int
+    world_size: int
+    node: int
+    windows: StepWindows
+    def __init__(self, profile_id: _Optional[str] = ..., rank: _Optional[int] = ..., world_size: _Optional[int] = ..., node: _Optional[int] = ..., windows: _Optional[_Union[StepWindows, _Mapping]] = ...) -> None: ...
+
+class RecordingRequest(_message.Message):
+    __slots__ = ("request_id", "steps_count", "ranks")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    STEPS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    RANKS_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    steps_count: int
+    ranks: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, request_id: _Optional[str] = ..., steps_count: _Optional[int] = ..., ranks: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ReportStepsResponse(_message.Message):
+    __slots__ = ("recording",)
+    RECORDING_FIELD_NUMBER: _ClassVar[int]
+    recording: RecordingRequest
+    def __init__(self, recording: _Optional[_Union[RecordingRequest, _Mapping]] = ...) -> None: ...
+
+class StepAlarm(_message.Message):
+    __slots__ = ("kind", "ranks", "node", "part", "first_step", "begin_unix_seconds", "end_unix_seconds", "slowdown_ratio", "lower_slowdown_ratio", "upper_slowdown_ratio", "what")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    RANKS_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    FIRST_STEP_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_UNIX_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    END_UNIX_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    SLOWDOWN_RATIO_FIELD_NUMBER: _ClassVar[int]
+    LOWER_SLOWDOWN_RATIO_FIELD_NUMBER: _ClassVar[int]
+    UPPER_SLOWDOWN_RATIO_FIELD_NUMBER: _ClassVar[int]
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    ranks: _containers.RepeatedScalarFieldContainer[int]
+    node: int
+    part: str
+    first_step: int
+    begin_unix_seconds: float
+    end_unix_seconds: float
+    slowdown_ratio: float
+    lower_slowdown_ratio: float
+    upper_slowdown_ratio: float
+    what: str
+    def __init__(self, kind: _Optional[str] = ..., ranks: _Optional[_Iterable[int]] = ..., node: _Optional[int] = ..., part: _Optional[str] = ..., first_step: _Optional[int] = ..., begin_unix_seconds: _Optional[float] = ..., end_unix_seconds: _Optional[float] = ..., slowdown_ratio: _Optional[float] = ..., lower_slowdown_ratio: _Optional[float] = ..., upper_slowdown_ratio: _Optional[float] = ..., what: _Optional[str] = ...) -> None: ...
+
+class SlowHour(_message.Message):
+    __slots__ = ("hour", "slowdown_ratio", "slow_days_count", "days_count")
+    HOUR_FIELD_NUMBER: _ClassVar[int]
+    SLOWDOWN_RATIO_FIELD_NUMBER: _ClassVar[int]
+    SLOW_DAYS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    DAYS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    hour: int
+    slowdown_ratio: float
+    slow_days_count: int
+    days_count: int
+    def __init__(self, hour: _Optional[int] = ..., slowdown_ratio: _Optional[float] = ..., slow_days_count: _Optional[int] = ..., days_count: _Optional[int] = ...) -> None: ...
+
+class StepsDiagnosis(_message.Message):
+    __slots__ = ("alarms", "slow_hours", "verdict", "ranks_count", "steps_count", "lost_windows_count", "step_seconds")
+    ALARMS_FIELD_NUMBER: _ClassVar[int]
+    SLOW_HOURS_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    RANKS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    STEPS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    LOST_WINDOWS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    STEP_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    alarms: _containers.RepeatedCompositeFieldContainer[StepAlarm]
+    slow_hours: _containers.RepeatedCompositeFieldContainer[SlowHour]
+    verdict: str
+    ranks_count: int
+    steps_count: int
+    lost_windows_count: int
+    step_seconds: float
+    def __init__(self, alarms: _Optional[_Iterable[_Union[StepAlarm, _Mapping]]] = ..., slow_hours: _Optional[_Iterable[_Union[SlowHour, _Mapping]]] = ..., verdict: _Optional[str] = ..., ranks_count: _Optional[int] = ..., steps_count: _Optional[int] = ..., lost_windows_count: _Optional[int] = ..., step_seconds: _Optional[float] = ...) -> None: ...
 
 class DiagnoseResponse(_message.Message):
     __slots__ = ("progress", "timeline", "collectives", "result")
@@ -450,7 +560,7 @@ class RankShares(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., step_seconds: _Optional[float] = ..., compute_seconds: _Optional[float] = ..., communication_seconds: _Optional[float] = ..., exposed_communication_seconds: _Optional[float] = ..., waiting_seconds: _Optional[float] = ..., idle_seconds: _Optional[float] = ..., host_bound_seconds: _Optional[float] = ..., data_loading_seconds: _Optional[float] = ..., memory_high_water_bytes: _Optional[float] = ..., parts: _Optional[_Iterable[_Union[StepPart, _Mapping]]] = ..., step_ordinals: _Optional[_Iterable[int]] = ..., step_begin_nanoseconds: _Optional[_Iterable[int]] = ..., step_duration_nanoseconds: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class DiagnosisResult(_message.Message):
-    __slots__ = ("bottlenecks", "strategies", "stragglers", "bound_by", "verdict", "step_seconds", "persistence_seconds", "exposed_communication_seconds", "rank_shares", "edges", "warnings", "complete", "basis")
+    __slots__ = ("bottlenecks", "strategies", "stragglers", "bound_by", "verdict", "step_seconds", "persistence_seconds", "exposed_communication_seconds", "rank_shares", "edges", "warnings", "complete", "basis", "steps")
     BOTTLENECKS_FIELD_NUMBER: _ClassVar[int]
     STRATEGIES_FIELD_NUMBER: _ClassVar[int]
     STRAGGLERS_FIELD_NUMBER: _ClassVar[int]
@@ -464,6 +574,7 @@ class DiagnosisResult(_message.Message):
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_FIELD_NUMBER: _ClassVar[int]
     BASIS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
     bottlenecks: _containers.RepeatedCompositeFieldContainer[Bottleneck]
     strategies: _containers.RepeatedCompositeFieldContainer[Strategy]
     stragglers: _containers.RepeatedCompositeFieldContainer[Straggler]
@@ -477,4 +588,5 @@ class DiagnosisResult(_message.Message):
     warnings: _containers.RepeatedCompositeFieldContainer[_problem_pb2.Notice]
     complete: bool
     basis: DiagnosisBasis
-    def __init__(self, bottlenecks: _Optional[_Iterable[_Union[Bottleneck, _Mapping]]] = ..., strategies: _Optional[_Iterable[_Union[Strategy, _Mapping]]] = ..., stragglers: _Optional[_Iterable[_Union[Straggler, _Mapping]]] = ..., bound_by: _Optional[_Union[StepBound, str]] = ..., verdict: _Optional[str] = ..., step_seconds: _Optional[float] = ..., persistence_seconds: _Optional[float] = ..., exposed_communication_seconds: _Optional[float] = ..., rank_shares: _Optional[_Iterable[_Union[RankShares, _Mapping]]] = ..., edges: _Optional[_Iterable[_Union[EdgeCounts, _Mapping]]] = ..., warnings: _Optional[_Iterable[_Union[_problem_pb2.Notice, _Mapping]]] = ..., complete: bool = ..., basis: _Optional[_Union[DiagnosisBasis, _Mapping]] = ...) -> None: ...
+    steps: StepsDiagnosis
+    def __init__(self, bottlenecks: _Optional[_Iterable[_Union[Bottleneck, _Mapping]]] = ..., strategies: _Optional[_Iterable[_Union[Strategy, _Mapping]]] = ..., stragglers: _Optional[_Iterable[_Union[Straggler, _Mapping]]] = ..., bound_by: _Optional[_Union[StepBound, str]] = ..., verdict: _Optional[str] = ..., step_seconds: _Optional[float] = ..., persistence_seconds: _Optional[float] = ..., exposed_communication_seconds: _Optional[float] = ..., rank_shares: _Optional[_Iterable[_Union[RankShares, _Mapping]]] = ..., edges: _Optional[_Iterable[_Union[EdgeCounts, _Mapping]]] = ..., warnings: _Optional[_Iterable[_Union[_problem_pb2.Notice, _Mapping]]] = ..., complete: bool = ..., basis: _Optional[_Union[DiagnosisBasis, _Mapping]] = ..., steps: _Optional[_Union[StepsDiagnosis, _Mapping]] = ...) -> None: ...

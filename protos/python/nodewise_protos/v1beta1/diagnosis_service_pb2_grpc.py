@@ -45,6 +45,11 @@ class DiagnosisServiceStub(object):
                 request_serializer=nodewise_dot_v1beta1_dot_diagnosis__service__pb2.DiagnoseRequest.SerializeToString,
                 response_deserializer=nodewise_dot_v1beta1_dot_diagnosis__service__pb2.DiagnoseResponse.FromString,
                 _registered_method=True)
+        self.ReportSteps = channel.unary_unary(
+                '/nodewise.v1beta1.DiagnosisService/ReportSteps',
+                request_serializer=nodewise_dot_v1beta1_dot_diagnosis__service__pb2.ReportStepsRequest.SerializeToString,
+                response_deserializer=nodewise_dot_v1beta1_dot_diagnosis__service__pb2.ReportStepsResponse.FromString,
+                _registered_method=True)
 
 
 class DiagnosisServiceServicer(object):
@@ -70,6 +75,16 @@ class DiagnosisServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReportSteps(self, request, context):
+        """Takes the times of steps of a job that runs, window by window and rank by rank. They stand beside the profile, whose
+        revision and digest stay. A window that comes again counts once. Answers what recorders are asked to record. Diagnose
+        with since_seconds looks at the windows; a slowdown that it finds becomes the profile's label "nodewise.alarm".
+        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_DiagnosisServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -82,6 +97,11 @@ def add_DiagnosisServiceServicer_to_server(servicer, server):
                     servicer.Diagnose,
                     request_deserializer=nodewise_dot_v1beta1_dot_diagnosis__service__pb2.DiagnoseRequest.FromString,
                     response_serializer=nodewise_dot_v1beta1_dot_diagnosis__service__pb2.DiagnoseResponse.SerializeToString,
+            ),
+            'ReportSteps': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportSteps,
+                    request_deserializer=nodewise_dot_v1beta1_dot_diagnosis__service__pb2.ReportStepsRequest.FromString,
+                    response_serializer=nodewise_dot_v1beta1_dot_diagnosis__service__pb2.ReportStepsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -139,6 +159,33 @@ class DiagnosisService(object):
             '/nodewise.v1beta1.DiagnosisService/Diagnose',
             nodewise_dot_v1beta1_dot_diagnosis__service__pb2.DiagnoseRequest.SerializeToString,
             nodewise_dot_v1beta1_dot_diagnosis__service__pb2.DiagnoseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReportSteps(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/nodewise.v1beta1.DiagnosisService/ReportSteps',
+            nodewise_dot_v1beta1_dot_diagnosis__service__pb2.ReportStepsRequest.SerializeToString,
+            nodewise_dot_v1beta1_dot_diagnosis__service__pb2.ReportStepsResponse.FromString,
             options,
             channel_credentials,
             insecure,

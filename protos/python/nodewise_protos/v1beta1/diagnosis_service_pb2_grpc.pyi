@@ -46,6 +46,12 @@ class DiagnosisServiceStub:
     so far is the result, and says that it is not complete.
     Reasons: INVALID_FIELD, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, DIAGNOSER_NOT_FOUND, EVIDENCE_MISSING.
     """
+    ReportSteps: _grpc.UnaryUnaryMultiCallable[_diagnosis_service_pb2.ReportStepsRequest, _diagnosis_service_pb2.ReportStepsResponse]
+    """Takes the times of steps of a job that runs, window by window and rank by rank. They stand beside the profile, whose
+    revision and digest stay. A window that comes again counts once. Answers what recorders are asked to record. Diagnose
+    with since_seconds looks at the windows; a slowdown that it finds becomes the profile's label "nodewise.alarm".
+    Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
+    """
 
 @_typing.type_check_only
 class DiagnosisServiceAsyncStub(DiagnosisServiceStub):
@@ -62,6 +68,12 @@ class DiagnosisServiceAsyncStub(DiagnosisServiceStub):
     first, then what was executed in pieces, the result last. When the call's time or its budget is over, what was found
     so far is the result, and says that it is not complete.
     Reasons: INVALID_FIELD, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, DIAGNOSER_NOT_FOUND, EVIDENCE_MISSING.
+    """
+    ReportSteps: _aio.UnaryUnaryMultiCallable[_diagnosis_service_pb2.ReportStepsRequest, _diagnosis_service_pb2.ReportStepsResponse]  # type: ignore[assignment]
+    """Takes the times of steps of a job that runs, window by window and rank by rank. They stand beside the profile, whose
+    revision and digest stay. A window that comes again counts once. Answers what recorders are asked to record. Diagnose
+    with since_seconds looks at the windows; a slowdown that it finds becomes the profile's label "nodewise.alarm".
+    Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
     """
 
 class DiagnosisServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -88,6 +100,18 @@ class DiagnosisServiceServicer(metaclass=_abc_1.ABCMeta):
         first, then what was executed in pieces, the result last. When the call's time or its budget is over, what was found
         so far is the result, and says that it is not complete.
         Reasons: INVALID_FIELD, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, DIAGNOSER_NOT_FOUND, EVIDENCE_MISSING.
+        """
+
+    @_abc_1.abstractmethod
+    def ReportSteps(
+        self,
+        request: _diagnosis_service_pb2.ReportStepsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_diagnosis_service_pb2.ReportStepsResponse, _abc.Awaitable[_diagnosis_service_pb2.ReportStepsResponse]]:
+        """Takes the times of steps of a job that runs, window by window and rank by rank. They stand beside the profile, whose
+        revision and digest stay. A window that comes again counts once. Answers what recorders are asked to record. Diagnose
+        with since_seconds looks at the windows; a slowdown that it finds becomes the profile's label "nodewise.alarm".
+        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
         """
 
 def add_DiagnosisServiceServicer_to_server(servicer: DiagnosisServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

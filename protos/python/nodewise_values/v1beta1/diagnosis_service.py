@@ -22,6 +22,7 @@ __all__ = [
     "EdgeCounts",
     "RankShares",
     "ReadTrace",
+    "RecordingRequest",
     "ReplayChange",
     "ReplayChangeKind",
     "ReplayRequest",
@@ -29,8 +30,14 @@ __all__ = [
     "ReplayResult",
     "ReplayedCollectives",
     "ReplayedStep",
+    "ReportStepsRequest",
+    "ReportStepsResponse",
+    "SlowHour",
+    "StepAlarm",
     "StepBound",
     "StepPart",
+    "StepWindows",
+    "StepsDiagnosis",
     "Straggler",
     "Strategy",
     "TimelinePiece",
@@ -374,6 +381,138 @@ class DiagnoseRequest(Value):
 
     For readers of formats that do not say what is what, such as generic Chrome traces: what the reader's page names.
     """
+    since_seconds: float | None = None
+    """Diagnose the times of steps that the stored profile's ranks reported in so many seconds up to now.
+
+    Diagnose the times of steps that the stored profile's ranks reported in so many seconds up to now, in place of
+    traces. Absent = traces.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class StepWindows(Value):
+    """Windows of consecutive steps of one rank, as columns of equal length.
+
+    A window begins at a multiple of its length, so that those of all ranks hold the same steps. Seconds are medians
+    over the steps; a column that is empty is not known.
+    """
+
+    first_steps: tuple[int, ...] = ()
+    """Number of each window's first step, counted by the job from 0."""
+    steps_counts: tuple[int, ...] = ()
+    """Steps of each window."""
+    begin_unix_seconds: tuple[float, ...] = ()
+    """When each began, seconds since 1970 (UTC)."""
+    step_seconds: tuple[float, ...] = ()
+    """The whole step."""
+    loading_seconds: tuple[float, ...] = ()
+    """Waiting for the next batch."""
+    forward_seconds: tuple[float, ...] = ()
+    """Forward pass."""
+    backward_seconds: tuple[float, ...] = ()
+    """Backward pass, without what exchange_seconds holds."""
+    exchange_seconds: tuple[float, ...] = ()
+    """Exchange of gradients, and waiting for it, that nothing hides."""
+    update_seconds: tuple[float, ...] = ()
+    """Update of the parameters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ReportStepsRequest(Value):
+    """Windows of one rank."""
+
+    profile_id: str = ""
+    """The job's profile."""
+    rank: int = 0
+    """Rank of the process that timed them."""
+    world_size: int = 0
+    """Processes of the job."""
+    node: int | None = None
+    """Number of the machine within the job. Absent = not known."""
+    windows: StepWindows | None = None
+    """At most 1,000 windows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RecordingRequest(Value):
+    """What recorders are asked to record, by the profile's label "nodewise.record"."""
+
+    request_id: str = ""
+    """A recorder follows a request of another id than its last one."""
+    steps_count: int = 0
+    """So many steps, from the next one on."""
+    ranks: tuple[int, ...] = ()
+    """On these ranks. Empty = all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ReportStepsResponse(Value):
+    """The server has them."""
+
+    recording: RecordingRequest | None = None
+    """Absent = nothing is asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class StepAlarm(Value):
+    """A slowdown that was found in the times of steps."""
+
+    kind: str = ""
+    """Whom it concerns: "rank", "node", "exchange" (all ranks, in the exchange alone) or "job" (all ranks)."""
+    ranks: tuple[int, ...] = ()
+    """The slow ranks. Empty = all."""
+    node: int | None = None
+    """Their machine, where they are those of one. Absent = not one machine."""
+    part: str = ""
+    """The part of the step that grew most: "loading", "forward", "backward", "exchange", "update", or "step"."""
+    first_step: int | None = None
+    """Since this step. Absent = the first that is known."""
+    begin_unix_seconds: float = 0.0
+    """When that step began, seconds since 1970 (UTC)."""
+    end_unix_seconds: float | None = None
+    """When it was over. Absent = it lasts."""
+    slowdown_ratio: float = 0.0
+    """Time over what it was, or over that of the other ranks."""
+    lower_slowdown_ratio: float = 0.0
+    """Lower end of its interval (90 %)."""
+    upper_slowdown_ratio: float = 0.0
+    """Upper end of its interval (90 %)."""
+    what: str = ""
+    """The same in one sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SlowHour(Value):
+    """An hour of the day in which the job was slow on several days."""
+
+    hour: int = 0
+    """Begin of the hour, UTC, 0 to 23."""
+    slowdown_ratio: float = 0.0
+    """Median over days of its step over that of the other hours of the same day."""
+    slow_days_count: int = 0
+    """Days on which it was slower."""
+    days_count: int = 0
+    """Days on which it was seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class StepsDiagnosis(Value):
+    """What the times of steps say while a job runs."""
+
+    alarms: tuple[StepAlarm, ...] = ()
+    """The newest first; at most 1,000."""
+    slow_hours: tuple[SlowHour, ...] = ()
+    """Hours that recur."""
+    verdict: str = ""
+    """The answer in one sentence."""
+    ranks_count: int = 0
+    """Ranks that reported."""
+    steps_count: int = 0
+    """Steps that all windows hold, of one rank."""
+    lost_windows_count: int = 0
+    """Windows between a rank's first and last that never came, over ranks."""
+    step_seconds: float = 0.0
+    """Median step, over ranks and windows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -539,3 +678,5 @@ class DiagnosisResult(Value):
     """False = time was over."""
     basis: DiagnosisBasis | None = None
     """What the answer rests on."""
+    steps: StepsDiagnosis | None = None
+    """What the times of steps say, where they were asked for; all lists above are empty then."""

@@ -56,12 +56,15 @@ METHODS: Final = frozenset(
         "read",
         "replay",
         "diagnose",
+        "diagnose_steps",
     ]
 )
 """Methods of plugins' objects."""
 ATTRIBUTES: Final = frozenset(["measurement_log_spread", "memory_terms", "prefixes", "sizes", "final", "exclusions"])
 """Attributes of plugins' objects that are read."""
-LONG: Final = frozenset(["learn", "warm_up", "complete", "play", "space", "completed", "read", "replay", "diagnose"])
+LONG: Final = frozenset(
+    ["learn", "warm_up", "complete", "play", "space", "completed", "read", "replay", "diagnose", "diagnose_steps"]
+)
 """Methods that do long work."""
 ANSWERS_WITH_OBJECTS: Final = frozenset({"fit", "space"})
 """Methods whose answers stay in the host."""

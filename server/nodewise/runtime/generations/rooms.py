@@ -18,6 +18,7 @@ from nodewise.hosting.processes.host import Listing as HostListing
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue
 from nodewise.profiles.store import ProfileStore
+from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.answering import Answering
 from nodewise.rpc.architectures import ArchitectureBatches
 from nodewise.rpc.batches import Batches
@@ -57,6 +58,7 @@ class House:
 
     settings: Settings
     store: ProfileStore
+    writer: StoreWriter
     sources: ProfileSources
     pool: ComputePool
     work: Executor
@@ -187,7 +189,7 @@ def rooms_of(house: House, plugged: Plugged, teachings: Teachings, track: str = 
             Simulations(answers, sources, limits, compute, policy),
             Completions(answers, sources, compute),
             Plans(answers, sources, limits, compute),
-            Diagnoses(sources, compute),
+            Diagnoses(sources, compute, house.store, house.writer, house.reads),
             Evaluations(compute),
             Sharing(answers, sources, limits, compute),
         )

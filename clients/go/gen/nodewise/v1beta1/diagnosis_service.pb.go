@@ -1524,7 +1524,10 @@ type DiagnoseRequest struct {
 	// Seconds for the answer. Absent = as long as the call has.
 	BudgetSeconds *float64 `protobuf:"fixed64,9,opt,name=budget_seconds,json=budgetSeconds,proto3,oneof" json:"budget_seconds,omitempty"`
 	// For readers of formats that do not say what is what, such as generic Chrome traces: what the reader's page names.
-	TraceMapping  map[string]string `protobuf:"bytes,10,rep,name=trace_mapping,json=traceMapping,proto3" json:"trace_mapping,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	TraceMapping map[string]string `protobuf:"bytes,10,rep,name=trace_mapping,json=traceMapping,proto3" json:"trace_mapping,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Diagnose the times of steps that the stored profile's ranks reported in so many seconds up to now, in place of traces.
+	// Absent = traces.
+	SinceSeconds  *float64 `protobuf:"fixed64,11,opt,name=since_seconds,json=sinceSeconds,proto3,oneof" json:"since_seconds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1629,6 +1632,633 @@ func (x *DiagnoseRequest) GetTraceMapping() map[string]string {
 	return nil
 }
 
+func (x *DiagnoseRequest) GetSinceSeconds() float64 {
+	if x != nil && x.SinceSeconds != nil {
+		return *x.SinceSeconds
+	}
+	return 0
+}
+
+// Windows of consecutive steps of one rank, as columns of equal length. A window begins at a multiple of its length, so
+// that those of all ranks hold the same steps. Seconds are medians over the steps; a column that is empty is not known.
+type StepWindows struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of each window's first step, counted by the job from 0.
+	FirstSteps []int64 `protobuf:"varint,1,rep,packed,name=first_steps,json=firstSteps,proto3" json:"first_steps,omitempty"`
+	// Steps of each window.
+	StepsCounts []int32 `protobuf:"varint,2,rep,packed,name=steps_counts,json=stepsCounts,proto3" json:"steps_counts,omitempty"`
+	// When each began, seconds since 1970 (UTC).
+	BeginUnixSeconds []float64 `protobuf:"fixed64,3,rep,packed,name=begin_unix_seconds,json=beginUnixSeconds,proto3" json:"begin_unix_seconds,omitempty"`
+	// The whole step.
+	StepSeconds []float64 `protobuf:"fixed64,4,rep,packed,name=step_seconds,json=stepSeconds,proto3" json:"step_seconds,omitempty"`
+	// Waiting for the next batch.
+	LoadingSeconds []float64 `protobuf:"fixed64,5,rep,packed,name=loading_seconds,json=loadingSeconds,proto3" json:"loading_seconds,omitempty"`
+	// Forward pass.
+	ForwardSeconds []float64 `protobuf:"fixed64,6,rep,packed,name=forward_seconds,json=forwardSeconds,proto3" json:"forward_seconds,omitempty"`
+	// Backward pass, without what exchange_seconds holds.
+	BackwardSeconds []float64 `protobuf:"fixed64,7,rep,packed,name=backward_seconds,json=backwardSeconds,proto3" json:"backward_seconds,omitempty"`
+	// Exchange of gradients, and waiting for it, that nothing hides.
+	ExchangeSeconds []float64 `protobuf:"fixed64,8,rep,packed,name=exchange_seconds,json=exchangeSeconds,proto3" json:"exchange_seconds,omitempty"`
+	// Update of the parameters.
+	UpdateSeconds []float64 `protobuf:"fixed64,9,rep,packed,name=update_seconds,json=updateSeconds,proto3" json:"update_seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StepWindows) Reset() {
+	*x = StepWindows{}
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepWindows) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepWindows) ProtoMessage() {}
+
+func (x *StepWindows) ProtoReflect() protoreflect.Message {
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepWindows.ProtoReflect.Descriptor instead.
+func (*StepWindows) Descriptor() ([]byte, []int) {
+	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *StepWindows) GetFirstSteps() []int64 {
+	if x != nil {
+		return x.FirstSteps
+	}
+	return nil
+}
+
+func (x *StepWindows) GetStepsCounts() []int32 {
+	if x != nil {
+		return x.StepsCounts
+	}
+	return nil
+}
+
+func (x *StepWindows) GetBeginUnixSeconds() []float64 {
+	if x != nil {
+		return x.BeginUnixSeconds
+	}
+	return nil
+}
+
+func (x *StepWindows) GetStepSeconds() []float64 {
+	if x != nil {
+		return x.StepSeconds
+	}
+	return nil
+}
+
+func (x *StepWindows) GetLoadingSeconds() []float64 {
+	if x != nil {
+		return x.LoadingSeconds
+	}
+	return nil
+}
+
+func (x *StepWindows) GetForwardSeconds() []float64 {
+	if x != nil {
+		return x.ForwardSeconds
+	}
+	return nil
+}
+
+func (x *StepWindows) GetBackwardSeconds() []float64 {
+	if x != nil {
+		return x.BackwardSeconds
+	}
+	return nil
+}
+
+func (x *StepWindows) GetExchangeSeconds() []float64 {
+	if x != nil {
+		return x.ExchangeSeconds
+	}
+	return nil
+}
+
+func (x *StepWindows) GetUpdateSeconds() []float64 {
+	if x != nil {
+		return x.UpdateSeconds
+	}
+	return nil
+}
+
+// Windows of one rank.
+type ReportStepsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The job's profile.
+	ProfileId string `protobuf:"bytes,1,opt,name=profile_id,json=profileId,proto3" json:"profile_id,omitempty"`
+	// Rank of the process that timed them.
+	Rank int32 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
+	// Processes of the job.
+	WorldSize int32 `protobuf:"varint,3,opt,name=world_size,json=worldSize,proto3" json:"world_size,omitempty"`
+	// Number of the machine within the job. Absent = not known.
+	Node *int32 `protobuf:"varint,4,opt,name=node,proto3,oneof" json:"node,omitempty"`
+	// At most 1,000 windows.
+	Windows       *StepWindows `protobuf:"bytes,5,opt,name=windows,proto3" json:"windows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportStepsRequest) Reset() {
+	*x = ReportStepsRequest{}
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportStepsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportStepsRequest) ProtoMessage() {}
+
+func (x *ReportStepsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportStepsRequest.ProtoReflect.Descriptor instead.
+func (*ReportStepsRequest) Descriptor() ([]byte, []int) {
+	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ReportStepsRequest) GetProfileId() string {
+	if x != nil {
+		return x.ProfileId
+	}
+	return ""
+}
+
+func (x *ReportStepsRequest) GetRank() int32 {
+	if x != nil {
+		return x.Rank
+	}
+	return 0
+}
+
+func (x *ReportStepsRequest) GetWorldSize() int32 {
+	if x != nil {
+		return x.WorldSize
+	}
+	return 0
+}
+
+func (x *ReportStepsRequest) GetNode() int32 {
+	if x != nil && x.Node != nil {
+		return *x.Node
+	}
+	return 0
+}
+
+func (x *ReportStepsRequest) GetWindows() *StepWindows {
+	if x != nil {
+		return x.Windows
+	}
+	return nil
+}
+
+// What recorders are asked to record, by the profile's label "nodewise.record".
+type RecordingRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A recorder follows a request of another id than its last one.
+	RequestId string `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// So many steps, from the next one on.
+	StepsCount int32 `protobuf:"varint,2,opt,name=steps_count,json=stepsCount,proto3" json:"steps_count,omitempty"`
+	// On these ranks. Empty = all.
+	Ranks         []int32 `protobuf:"varint,3,rep,packed,name=ranks,proto3" json:"ranks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordingRequest) Reset() {
+	*x = RecordingRequest{}
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordingRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordingRequest) ProtoMessage() {}
+
+func (x *RecordingRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordingRequest.ProtoReflect.Descriptor instead.
+func (*RecordingRequest) Descriptor() ([]byte, []int) {
+	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RecordingRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *RecordingRequest) GetStepsCount() int32 {
+	if x != nil {
+		return x.StepsCount
+	}
+	return 0
+}
+
+func (x *RecordingRequest) GetRanks() []int32 {
+	if x != nil {
+		return x.Ranks
+	}
+	return nil
+}
+
+// The server has them.
+type ReportStepsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Absent = nothing is asked for.
+	Recording     *RecordingRequest `protobuf:"bytes,1,opt,name=recording,proto3" json:"recording,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportStepsResponse) Reset() {
+	*x = ReportStepsResponse{}
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportStepsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportStepsResponse) ProtoMessage() {}
+
+func (x *ReportStepsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportStepsResponse.ProtoReflect.Descriptor instead.
+func (*ReportStepsResponse) Descriptor() ([]byte, []int) {
+	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ReportStepsResponse) GetRecording() *RecordingRequest {
+	if x != nil {
+		return x.Recording
+	}
+	return nil
+}
+
+// A slowdown that was found in the times of steps.
+type StepAlarm struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whom it concerns: "rank", "node", "exchange" (all ranks, in the exchange alone) or "job" (all ranks).
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// The slow ranks. Empty = all.
+	Ranks []int32 `protobuf:"varint,2,rep,packed,name=ranks,proto3" json:"ranks,omitempty"`
+	// Their machine, where they are those of one. Absent = not one machine.
+	Node *int32 `protobuf:"varint,3,opt,name=node,proto3,oneof" json:"node,omitempty"`
+	// The part of the step that grew most: "loading", "forward", "backward", "exchange", "update", or "step".
+	Part string `protobuf:"bytes,4,opt,name=part,proto3" json:"part,omitempty"`
+	// Since this step. Absent = the first that is known.
+	FirstStep *int64 `protobuf:"varint,5,opt,name=first_step,json=firstStep,proto3,oneof" json:"first_step,omitempty"`
+	// When that step began, seconds since 1970 (UTC).
+	BeginUnixSeconds float64 `protobuf:"fixed64,6,opt,name=begin_unix_seconds,json=beginUnixSeconds,proto3" json:"begin_unix_seconds,omitempty"`
+	// When it was over. Absent = it lasts.
+	EndUnixSeconds *float64 `protobuf:"fixed64,7,opt,name=end_unix_seconds,json=endUnixSeconds,proto3,oneof" json:"end_unix_seconds,omitempty"`
+	// Time over what it was, or over that of the other ranks.
+	SlowdownRatio float64 `protobuf:"fixed64,8,opt,name=slowdown_ratio,json=slowdownRatio,proto3" json:"slowdown_ratio,omitempty"`
+	// Lower end of its interval (90 %).
+	LowerSlowdownRatio float64 `protobuf:"fixed64,9,opt,name=lower_slowdown_ratio,json=lowerSlowdownRatio,proto3" json:"lower_slowdown_ratio,omitempty"`
+	// Upper end of its interval (90 %).
+	UpperSlowdownRatio float64 `protobuf:"fixed64,10,opt,name=upper_slowdown_ratio,json=upperSlowdownRatio,proto3" json:"upper_slowdown_ratio,omitempty"`
+	// The same in one sentence.
+	What          string `protobuf:"bytes,11,opt,name=what,proto3" json:"what,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StepAlarm) Reset() {
+	*x = StepAlarm{}
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepAlarm) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepAlarm) ProtoMessage() {}
+
+func (x *StepAlarm) ProtoReflect() protoreflect.Message {
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepAlarm.ProtoReflect.Descriptor instead.
+func (*StepAlarm) Descriptor() ([]byte, []int) {
+	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *StepAlarm) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *StepAlarm) GetRanks() []int32 {
+	if x != nil {
+		return x.Ranks
+	}
+	return nil
+}
+
+func (x *StepAlarm) GetNode() int32 {
+	if x != nil && x.Node != nil {
+		return *x.Node
+	}
+	return 0
+}
+
+func (x *StepAlarm) GetPart() string {
+	if x != nil {
+		return x.Part
+	}
+	return ""
+}
+
+func (x *StepAlarm) GetFirstStep() int64 {
+	if x != nil && x.FirstStep != nil {
+		return *x.FirstStep
+	}
+	return 0
+}
+
+func (x *StepAlarm) GetBeginUnixSeconds() float64 {
+	if x != nil {
+		return x.BeginUnixSeconds
+	}
+	return 0
+}
+
+func (x *StepAlarm) GetEndUnixSeconds() float64 {
+	if x != nil && x.EndUnixSeconds != nil {
+		return *x.EndUnixSeconds
+	}
+	return 0
+}
+
+func (x *StepAlarm) GetSlowdownRatio() float64 {
+	if x != nil {
+		return x.SlowdownRatio
+	}
+	return 0
+}
+
+func (x *StepAlarm) GetLowerSlowdownRatio() float64 {
+	if x != nil {
+		return x.LowerSlowdownRatio
+	}
+	return 0
+}
+
+func (x *StepAlarm) GetUpperSlowdownRatio() float64 {
+	if x != nil {
+		return x.UpperSlowdownRatio
+	}
+	return 0
+}
+
+func (x *StepAlarm) GetWhat() string {
+	if x != nil {
+		return x.What
+	}
+	return ""
+}
+
+// An hour of the day in which the job was slow on several days.
+type SlowHour struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Begin of the hour, UTC, 0 to 23.
+	Hour int32 `protobuf:"varint,1,opt,name=hour,proto3" json:"hour,omitempty"`
+	// Median over days of its step over that of the other hours of the same day.
+	SlowdownRatio float64 `protobuf:"fixed64,2,opt,name=slowdown_ratio,json=slowdownRatio,proto3" json:"slowdown_ratio,omitempty"`
+	// Days on which it was slower.
+	SlowDaysCount int32 `protobuf:"varint,3,opt,name=slow_days_count,json=slowDaysCount,proto3" json:"slow_days_count,omitempty"`
+	// Days on which it was seen.
+	DaysCount     int32 `protobuf:"varint,4,opt,name=days_count,json=daysCount,proto3" json:"days_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SlowHour) Reset() {
+	*x = SlowHour{}
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SlowHour) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SlowHour) ProtoMessage() {}
+
+func (x *SlowHour) ProtoReflect() protoreflect.Message {
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SlowHour.ProtoReflect.Descriptor instead.
+func (*SlowHour) Descriptor() ([]byte, []int) {
+	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *SlowHour) GetHour() int32 {
+	if x != nil {
+		return x.Hour
+	}
+	return 0
+}
+
+func (x *SlowHour) GetSlowdownRatio() float64 {
+	if x != nil {
+		return x.SlowdownRatio
+	}
+	return 0
+}
+
+func (x *SlowHour) GetSlowDaysCount() int32 {
+	if x != nil {
+		return x.SlowDaysCount
+	}
+	return 0
+}
+
+func (x *SlowHour) GetDaysCount() int32 {
+	if x != nil {
+		return x.DaysCount
+	}
+	return 0
+}
+
+// What the times of steps say while a job runs.
+type StepsDiagnosis struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest first; at most 1,000.
+	Alarms []*StepAlarm `protobuf:"bytes,1,rep,name=alarms,proto3" json:"alarms,omitempty"`
+	// Hours that recur.
+	SlowHours []*SlowHour `protobuf:"bytes,2,rep,name=slow_hours,json=slowHours,proto3" json:"slow_hours,omitempty"`
+	// The answer in one sentence.
+	Verdict string `protobuf:"bytes,3,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	// Ranks that reported.
+	RanksCount int32 `protobuf:"varint,4,opt,name=ranks_count,json=ranksCount,proto3" json:"ranks_count,omitempty"`
+	// Steps that all windows hold, of one rank.
+	StepsCount int64 `protobuf:"varint,5,opt,name=steps_count,json=stepsCount,proto3" json:"steps_count,omitempty"`
+	// Windows between a rank's first and last that never came, over ranks.
+	LostWindowsCount int64 `protobuf:"varint,6,opt,name=lost_windows_count,json=lostWindowsCount,proto3" json:"lost_windows_count,omitempty"`
+	// Median step, over ranks and windows.
+	StepSeconds   float64 `protobuf:"fixed64,7,opt,name=step_seconds,json=stepSeconds,proto3" json:"step_seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StepsDiagnosis) Reset() {
+	*x = StepsDiagnosis{}
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepsDiagnosis) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepsDiagnosis) ProtoMessage() {}
+
+func (x *StepsDiagnosis) ProtoReflect() protoreflect.Message {
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepsDiagnosis.ProtoReflect.Descriptor instead.
+func (*StepsDiagnosis) Descriptor() ([]byte, []int) {
+	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *StepsDiagnosis) GetAlarms() []*StepAlarm {
+	if x != nil {
+		return x.Alarms
+	}
+	return nil
+}
+
+func (x *StepsDiagnosis) GetSlowHours() []*SlowHour {
+	if x != nil {
+		return x.SlowHours
+	}
+	return nil
+}
+
+func (x *StepsDiagnosis) GetVerdict() string {
+	if x != nil {
+		return x.Verdict
+	}
+	return ""
+}
+
+func (x *StepsDiagnosis) GetRanksCount() int32 {
+	if x != nil {
+		return x.RanksCount
+	}
+	return 0
+}
+
+func (x *StepsDiagnosis) GetStepsCount() int64 {
+	if x != nil {
+		return x.StepsCount
+	}
+	return 0
+}
+
+func (x *StepsDiagnosis) GetLostWindowsCount() int64 {
+	if x != nil {
+		return x.LostWindowsCount
+	}
+	return 0
+}
+
+func (x *StepsDiagnosis) GetStepSeconds() float64 {
+	if x != nil {
+		return x.StepSeconds
+	}
+	return 0
+}
+
 // Progress, then pieces, then the result.
 type DiagnoseResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1647,7 +2277,7 @@ type DiagnoseResponse struct {
 
 func (x *DiagnoseResponse) Reset() {
 	*x = DiagnoseResponse{}
-	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[12]
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1659,7 +2289,7 @@ func (x *DiagnoseResponse) String() string {
 func (*DiagnoseResponse) ProtoMessage() {}
 
 func (x *DiagnoseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[12]
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1672,7 +2302,7 @@ func (x *DiagnoseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnoseResponse.ProtoReflect.Descriptor instead.
 func (*DiagnoseResponse) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{12}
+	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DiagnoseResponse) GetEvent() isDiagnoseResponse_Event {
@@ -1773,7 +2403,7 @@ type Bottleneck struct {
 
 func (x *Bottleneck) Reset() {
 	*x = Bottleneck{}
-	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[13]
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1785,7 +2415,7 @@ func (x *Bottleneck) String() string {
 func (*Bottleneck) ProtoMessage() {}
 
 func (x *Bottleneck) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[13]
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1798,7 +2428,7 @@ func (x *Bottleneck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bottleneck.ProtoReflect.Descriptor instead.
 func (*Bottleneck) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{13}
+	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Bottleneck) GetKind() string {
@@ -1869,7 +2499,7 @@ type Straggler struct {
 
 func (x *Straggler) Reset() {
 	*x = Straggler{}
-	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[14]
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1881,7 +2511,7 @@ func (x *Straggler) String() string {
 func (*Straggler) ProtoMessage() {}
 
 func (x *Straggler) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[14]
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1894,7 +2524,7 @@ func (x *Straggler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Straggler.ProtoReflect.Descriptor instead.
 func (*Straggler) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{14}
+	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Straggler) GetCollective() string {
@@ -1961,7 +2591,7 @@ type Strategy struct {
 
 func (x *Strategy) Reset() {
 	*x = Strategy{}
-	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[15]
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1973,7 +2603,7 @@ func (x *Strategy) String() string {
 func (*Strategy) ProtoMessage() {}
 
 func (x *Strategy) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[15]
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1986,7 +2616,7 @@ func (x *Strategy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Strategy.ProtoReflect.Descriptor instead.
 func (*Strategy) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{15}
+	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Strategy) GetName() string {
@@ -2078,7 +2708,7 @@ type StepPart struct {
 
 func (x *StepPart) Reset() {
 	*x = StepPart{}
-	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[16]
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2090,7 +2720,7 @@ func (x *StepPart) String() string {
 func (*StepPart) ProtoMessage() {}
 
 func (x *StepPart) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[16]
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2103,7 +2733,7 @@ func (x *StepPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepPart.ProtoReflect.Descriptor instead.
 func (*StepPart) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{16}
+	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *StepPart) GetKind() string {
@@ -2172,7 +2802,7 @@ type RankShares struct {
 
 func (x *RankShares) Reset() {
 	*x = RankShares{}
-	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[17]
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2184,7 +2814,7 @@ func (x *RankShares) String() string {
 func (*RankShares) ProtoMessage() {}
 
 func (x *RankShares) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[17]
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2197,7 +2827,7 @@ func (x *RankShares) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankShares.ProtoReflect.Descriptor instead.
 func (*RankShares) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{17}
+	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RankShares) GetRank() int32 {
@@ -2326,14 +2956,16 @@ type DiagnosisResult struct {
 	// False = time was over.
 	Complete bool `protobuf:"varint,12,opt,name=complete,proto3" json:"complete,omitempty"`
 	// What the answer rests on.
-	Basis         *DiagnosisBasis `protobuf:"bytes,13,opt,name=basis,proto3" json:"basis,omitempty"`
+	Basis *DiagnosisBasis `protobuf:"bytes,13,opt,name=basis,proto3" json:"basis,omitempty"`
+	// What the times of steps say, where they were asked for; all lists above are empty then.
+	Steps         *StepsDiagnosis `protobuf:"bytes,14,opt,name=steps,proto3" json:"steps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DiagnosisResult) Reset() {
 	*x = DiagnosisResult{}
-	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[18]
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2345,7 +2977,7 @@ func (x *DiagnosisResult) String() string {
 func (*DiagnosisResult) ProtoMessage() {}
 
 func (x *DiagnosisResult) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[18]
+	mi := &file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2358,7 +2990,7 @@ func (x *DiagnosisResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnosisResult.ProtoReflect.Descriptor instead.
 func (*DiagnosisResult) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{18}
+	return file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DiagnosisResult) GetBottlenecks() []*Bottleneck {
@@ -2448,6 +3080,13 @@ func (x *DiagnosisResult) GetComplete() bool {
 func (x *DiagnosisResult) GetBasis() *DiagnosisBasis {
 	if x != nil {
 		return x.Basis
+	}
+	return nil
+}
+
+func (x *DiagnosisResult) GetSteps() *StepsDiagnosis {
+	if x != nil {
+		return x.Steps
 	}
 	return nil
 }
@@ -2610,7 +3249,7 @@ const file_nodewise_v1beta1_diagnosis_service_proto_rawDesc = "" +
 	"\x13_device_error_ratioB\x1a\n" +
 	"\x18_persistence_error_ratioB!\n" +
 	"\x1f_kernel_start_p50_error_secondsB!\n" +
-	"\x1f_kernel_start_p95_error_seconds\"\xa5\x06\n" +
+	"\x1f_kernel_start_p95_error_seconds\"\x90\a\n" +
 	"\x0fDiagnoseRequest\x124\n" +
 	"\aprofile\x18\x01 \x01(\v2\x1a.nodewise.v1.ProfileSourceR\aprofile\x12#\n" +
 	"\rtrace_sha256s\x18\x02 \x03(\tR\ftraceSha256s\x12$\n" +
@@ -2627,14 +3266,81 @@ const file_nodewise_v1beta1_diagnosis_service_proto_rawDesc = "" +
 	"\x0ebudget_seconds\x18\t \x01(\x01B%\xaa\x9a#!\n" +
 	"\bbudget_s\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x001\x00\x00\x00\x00\xd0\x12cA8\x01H\x03R\rbudgetSeconds\x88\x01\x01\x12X\n" +
 	"\rtrace_mapping\x18\n" +
-	" \x03(\v23.nodewise.v1beta1.DiagnoseRequest.TraceMappingEntryR\ftraceMapping\x1a?\n" +
+	" \x03(\v23.nodewise.v1beta1.DiagnoseRequest.TraceMappingEntryR\ftraceMapping\x12W\n" +
+	"\rsince_seconds\x18\v \x01(\x01B-\xaa\x9a#)\n" +
+	"\asince_s\x1a\x01s!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\x00\x001\x00\x00\x00\x00\xd0\x12cA8\x01H\x04R\fsinceSeconds\x88\x01\x01\x1a?\n" +
 	"\x11TraceMappingEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x12\n" +
 	"\x10_max_bottlenecksB\x11\n" +
 	"\x0f_max_strategiesB\x16\n" +
 	"\x14_largest_batch_ratioB\x11\n" +
-	"\x0f_budget_seconds\"\xa5\x02\n" +
+	"\x0f_budget_secondsB\x10\n" +
+	"\x0e_since_seconds\"\xf1\x02\n" +
+	"\vStepWindows\x12\x1f\n" +
+	"\vfirst_steps\x18\x01 \x03(\x03R\n" +
+	"firstSteps\x12!\n" +
+	"\fsteps_counts\x18\x02 \x03(\x05R\vstepsCounts\x12,\n" +
+	"\x12begin_unix_seconds\x18\x03 \x03(\x01R\x10beginUnixSeconds\x12!\n" +
+	"\fstep_seconds\x18\x04 \x03(\x01R\vstepSeconds\x12'\n" +
+	"\x0floading_seconds\x18\x05 \x03(\x01R\x0eloadingSeconds\x12'\n" +
+	"\x0fforward_seconds\x18\x06 \x03(\x01R\x0eforwardSeconds\x12)\n" +
+	"\x10backward_seconds\x18\a \x03(\x01R\x0fbackwardSeconds\x12)\n" +
+	"\x10exchange_seconds\x18\b \x03(\x01R\x0fexchangeSeconds\x12%\n" +
+	"\x0eupdate_seconds\x18\t \x03(\x01R\rupdateSeconds\"\xd9\x01\n" +
+	"\x12ReportStepsRequest\x12\x1d\n" +
+	"\n" +
+	"profile_id\x18\x01 \x01(\tR\tprofileId\x12\x12\n" +
+	"\x04rank\x18\x02 \x01(\x05R\x04rank\x12\x1d\n" +
+	"\n" +
+	"world_size\x18\x03 \x01(\x05R\tworldSize\x12/\n" +
+	"\x04node\x18\x04 \x01(\x05B\x16\xaa\x9a#\x12!\x00\x00\x00\x00\x00\x00\xf0\xbf)\x00\x00\x00\x00\x00\x00\x00\x00H\x00R\x04node\x88\x01\x01\x127\n" +
+	"\awindows\x18\x05 \x01(\v2\x1d.nodewise.v1beta1.StepWindowsR\awindowsB\a\n" +
+	"\x05_node\"h\n" +
+	"\x10RecordingRequest\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x1f\n" +
+	"\vsteps_count\x18\x02 \x01(\x05R\n" +
+	"stepsCount\x12\x14\n" +
+	"\x05ranks\x18\x03 \x03(\x05R\x05ranks\"W\n" +
+	"\x13ReportStepsResponse\x12@\n" +
+	"\trecording\x18\x01 \x01(\v2\".nodewise.v1beta1.RecordingRequestR\trecording\"\x95\x04\n" +
+	"\tStepAlarm\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
+	"\x05ranks\x18\x02 \x03(\x05R\x05ranks\x12/\n" +
+	"\x04node\x18\x03 \x01(\x05B\x16\xaa\x9a#\x12!\x00\x00\x00\x00\x00\x00\xf0\xbf)\x00\x00\x00\x00\x00\x00\x00\x00H\x00R\x04node\x88\x01\x01\x12\x12\n" +
+	"\x04part\x18\x04 \x01(\tR\x04part\x12:\n" +
+	"\n" +
+	"first_step\x18\x05 \x01(\x03B\x16\xaa\x9a#\x12!\x00\x00\x00\x00\x00\x00\xf0\xbf)\x00\x00\x00\x00\x00\x00\x00\x00H\x01R\tfirstStep\x88\x01\x01\x12>\n" +
+	"\x12begin_unix_seconds\x18\x06 \x01(\x01B\x10\xaa\x9a#\f\n" +
+	"\abegin_s\x1a\x01sR\x10beginUnixSeconds\x12Q\n" +
+	"\x10end_unix_seconds\x18\a \x01(\x01B\"\xaa\x9a#\x1e\n" +
+	"\x05end_s\x1a\x01s!\x00\x00\x00\x00\x00\x00\x00\x00)\x00\x00\x00\x00\x00\x00\x00\x008\x01H\x02R\x0eendUnixSeconds\x88\x01\x01\x12%\n" +
+	"\x0eslowdown_ratio\x18\b \x01(\x01R\rslowdownRatio\x120\n" +
+	"\x14lower_slowdown_ratio\x18\t \x01(\x01R\x12lowerSlowdownRatio\x120\n" +
+	"\x14upper_slowdown_ratio\x18\n" +
+	" \x01(\x01R\x12upperSlowdownRatio\x12\x12\n" +
+	"\x04what\x18\v \x01(\tR\x04whatB\a\n" +
+	"\x05_nodeB\r\n" +
+	"\v_first_stepB\x13\n" +
+	"\x11_end_unix_seconds\"\x8c\x01\n" +
+	"\bSlowHour\x12\x12\n" +
+	"\x04hour\x18\x01 \x01(\x05R\x04hour\x12%\n" +
+	"\x0eslowdown_ratio\x18\x02 \x01(\x01R\rslowdownRatio\x12&\n" +
+	"\x0fslow_days_count\x18\x03 \x01(\x05R\rslowDaysCount\x12\x1d\n" +
+	"\n" +
+	"days_count\x18\x04 \x01(\x05R\tdaysCount\"\xad\x02\n" +
+	"\x0eStepsDiagnosis\x123\n" +
+	"\x06alarms\x18\x01 \x03(\v2\x1b.nodewise.v1beta1.StepAlarmR\x06alarms\x129\n" +
+	"\n" +
+	"slow_hours\x18\x02 \x03(\v2\x1a.nodewise.v1beta1.SlowHourR\tslowHours\x12\x18\n" +
+	"\averdict\x18\x03 \x01(\tR\averdict\x12\x1f\n" +
+	"\vranks_count\x18\x04 \x01(\x05R\n" +
+	"ranksCount\x12\x1f\n" +
+	"\vsteps_count\x18\x05 \x01(\x03R\n" +
+	"stepsCount\x12,\n" +
+	"\x12lost_windows_count\x18\x06 \x01(\x03R\x10lostWindowsCount\x12!\n" +
+	"\fstep_seconds\x18\a \x01(\x01R\vstepSeconds\"\xa5\x02\n" +
 	"\x10DiagnoseResponse\x12A\n" +
 	"\bprogress\x18\x01 \x01(\v2#.nodewise.v1beta1.DiagnosisProgressH\x00R\bprogress\x12=\n" +
 	"\btimeline\x18\x02 \x01(\v2\x1f.nodewise.v1beta1.TimelinePieceH\x00R\btimeline\x12I\n" +
@@ -2696,7 +3402,7 @@ const file_nodewise_v1beta1_diagnosis_service_proto_rawDesc = "" +
 	"\rstep_ordinals\x18\f \x03(\x05R\fstepOrdinals\x124\n" +
 	"\x16step_begin_nanoseconds\x18\r \x03(\x12R\x14stepBeginNanoseconds\x12:\n" +
 	"\x19step_duration_nanoseconds\x18\x0e \x03(\x03R\x17stepDurationNanosecondsB\x1a\n" +
-	"\x18_memory_high_water_bytes\"\xac\x05\n" +
+	"\x18_memory_high_water_bytes\"\xe4\x05\n" +
 	"\x0fDiagnosisResult\x12>\n" +
 	"\vbottlenecks\x18\x01 \x03(\v2\x1c.nodewise.v1beta1.BottleneckR\vbottlenecks\x12:\n" +
 	"\n" +
@@ -2716,7 +3422,8 @@ const file_nodewise_v1beta1_diagnosis_service_proto_rawDesc = "" +
 	" \x03(\v2\x1c.nodewise.v1beta1.EdgeCountsR\x05edges\x12/\n" +
 	"\bwarnings\x18\v \x03(\v2\x13.nodewise.v1.NoticeR\bwarnings\x12\x1a\n" +
 	"\bcomplete\x18\f \x01(\bR\bcomplete\x126\n" +
-	"\x05basis\x18\r \x01(\v2 .nodewise.v1beta1.DiagnosisBasisR\x05basis*\x86\x02\n" +
+	"\x05basis\x18\r \x01(\v2 .nodewise.v1beta1.DiagnosisBasisR\x05basis\x126\n" +
+	"\x05steps\x18\x0e \x01(\v2 .nodewise.v1beta1.StepsDiagnosisR\x05steps*\x86\x02\n" +
 	"\x10ReplayChangeKind\x12\"\n" +
 	"\x1eREPLAY_CHANGE_KIND_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18REPLAY_CHANGE_KIND_SCALE\x10\x01\x12\x1c\n" +
@@ -2732,10 +3439,11 @@ const file_nodewise_v1beta1_diagnosis_service_proto_rawDesc = "" +
 	"\x12STEP_BOUND_NETWORK\x10\x03\x12\x13\n" +
 	"\x0fSTEP_BOUND_SKEW\x10\x04\x12\x16\n" +
 	"\x12STEP_BOUND_LOADING\x10\x05\x12\x13\n" +
-	"\x0fSTEP_BOUND_NONE\x10\x062\x84\x02\n" +
+	"\x0fSTEP_BOUND_NONE\x10\x062\x9b\x03\n" +
 	"\x10DiagnosisService\x12s\n" +
 	"\x06Replay\x12\x1f.nodewise.v1beta1.ReplayRequest\x1a .nodewise.v1beta1.ReplayResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1beta1/diagnoses:replay0\x01\x12{\n" +
-	"\bDiagnose\x12!.nodewise.v1beta1.DiagnoseRequest\x1a\".nodewise.v1beta1.DiagnoseResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1beta1/diagnoses:diagnose0\x01B\x83\x01\n" +
+	"\bDiagnose\x12!.nodewise.v1beta1.DiagnoseRequest\x1a\".nodewise.v1beta1.DiagnoseResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1beta1/diagnoses:diagnose0\x01\x12\x94\x01\n" +
+	"\vReportSteps\x12$.nodewise.v1beta1.ReportStepsRequest\x1a%.nodewise.v1beta1.ReportStepsResponse\"8\x82\xd3\xe4\x93\x022:\x01*\"-/v1beta1/profiles/{profile_id=**}:reportStepsB\x83\x01\n" +
 	"\x1aio.github.nodewise.v1beta1B\x15DiagnosisServiceProtoP\x01ZLgithub.com/nodewise/nodewise/clients/go/gen/nodewise/v1beta1;nodewisev1beta1b\x06proto3"
 
 var (
@@ -2751,7 +3459,7 @@ func file_nodewise_v1beta1_diagnosis_service_proto_rawDescGZIP() []byte {
 }
 
 var file_nodewise_v1beta1_diagnosis_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_nodewise_v1beta1_diagnosis_service_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_nodewise_v1beta1_diagnosis_service_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_nodewise_v1beta1_diagnosis_service_proto_goTypes = []any{
 	(ReplayChangeKind)(0),       // 0: nodewise.v1beta1.ReplayChangeKind
 	(StepBound)(0),              // 1: nodewise.v1beta1.StepBound
@@ -2767,62 +3475,76 @@ var file_nodewise_v1beta1_diagnosis_service_proto_goTypes = []any{
 	(*DiagnosisBasis)(nil),      // 11: nodewise.v1beta1.DiagnosisBasis
 	(*ReplayResult)(nil),        // 12: nodewise.v1beta1.ReplayResult
 	(*DiagnoseRequest)(nil),     // 13: nodewise.v1beta1.DiagnoseRequest
-	(*DiagnoseResponse)(nil),    // 14: nodewise.v1beta1.DiagnoseResponse
-	(*Bottleneck)(nil),          // 15: nodewise.v1beta1.Bottleneck
-	(*Straggler)(nil),           // 16: nodewise.v1beta1.Straggler
-	(*Strategy)(nil),            // 17: nodewise.v1beta1.Strategy
-	(*StepPart)(nil),            // 18: nodewise.v1beta1.StepPart
-	(*RankShares)(nil),          // 19: nodewise.v1beta1.RankShares
-	(*DiagnosisResult)(nil),     // 20: nodewise.v1beta1.DiagnosisResult
-	nil,                         // 21: nodewise.v1beta1.ReplayRequest.TraceMappingEntry
-	nil,                         // 22: nodewise.v1beta1.ReadTrace.CountsEntry
-	nil,                         // 23: nodewise.v1beta1.ReplayResult.CountsEntry
-	nil,                         // 24: nodewise.v1beta1.DiagnoseRequest.TraceMappingEntry
-	(*v1.ProfileSource)(nil),    // 25: nodewise.v1.ProfileSource
-	(*v1.Notice)(nil),           // 26: nodewise.v1.Notice
+	(*StepWindows)(nil),         // 14: nodewise.v1beta1.StepWindows
+	(*ReportStepsRequest)(nil),  // 15: nodewise.v1beta1.ReportStepsRequest
+	(*RecordingRequest)(nil),    // 16: nodewise.v1beta1.RecordingRequest
+	(*ReportStepsResponse)(nil), // 17: nodewise.v1beta1.ReportStepsResponse
+	(*StepAlarm)(nil),           // 18: nodewise.v1beta1.StepAlarm
+	(*SlowHour)(nil),            // 19: nodewise.v1beta1.SlowHour
+	(*StepsDiagnosis)(nil),      // 20: nodewise.v1beta1.StepsDiagnosis
+	(*DiagnoseResponse)(nil),    // 21: nodewise.v1beta1.DiagnoseResponse
+	(*Bottleneck)(nil),          // 22: nodewise.v1beta1.Bottleneck
+	(*Straggler)(nil),           // 23: nodewise.v1beta1.Straggler
+	(*Strategy)(nil),            // 24: nodewise.v1beta1.Strategy
+	(*StepPart)(nil),            // 25: nodewise.v1beta1.StepPart
+	(*RankShares)(nil),          // 26: nodewise.v1beta1.RankShares
+	(*DiagnosisResult)(nil),     // 27: nodewise.v1beta1.DiagnosisResult
+	nil,                         // 28: nodewise.v1beta1.ReplayRequest.TraceMappingEntry
+	nil,                         // 29: nodewise.v1beta1.ReadTrace.CountsEntry
+	nil,                         // 30: nodewise.v1beta1.ReplayResult.CountsEntry
+	nil,                         // 31: nodewise.v1beta1.DiagnoseRequest.TraceMappingEntry
+	(*v1.ProfileSource)(nil),    // 32: nodewise.v1.ProfileSource
+	(*v1.Notice)(nil),           // 33: nodewise.v1.Notice
 }
 var file_nodewise_v1beta1_diagnosis_service_proto_depIdxs = []int32{
 	0,  // 0: nodewise.v1beta1.ReplayChange.kind:type_name -> nodewise.v1beta1.ReplayChangeKind
-	25, // 1: nodewise.v1beta1.ReplayRequest.profile:type_name -> nodewise.v1.ProfileSource
+	32, // 1: nodewise.v1beta1.ReplayRequest.profile:type_name -> nodewise.v1.ProfileSource
 	2,  // 2: nodewise.v1beta1.ReplayRequest.changes:type_name -> nodewise.v1beta1.ReplayChange
-	21, // 3: nodewise.v1beta1.ReplayRequest.trace_mapping:type_name -> nodewise.v1beta1.ReplayRequest.TraceMappingEntry
+	28, // 3: nodewise.v1beta1.ReplayRequest.trace_mapping:type_name -> nodewise.v1beta1.ReplayRequest.TraceMappingEntry
 	5,  // 4: nodewise.v1beta1.ReplayResponse.progress:type_name -> nodewise.v1beta1.DiagnosisProgress
 	6,  // 5: nodewise.v1beta1.ReplayResponse.timeline:type_name -> nodewise.v1beta1.TimelinePiece
 	7,  // 6: nodewise.v1beta1.ReplayResponse.collectives:type_name -> nodewise.v1beta1.ReplayedCollectives
 	12, // 7: nodewise.v1beta1.ReplayResponse.result:type_name -> nodewise.v1beta1.ReplayResult
-	22, // 8: nodewise.v1beta1.ReadTrace.counts:type_name -> nodewise.v1beta1.ReadTrace.CountsEntry
-	26, // 9: nodewise.v1beta1.ReadTrace.warnings:type_name -> nodewise.v1.Notice
+	29, // 8: nodewise.v1beta1.ReadTrace.counts:type_name -> nodewise.v1beta1.ReadTrace.CountsEntry
+	33, // 9: nodewise.v1beta1.ReadTrace.warnings:type_name -> nodewise.v1.Notice
 	10, // 10: nodewise.v1beta1.DiagnosisBasis.traces:type_name -> nodewise.v1beta1.ReadTrace
 	8,  // 11: nodewise.v1beta1.ReplayResult.steps:type_name -> nodewise.v1beta1.ReplayedStep
 	9,  // 12: nodewise.v1beta1.ReplayResult.edges:type_name -> nodewise.v1beta1.EdgeCounts
-	23, // 13: nodewise.v1beta1.ReplayResult.counts:type_name -> nodewise.v1beta1.ReplayResult.CountsEntry
-	26, // 14: nodewise.v1beta1.ReplayResult.warnings:type_name -> nodewise.v1.Notice
+	30, // 13: nodewise.v1beta1.ReplayResult.counts:type_name -> nodewise.v1beta1.ReplayResult.CountsEntry
+	33, // 14: nodewise.v1beta1.ReplayResult.warnings:type_name -> nodewise.v1.Notice
 	11, // 15: nodewise.v1beta1.ReplayResult.basis:type_name -> nodewise.v1beta1.DiagnosisBasis
-	25, // 16: nodewise.v1beta1.DiagnoseRequest.profile:type_name -> nodewise.v1.ProfileSource
-	24, // 17: nodewise.v1beta1.DiagnoseRequest.trace_mapping:type_name -> nodewise.v1beta1.DiagnoseRequest.TraceMappingEntry
-	5,  // 18: nodewise.v1beta1.DiagnoseResponse.progress:type_name -> nodewise.v1beta1.DiagnosisProgress
-	6,  // 19: nodewise.v1beta1.DiagnoseResponse.timeline:type_name -> nodewise.v1beta1.TimelinePiece
-	7,  // 20: nodewise.v1beta1.DiagnoseResponse.collectives:type_name -> nodewise.v1beta1.ReplayedCollectives
-	20, // 21: nodewise.v1beta1.DiagnoseResponse.result:type_name -> nodewise.v1beta1.DiagnosisResult
-	2,  // 22: nodewise.v1beta1.Strategy.changes:type_name -> nodewise.v1beta1.ReplayChange
-	18, // 23: nodewise.v1beta1.RankShares.parts:type_name -> nodewise.v1beta1.StepPart
-	15, // 24: nodewise.v1beta1.DiagnosisResult.bottlenecks:type_name -> nodewise.v1beta1.Bottleneck
-	17, // 25: nodewise.v1beta1.DiagnosisResult.strategies:type_name -> nodewise.v1beta1.Strategy
-	16, // 26: nodewise.v1beta1.DiagnosisResult.stragglers:type_name -> nodewise.v1beta1.Straggler
-	1,  // 27: nodewise.v1beta1.DiagnosisResult.bound_by:type_name -> nodewise.v1beta1.StepBound
-	19, // 28: nodewise.v1beta1.DiagnosisResult.rank_shares:type_name -> nodewise.v1beta1.RankShares
-	9,  // 29: nodewise.v1beta1.DiagnosisResult.edges:type_name -> nodewise.v1beta1.EdgeCounts
-	26, // 30: nodewise.v1beta1.DiagnosisResult.warnings:type_name -> nodewise.v1.Notice
-	11, // 31: nodewise.v1beta1.DiagnosisResult.basis:type_name -> nodewise.v1beta1.DiagnosisBasis
-	3,  // 32: nodewise.v1beta1.DiagnosisService.Replay:input_type -> nodewise.v1beta1.ReplayRequest
-	13, // 33: nodewise.v1beta1.DiagnosisService.Diagnose:input_type -> nodewise.v1beta1.DiagnoseRequest
-	4,  // 34: nodewise.v1beta1.DiagnosisService.Replay:output_type -> nodewise.v1beta1.ReplayResponse
-	14, // 35: nodewise.v1beta1.DiagnosisService.Diagnose:output_type -> nodewise.v1beta1.DiagnoseResponse
-	34, // [34:36] is the sub-list for method output_type
-	32, // [32:34] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	32, // 16: nodewise.v1beta1.DiagnoseRequest.profile:type_name -> nodewise.v1.ProfileSource
+	31, // 17: nodewise.v1beta1.DiagnoseRequest.trace_mapping:type_name -> nodewise.v1beta1.DiagnoseRequest.TraceMappingEntry
+	14, // 18: nodewise.v1beta1.ReportStepsRequest.windows:type_name -> nodewise.v1beta1.StepWindows
+	16, // 19: nodewise.v1beta1.ReportStepsResponse.recording:type_name -> nodewise.v1beta1.RecordingRequest
+	18, // 20: nodewise.v1beta1.StepsDiagnosis.alarms:type_name -> nodewise.v1beta1.StepAlarm
+	19, // 21: nodewise.v1beta1.StepsDiagnosis.slow_hours:type_name -> nodewise.v1beta1.SlowHour
+	5,  // 22: nodewise.v1beta1.DiagnoseResponse.progress:type_name -> nodewise.v1beta1.DiagnosisProgress
+	6,  // 23: nodewise.v1beta1.DiagnoseResponse.timeline:type_name -> nodewise.v1beta1.TimelinePiece
+	7,  // 24: nodewise.v1beta1.DiagnoseResponse.collectives:type_name -> nodewise.v1beta1.ReplayedCollectives
+	27, // 25: nodewise.v1beta1.DiagnoseResponse.result:type_name -> nodewise.v1beta1.DiagnosisResult
+	2,  // 26: nodewise.v1beta1.Strategy.changes:type_name -> nodewise.v1beta1.ReplayChange
+	25, // 27: nodewise.v1beta1.RankShares.parts:type_name -> nodewise.v1beta1.StepPart
+	22, // 28: nodewise.v1beta1.DiagnosisResult.bottlenecks:type_name -> nodewise.v1beta1.Bottleneck
+	24, // 29: nodewise.v1beta1.DiagnosisResult.strategies:type_name -> nodewise.v1beta1.Strategy
+	23, // 30: nodewise.v1beta1.DiagnosisResult.stragglers:type_name -> nodewise.v1beta1.Straggler
+	1,  // 31: nodewise.v1beta1.DiagnosisResult.bound_by:type_name -> nodewise.v1beta1.StepBound
+	26, // 32: nodewise.v1beta1.DiagnosisResult.rank_shares:type_name -> nodewise.v1beta1.RankShares
+	9,  // 33: nodewise.v1beta1.DiagnosisResult.edges:type_name -> nodewise.v1beta1.EdgeCounts
+	33, // 34: nodewise.v1beta1.DiagnosisResult.warnings:type_name -> nodewise.v1.Notice
+	11, // 35: nodewise.v1beta1.DiagnosisResult.basis:type_name -> nodewise.v1beta1.DiagnosisBasis
+	20, // 36: nodewise.v1beta1.DiagnosisResult.steps:type_name -> nodewise.v1beta1.StepsDiagnosis
+	3,  // 37: nodewise.v1beta1.DiagnosisService.Replay:input_type -> nodewise.v1beta1.ReplayRequest
+	13, // 38: nodewise.v1beta1.DiagnosisService.Diagnose:input_type -> nodewise.v1beta1.DiagnoseRequest
+	15, // 39: nodewise.v1beta1.DiagnosisService.ReportSteps:input_type -> nodewise.v1beta1.ReportStepsRequest
+	4,  // 40: nodewise.v1beta1.DiagnosisService.Replay:output_type -> nodewise.v1beta1.ReplayResponse
+	21, // 41: nodewise.v1beta1.DiagnosisService.Diagnose:output_type -> nodewise.v1beta1.DiagnoseResponse
+	17, // 42: nodewise.v1beta1.DiagnosisService.ReportSteps:output_type -> nodewise.v1beta1.ReportStepsResponse
+	40, // [40:43] is the sub-list for method output_type
+	37, // [37:40] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_nodewise_v1beta1_diagnosis_service_proto_init() }
@@ -2843,23 +3565,25 @@ func file_nodewise_v1beta1_diagnosis_service_proto_init() {
 	file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[9].OneofWrappers = []any{}
 	file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[10].OneofWrappers = []any{}
 	file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[11].OneofWrappers = []any{}
-	file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[12].OneofWrappers = []any{
+	file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[13].OneofWrappers = []any{}
+	file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[16].OneofWrappers = []any{}
+	file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[19].OneofWrappers = []any{
 		(*DiagnoseResponse_Progress)(nil),
 		(*DiagnoseResponse_Timeline)(nil),
 		(*DiagnoseResponse_Collectives)(nil),
 		(*DiagnoseResponse_Result)(nil),
 	}
-	file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[13].OneofWrappers = []any{}
-	file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[15].OneofWrappers = []any{}
-	file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[16].OneofWrappers = []any{}
-	file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[17].OneofWrappers = []any{}
+	file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[20].OneofWrappers = []any{}
+	file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[22].OneofWrappers = []any{}
+	file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[23].OneofWrappers = []any{}
+	file_nodewise_v1beta1_diagnosis_service_proto_msgTypes[24].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nodewise_v1beta1_diagnosis_service_proto_rawDesc), len(file_nodewise_v1beta1_diagnosis_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   23,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,8 +22,9 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	DiagnosisService_Replay_FullMethodName   = "/nodewise.v1beta1.DiagnosisService/Replay"
-	DiagnosisService_Diagnose_FullMethodName = "/nodewise.v1beta1.DiagnosisService/Diagnose"
+	DiagnosisService_Replay_FullMethodName      = "/nodewise.v1beta1.DiagnosisService/Replay"
+	DiagnosisService_Diagnose_FullMethodName    = "/nodewise.v1beta1.DiagnosisService/Diagnose"
+	DiagnosisService_ReportSteps_FullMethodName = "/nodewise.v1beta1.DiagnosisService/ReportSteps"
 )
 
 // DiagnosisServiceClient is the client API for DiagnosisService service.
@@ -41,6 +42,11 @@ type DiagnosisServiceClient interface {
 	// so far is the result, and says that it is not complete.
 	// Reasons: INVALID_FIELD, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, DIAGNOSER_NOT_FOUND, EVIDENCE_MISSING.
 	Diagnose(ctx context.Context, in *DiagnoseRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[DiagnoseResponse], error)
+	// Takes the times of steps of a job that runs, window by window and rank by rank. They stand beside the profile, whose
+	// revision and digest stay. A window that comes again counts once. Answers what recorders are asked to record. Diagnose
+	// with since_seconds looks at the windows; a slowdown that it finds becomes the profile's label "nodewise.alarm".
+	// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
+	ReportSteps(ctx context.Context, in *ReportStepsRequest, opts ...grpc.CallOption) (*ReportStepsResponse, error)
 }
 
 type diagnosisServiceClient struct {
@@ -89,6 +95,16 @@ func (c *diagnosisServiceClient) Diagnose(ctx context.Context, in *DiagnoseReque
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type DiagnosisService_DiagnoseClient = grpc.ServerStreamingClient[DiagnoseResponse]
 
+func (c *diagnosisServiceClient) ReportSteps(ctx context.Context, in *ReportStepsRequest, opts ...grpc.CallOption) (*ReportStepsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReportStepsResponse)
+	err := c.cc.Invoke(ctx, DiagnosisService_ReportSteps_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // DiagnosisServiceServer is the server API for DiagnosisService service.
 // All implementations must embed UnimplementedDiagnosisServiceServer
 // for forward compatibility.
@@ -104,6 +120,11 @@ type DiagnosisServiceServer interface {
 	// so far is the result, and says that it is not complete.
 	// Reasons: INVALID_FIELD, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, DIAGNOSER_NOT_FOUND, EVIDENCE_MISSING.
 	Diagnose(*DiagnoseRequest, grpc.ServerStreamingServer[DiagnoseResponse]) error
+	// Takes the times of steps of a job that runs, window by window and rank by rank. They stand beside the profile, whose
+	// revision and digest stay. A window that comes again counts once. Answers what recorders are asked to record. Diagnose
+	// with since_seconds looks at the windows; a slowdown that it finds becomes the profile's label "nodewise.alarm".
+	// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
+	ReportSteps(context.Context, *ReportStepsRequest) (*ReportStepsResponse, error)
 	mustEmbedUnimplementedDiagnosisServiceServer()
 }
 
@@ -119,6 +140,9 @@ func (UnimplementedDiagnosisServiceServer) Replay(*ReplayRequest, grpc.ServerStr
 }
 func (UnimplementedDiagnosisServiceServer) Diagnose(*DiagnoseRequest, grpc.ServerStreamingServer[DiagnoseResponse]) error {
 	return status.Error(codes.Unimplemented, "method Diagnose not implemented")
+}
+func (UnimplementedDiagnosisServiceServer) ReportSteps(context.Context, *ReportStepsRequest) (*ReportStepsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReportSteps not implemented")
 }
 func (UnimplementedDiagnosisServiceServer) mustEmbedUnimplementedDiagnosisServiceServer() {}
 func (UnimplementedDiagnosisServiceServer) testEmbeddedByValue()                          {}
@@ -163,13 +187,36 @@ func _DiagnosisService_Diagnose_Handler(srv interface{}, stream grpc.ServerStrea
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type DiagnosisService_DiagnoseServer = grpc.ServerStreamingServer[DiagnoseResponse]
 
+func _DiagnosisService_ReportSteps_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReportStepsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DiagnosisServiceServer).ReportSteps(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: DiagnosisService_ReportSteps_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DiagnosisServiceServer).ReportSteps(ctx, req.(*ReportStepsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // DiagnosisService_ServiceDesc is the grpc.ServiceDesc for DiagnosisService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
 var DiagnosisService_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "nodewise.v1beta1.DiagnosisService",
 	HandlerType: (*DiagnosisServiceServer)(nil),
-	Methods:     []grpc.MethodDesc{},
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "ReportSteps",
+			Handler:    _DiagnosisService_ReportSteps_Handler,
+		},
+	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "Replay",

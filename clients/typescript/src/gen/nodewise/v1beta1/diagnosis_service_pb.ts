@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file nodewise/v1beta1/diagnosis_service.proto.
  */
 export const file_nodewise_v1beta1_diagnosis_service: GenFile = /*@__PURE__*/
-  fileDesc("Cihub2Rld2lzZS92MWJldGExL2RpYWdub3Npc19zZXJ2aWNlLnByb3RvEhBub2Rld2lzZS52MWJldGExIokBCgxSZXBsYXlDaGFuZ2USMAoEa2luZBgBIAEoDjIiLm5vZGV3aXNlLnYxYmV0YTEuUmVwbGF5Q2hhbmdlS2luZBINCgV2YWx1ZRgCIAEoARIUCgxuYW1lX3BhdHRlcm4YAyABKAkSEwoLZXZlbnRfa2luZHMYBCADKAkSDQoFcmFua3MYBSADKAUiwQMKDVJlcGxheVJlcXVlc3QSKwoHcHJvZmlsZRgBIAEoCzIaLm5vZGV3aXNlLnYxLlByb2ZpbGVTb3VyY2USFQoNdHJhY2Vfc2hhMjU2cxgCIAMoCRIZCglkaWFnbm9zZXIYAyABKAlCBqqaIwJAPxIRCglmaXRfc3RlcHMYBCADKAUSEgoKdGVzdF9zdGVwcxgFIAMoBRIRCglpbl9zYW1wbGUYBiABKAgSLwoHY2hhbmdlcxgHIAMoCzIeLm5vZGV3aXNlLnYxYmV0YTEuUmVwbGF5Q2hhbmdlEhAKCHRpbWVsaW5lGAggASgIEkIKDmJ1ZGdldF9zZWNvbmRzGAkgASgBQiWqmiMhCghidWRnZXRfcxoBcykAAAAAAAAAADEAAAAA0BJjQTgBSACIAQESSAoNdHJhY2VfbWFwcGluZxgKIAMoCzIxLm5vZGV3aXNlLnYxYmV0YTEuUmVwbGF5UmVxdWVzdC5UcmFjZU1hcHBpbmdFbnRyeRozChFUcmFjZU1hcHBpbmdFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhEKD19idWRnZXRfc2Vjb25kcyL3AQoOUmVwbGF5UmVzcG9uc2USNwoIcHJvZ3Jlc3MYASABKAsyIy5ub2Rld2lzZS52MWJldGExLkRpYWdub3Npc1Byb2dyZXNzSAASMwoIdGltZWxpbmUYAiABKAsyHy5ub2Rld2lzZS52MWJldGExLlRpbWVsaW5lUGllY2VIABI8Cgtjb2xsZWN0aXZlcxgDIAEoCzIlLm5vZGV3aXNlLnYxYmV0YTEuUmVwbGF5ZWRDb2xsZWN0aXZlc0gAEjAKBnJlc3VsdBgEIAEoCzIeLm5vZGV3aXNlLnYxYmV0YTEuUmVwbGF5UmVzdWx0SABCBwoFZXZlbnQiYAoRRGlhZ25vc2lzUHJvZ3Jlc3MSDQoFc3RhZ2UYASABKAkSEgoKZG9uZV9jb3VudBgCIAEoAxIYCgt0b3RhbF9jb3VudBgDIAEoA0gAiAEBQg4KDF90b3RhbF9jb3VudCKhAgoNVGltZWxpbmVQaWVjZRIQCghyZWNvcmRlZBgBIAEoCBINCgVuYW1lcxgCIAMoCRINCgVsYW5lcxgDIAMoCRINCgVraW5kcxgEIAMoCRIUCgxyYW5rX251bWJlcnMYBSADKAUSFAoMbGFuZV9pbmRleGVzGAYgAygFEhQKDG5hbWVfaW5kZXhlcxgHIAMoBRIUCgxraW5kX2luZGV4ZXMYCCADKAUSGQoRYmVnaW5fbmFub3NlY29uZHMYCSADKBISHAoUZHVyYXRpb25fbmFub3NlY29uZHMYCiADKAMSGwoTd2FpdGluZ19uYW5vc2Vjb25kcxgLIAMoAxINCgVwYXJ0cxgMIAMoCRIUCgxwYXJ0X2luZGV4ZXMYDSADKBEiwQIKE1JlcGxheWVkQ29sbGVjdGl2ZXMSFQoNc3RlcF9vcmRpbmFscxgBIAMoBRINCgVuYW1lcxgCIAMoCRINCgVraW5kcxgDIAMoCRINCgVieXRlcxgEIAMoARIOCgZncm91cHMYBSADKAkSGAoQdHJhbnNmZXJfc2Vjb25kcxgGIAMoARIaChJlbmRfc3ByZWFkX3NlY29uZHMYByADKAESFgoObWFyZ2luX3NlY29uZHMYCCADKAESFAoMcmFua19vZmZzZXRzGAkgAygFEhQKDHJhbmtfbnVtYmVycxgKIAMoBRIXCg9hcnJpdmFsX3NlY29uZHMYCyADKAESFAoMd2FpdF9zZWNvbmRzGAwgAygBEhkKEWxhdGVfcmFua19vZmZzZXRzGA0gAygFEhIKCmxhdGVfcmFua3MYDiADKAUijwUKDFJlcGxheWVkU3RlcBIUCgxzdGVwX29yZGluYWwYASABKAUSPwoVbWVhc3VyZWRfaG9zdF9zZWNvbmRzGAIgASgBQhuqmiMXGgFzIQAAAAAAAAAAKQAAAAAAAAAAOAFIAIgBARJAChZwcmVkaWN0ZWRfaG9zdF9zZWNvbmRzGAMgASgBQhuqmiMXGgFzIQAAAAAAAAAAKQAAAAAAAAAAOAFIAYgBARJBChdtZWFzdXJlZF9kZXZpY2Vfc2Vjb25kcxgEIAEoAUIbqpojFxoBcyEAAAAAAAAAACkAAAAAAAAAADgBSAKIAQESQgoYcHJlZGljdGVkX2RldmljZV9zZWNvbmRzGAUgASgBQhuqmiMXGgFzIQAAAAAAAAAAKQAAAAAAAAAAOAFIA4gBARIiChpyYW5rX21lYXN1cmVkX2hvc3Rfc2Vjb25kcxgGIAMoARIjChtyYW5rX3ByZWRpY3RlZF9ob3N0X3NlY29uZHMYByADKAESPAoSbG93ZXJfaG9zdF9zZWNvbmRzGAggASgBQhuqmiMXGgFzIQAAAAAAAAAAKQAAAAAAAAAAOAFIBIgBARI8ChJ1cHBlcl9ob3N0X3NlY29uZHMYCSABKAFCG6qaIxcaAXMhAAAAAAAAAAApAAAAAAAAAAA4AUgFiAEBQhgKFl9tZWFzdXJlZF9ob3N0X3NlY29uZHNCGQoXX3ByZWRpY3RlZF9ob3N0X3NlY29uZHNCGgoYX21lYXN1cmVkX2RldmljZV9zZWNvbmRzQhsKGV9wcmVkaWN0ZWRfZGV2aWNlX3NlY29uZHNCFQoTX2xvd2VyX2hvc3Rfc2Vjb25kc0IVChNfdXBwZXJfaG9zdF9zZWNvbmRzIl4KCkVkZ2VDb3VudHMSDAoEa2luZBgBIAEoCRITCgtmb3VuZF9jb3VudBgCIAEoAxIWCg5pbmZlcnJlZF9jb3VudBgDIAEoAxIVCg1taXNzaW5nX2NvdW50GAQgASgDItMCCglSZWFkVHJhY2USFgoOY29udGVudF9zaGEyNTYYASABKAkSDAoEcmFuaxgCIAEoBRIvCgp3b3JsZF9zaXplGAMgASgFQhaqmiMSIQAAAAAAAAAAKQAAAAAAAPA/SACIAQESDgoGcmVhZGVyGAQgASgJEhYKDnJlYWRlcl92ZXJzaW9uGAUgASgJEhQKDGV2ZW50c19jb3VudBgGIAEoAxITCgtzdGVwc19jb3VudBgHIAEoBRI3CgZjb3VudHMYCCADKAsyJy5ub2Rld2lzZS52MWJldGExLlJlYWRUcmFjZS5Db3VudHNFbnRyeRIlCgh3YXJuaW5ncxgJIAMoCzITLm5vZGV3aXNlLnYxLk5vdGljZRotCgtDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBQg0KC193b3JsZF9zaXplIskCCg5EaWFnbm9zaXNCYXNpcxIRCglkaWFnbm9zZXIYASABKAkSGQoRZGlhZ25vc2VyX3ZlcnNpb24YAiABKAkSEgoKcHJvZmlsZV9pZBgDIAEoCRIdChBwcm9maWxlX3JldmlzaW9uGAQgASgDSACIAQESKwoGdHJhY2VzGAUgAygLMhsubm9kZXdpc2UudjFiZXRhMS5SZWFkVHJhY2USDQoFcmFua3MYBiADKAUSLwoKd29ybGRfc2l6ZRgHIAEoBUIWqpojEiEAAAAAAAAAACkAAAAAAADwP0gBiAEBEhQKDGV2ZW50c19jb3VudBgIIAEoAxIUCgxsb2FkX3NlY29uZHMYCSABKAESGQoRcGVha19tZW1vcnlfYnl0ZXMYCiABKAFCEwoRX3Byb2ZpbGVfcmV2aXNpb25CDQoLX3dvcmxkX3NpemUipwYKDFJlcGxheVJlc3VsdBItCgVzdGVwcxgBIAMoCzIeLm5vZGV3aXNlLnYxYmV0YTEuUmVwbGF5ZWRTdGVwEh0KEGhvc3RfZXJyb3JfcmF0aW8YAiABKAFIAIgBARIfChJkZXZpY2VfZXJyb3JfcmF0aW8YAyABKAFIAYgBARIkChdwZXJzaXN0ZW5jZV9lcnJvcl9yYXRpbxgEIAEoAUgCiAEBEisKHmtlcm5lbF9zdGFydF9wNTBfZXJyb3Jfc2Vjb25kcxgFIAEoAUgDiAEBEisKHmtlcm5lbF9zdGFydF9wOTVfZXJyb3Jfc2Vjb25kcxgGIAEoAUgEiAEBEhEKCWluX3NhbXBsZRgHIAEoCBITCgtub2Rlc19jb3VudBgIIAEoAxIrCgVlZGdlcxgJIAMoCzIcLm5vZGV3aXNlLnYxYmV0YTEuRWRnZUNvdW50cxIcChRjbG9ja19vZmZzZXRfc2Vjb25kcxgKIAMoARIhChljbG9ja191bmNlcnRhaW50eV9zZWNvbmRzGAsgAygBEhIKCmNsb2NrX3RpZWQYESADKAgSFQoNYnVpbGRfc2Vjb25kcxgMIAEoARIWCg5yZXBsYXlfc2Vjb25kcxgNIAEoARI6CgZjb3VudHMYDiADKAsyKi5ub2Rld2lzZS52MWJldGExLlJlcGxheVJlc3VsdC5Db3VudHNFbnRyeRIlCgh3YXJuaW5ncxgPIAMoCzITLm5vZGV3aXNlLnYxLk5vdGljZRIvCgViYXNpcxgQIAEoCzIgLm5vZGV3aXNlLnYxYmV0YTEuRGlhZ25vc2lzQmFzaXMaLQoLQ291bnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4AUITChFfaG9zdF9lcnJvcl9yYXRpb0IVChNfZGV2aWNlX2Vycm9yX3JhdGlvQhoKGF9wZXJzaXN0ZW5jZV9lcnJvcl9yYXRpb0IhCh9fa2VybmVsX3N0YXJ0X3A1MF9lcnJvcl9zZWNvbmRzQiEKH19rZXJuZWxfc3RhcnRfcDk1X2Vycm9yX3NlY29uZHMilwUKD0RpYWdub3NlUmVxdWVzdBIrCgdwcm9maWxlGAEgASgLMhoubm9kZXdpc2UudjEuUHJvZmlsZVNvdXJjZRIVCg10cmFjZV9zaGEyNTZzGAIgAygJEhkKCWRpYWdub3NlchgDIAEoCUIGqpojAkA/Eg0KBXN0ZXBzGAQgAygFEkoKD21heF9ib3R0bGVuZWNrcxgFIAEoBUIsqpojKAoLYm90dGxlbmVja3MhAAAAAAAANEApAAAAAAAAAAAxAAAAAABAj0BIAIgBARJICg5tYXhfc3RyYXRlZ2llcxgGIAEoBUIrqpojJwoKc3RyYXRlZ2llcyEAAAAAAAA0QCkAAAAAAAAAADEAAAAAAECPQEgBiAEBElcKE2xhcmdlc3RfYmF0Y2hfcmF0aW8YByABKAFCNaqaIzEKFGxhcmdlc3RfYmF0Y2hfZmFjdG9yIQAAAAAAAPA/KQAAAAAAAPA/MQAAAACAhC5BSAKIAQESEAoIdGltZWxpbmUYCCABKAgSQgoOYnVkZ2V0X3NlY29uZHMYCSABKAFCJaqaIyEKCGJ1ZGdldF9zGgFzKQAAAAAAAAAAMQAAAADQEmNBOAFIA4gBARJKCg10cmFjZV9tYXBwaW5nGAogAygLMjMubm9kZXdpc2UudjFiZXRhMS5EaWFnbm9zZVJlcXVlc3QuVHJhY2VNYXBwaW5nRW50cnkaMwoRVHJhY2VNYXBwaW5nRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUISChBfbWF4X2JvdHRsZW5lY2tzQhEKD19tYXhfc3RyYXRlZ2llc0IWChRfbGFyZ2VzdF9iYXRjaF9yYXRpb0IRCg9fYnVkZ2V0X3NlY29uZHMi/AEKEERpYWdub3NlUmVzcG9uc2USNwoIcHJvZ3Jlc3MYASABKAsyIy5ub2Rld2lzZS52MWJldGExLkRpYWdub3Npc1Byb2dyZXNzSAASMwoIdGltZWxpbmUYAiABKAsyHy5ub2Rld2lzZS52MWJldGExLlRpbWVsaW5lUGllY2VIABI8Cgtjb2xsZWN0aXZlcxgDIAEoCzIlLm5vZGV3aXNlLnYxYmV0YTEuUmVwbGF5ZWRDb2xsZWN0aXZlc0gAEjMKBnJlc3VsdBgEIAEoCzIhLm5vZGV3aXNlLnYxYmV0YTEuRGlhZ25vc2lzUmVzdWx0SABCBwoFZXZlbnQirAEKCkJvdHRsZW5lY2sSDAoEa2luZBgBIAEoCRIMCgR3aGF0GAIgASgJEikKBHJhbmsYAyABKAVCFqqaIxIhAAAAAAAA8L8pAAAAAAAAAABIAIgBARIPCgdzZWNvbmRzGAQgASgBEh8KF2dhaW5faWZfcmVtb3ZlZF9zZWNvbmRzGAUgASgBEg8KB21hdHRlcnMYBiABKAgSCwoDd2h5GAcgASgJQgcKBV9yYW5rIn4KCVN0cmFnZ2xlchISCgpjb2xsZWN0aXZlGAEgASgJEg0KBXJhbmtzGAIgAygFEhYKDm1hcmdpbl9zZWNvbmRzGAMgASgBEhwKFGltcG9zZWRfd2FpdF9zZWNvbmRzGAQgASgBEhgKEHRyYW5zZmVyX3NlY29uZHMYBSABKAEi7AIKCFN0cmF0ZWd5EgwKBG5hbWUYASABKAkSHgoWcHJlZGljdGVkX3N0ZXBfc2Vjb25kcxgCIAEoARIVCg1zcGVlZHVwX3JhdGlvGAMgASgBEjwKEmxvd2VyX3N0ZXBfc2Vjb25kcxgEIAEoAUIbqpojFxoBcyEAAAAAAAAAACkAAAAAAAAAADgBSACIAQESPAoSdXBwZXJfc3RlcF9zZWNvbmRzGAUgASgBQhuqmiMXGgFzIQAAAAAAAAAAKQAAAAAAAAAAOAFIAYgBARINCgVwYXJ0cxgGIAMoCRIvCgdjaGFuZ2VzGAcgAygLMh4ubm9kZXdpc2UudjFiZXRhMS5SZXBsYXlDaGFuZ2USEAoIcmVzdHNfb24YCCABKAkSDgoGZWZmb3J0GAkgASgJEg8KB2FjdHNfb24YCiADKAlCFQoTX2xvd2VyX3N0ZXBfc2Vjb25kc0IVChNfdXBwZXJfc3RlcF9zZWNvbmRzIn8KCFN0ZXBQYXJ0EgwKBGtpbmQYASABKAkSDAoEd2hhdBgCIAEoCRIPCgdzZWNvbmRzGAMgASgBEjMKDndhaXRzX2Zvcl9yYW5rGAQgASgFQhaqmiMSIQAAAAAAAPC/KQAAAAAAAAAASACIAQFCEQoPX3dhaXRzX2Zvcl9yYW5rIt4DCgpSYW5rU2hhcmVzEgwKBHJhbmsYASABKAUSFAoMc3RlcF9zZWNvbmRzGAIgASgBEhcKD2NvbXB1dGVfc2Vjb25kcxgDIAEoARIdChVjb21tdW5pY2F0aW9uX3NlY29uZHMYBCABKAESJQodZXhwb3NlZF9jb21tdW5pY2F0aW9uX3NlY29uZHMYBSABKAESFwoPd2FpdGluZ19zZWNvbmRzGAYgASgBEhQKDGlkbGVfc2Vjb25kcxgHIAEoARIaChJob3N0X2JvdW5kX3NlY29uZHMYCCABKAESHAoUZGF0YV9sb2FkaW5nX3NlY29uZHMYCSABKAESQwoXbWVtb3J5X2hpZ2hfd2F0ZXJfYnl0ZXMYCiABKAFCHaqaIxkaBWJ5dGVzIQAAAAAAAPC/KQAAAAAAAAAASACIAQESKQoFcGFydHMYCyADKAsyGi5ub2Rld2lzZS52MWJldGExLlN0ZXBQYXJ0EhUKDXN0ZXBfb3JkaW5hbHMYDCADKAUSHgoWc3RlcF9iZWdpbl9uYW5vc2Vjb25kcxgNIAMoEhIhChlzdGVwX2R1cmF0aW9uX25hbm9zZWNvbmRzGA4gAygDQhoKGF9tZW1vcnlfaGlnaF93YXRlcl9ieXRlcyKJBAoPRGlhZ25vc2lzUmVzdWx0EjEKC2JvdHRsZW5lY2tzGAEgAygLMhwubm9kZXdpc2UudjFiZXRhMS5Cb3R0bGVuZWNrEi4KCnN0cmF0ZWdpZXMYAiADKAsyGi5ub2Rld2lzZS52MWJldGExLlN0cmF0ZWd5Ei8KCnN0cmFnZ2xlcnMYAyADKAsyGy5ub2Rld2lzZS52MWJldGExLlN0cmFnZ2xlchItCghib3VuZF9ieRgEIAEoDjIbLm5vZGV3aXNlLnYxYmV0YTEuU3RlcEJvdW5kEg8KB3ZlcmRpY3QYBSABKAkSFAoMc3RlcF9zZWNvbmRzGAYgASgBEhsKE3BlcnNpc3RlbmNlX3NlY29uZHMYByABKAESJQodZXhwb3NlZF9jb21tdW5pY2F0aW9uX3NlY29uZHMYCCABKAESMQoLcmFua19zaGFyZXMYCSADKAsyHC5ub2Rld2lzZS52MWJldGExLlJhbmtTaGFyZXMSKwoFZWRnZXMYCiADKAsyHC5ub2Rld2lzZS52MWJldGExLkVkZ2VDb3VudHMSJQoId2FybmluZ3MYCyADKAsyEy5ub2Rld2lzZS52MS5Ob3RpY2USEAoIY29tcGxldGUYDCABKAgSLwoFYmFzaXMYDSABKAsyIC5ub2Rld2lzZS52MWJldGExLkRpYWdub3Npc0Jhc2lzKoYCChBSZXBsYXlDaGFuZ2VLaW5kEiIKHlJFUExBWV9DSEFOR0VfS0lORF9VTlNQRUNJRklFRBAAEhwKGFJFUExBWV9DSEFOR0VfS0lORF9TQ0FMRRABEhwKGFJFUExBWV9DSEFOR0VfS0lORF9ERUxBWRACEiUKIVJFUExBWV9DSEFOR0VfS0lORF9MSU5LX0JBTkRXSURUSBADEiMKH1JFUExBWV9DSEFOR0VfS0lORF9MSU5LX0xBVEVOQ1kQBBIhCh1SRVBMQVlfQ0hBTkdFX0tJTkRfV09STERfU0laRRAFEiMKH1JFUExBWV9DSEFOR0VfS0lORF9CVUNLRVRfQllURVMQBiqtAQoJU3RlcEJvdW5kEhoKFlNURVBfQk9VTkRfVU5TUEVDSUZJRUQQABITCg9TVEVQX0JPVU5EX0hPU1QQARIVChFTVEVQX0JPVU5EX0RFVklDRRACEhYKElNURVBfQk9VTkRfTkVUV09SSxADEhMKD1NURVBfQk9VTkRfU0tFVxAEEhYKElNURVBfQk9VTkRfTE9BRElORxAFEhMKD1NURVBfQk9VTkRfTk9ORRAGMoQCChBEaWFnbm9zaXNTZXJ2aWNlEnMKBlJlcGxheRIfLm5vZGV3aXNlLnYxYmV0YTEuUmVwbGF5UmVxdWVzdBogLm5vZGV3aXNlLnYxYmV0YTEuUmVwbGF5UmVzcG9uc2UiJILT5JMCHjoBKiIZL3YxYmV0YTEvZGlhZ25vc2VzOnJlcGxheTABEnsKCERpYWdub3NlEiEubm9kZXdpc2UudjFiZXRhMS5EaWFnbm9zZVJlcXVlc3QaIi5ub2Rld2lzZS52MWJldGExLkRpYWdub3NlUmVzcG9uc2UiJoLT5JMCIDoBKiIbL3YxYmV0YTEvZGlhZ25vc2VzOmRpYWdub3NlMAFCgwEKGmlvLmdpdGh1Yi5ub2Rld2lzZS52MWJldGExQhVEaWFnbm9zaXNTZXJ2aWNlUHJvdG9QAVpMZ2l0aHViLmNvbS9ub2Rld2lzZS9ub2Rld2lzZS9jbGllbnRzL2dvL2dlbi9ub2Rld2lzZS92MWJldGExO25vZGV3aXNldjFiZXRhMWIGcHJvdG8z", [file_google_api_annotations, file_nodewise_v1_facts, file_nodewise_v1_problem, file_nodewise_v1_profile]);
+  fileDesc("Cihub2Rld2lzZS92MWJldGExL2RpYWdub3Npc19zZXJ2aWNlLnByb3RvEhBub2Rld2lzZS52MWJldGExIokBCgxSZXBsYXlDaGFuZ2USMAoEa2luZBgBIAEoDjIiLm5vZGV3aXNlLnYxYmV0YTEuUmVwbGF5Q2hhbmdlS2luZBINCgV2YWx1ZRgCIAEoARIUCgxuYW1lX3BhdHRlcm4YAyABKAkSEwoLZXZlbnRfa2luZHMYBCADKAkSDQoFcmFua3MYBSADKAUiwQMKDVJlcGxheVJlcXVlc3QSKwoHcHJvZmlsZRgBIAEoCzIaLm5vZGV3aXNlLnYxLlByb2ZpbGVTb3VyY2USFQoNdHJhY2Vfc2hhMjU2cxgCIAMoCRIZCglkaWFnbm9zZXIYAyABKAlCBqqaIwJAPxIRCglmaXRfc3RlcHMYBCADKAUSEgoKdGVzdF9zdGVwcxgFIAMoBRIRCglpbl9zYW1wbGUYBiABKAgSLwoHY2hhbmdlcxgHIAMoCzIeLm5vZGV3aXNlLnYxYmV0YTEuUmVwbGF5Q2hhbmdlEhAKCHRpbWVsaW5lGAggASgIEkIKDmJ1ZGdldF9zZWNvbmRzGAkgASgBQiWqmiMhCghidWRnZXRfcxoBcykAAAAAAAAAADEAAAAA0BJjQTgBSACIAQESSAoNdHJhY2VfbWFwcGluZxgKIAMoCzIxLm5vZGV3aXNlLnYxYmV0YTEuUmVwbGF5UmVxdWVzdC5UcmFjZU1hcHBpbmdFbnRyeRozChFUcmFjZU1hcHBpbmdFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhEKD19idWRnZXRfc2Vjb25kcyL3AQoOUmVwbGF5UmVzcG9uc2USNwoIcHJvZ3Jlc3MYASABKAsyIy5ub2Rld2lzZS52MWJldGExLkRpYWdub3Npc1Byb2dyZXNzSAASMwoIdGltZWxpbmUYAiABKAsyHy5ub2Rld2lzZS52MWJldGExLlRpbWVsaW5lUGllY2VIABI8Cgtjb2xsZWN0aXZlcxgDIAEoCzIlLm5vZGV3aXNlLnYxYmV0YTEuUmVwbGF5ZWRDb2xsZWN0aXZlc0gAEjAKBnJlc3VsdBgEIAEoCzIeLm5vZGV3aXNlLnYxYmV0YTEuUmVwbGF5UmVzdWx0SABCBwoFZXZlbnQiYAoRRGlhZ25vc2lzUHJvZ3Jlc3MSDQoFc3RhZ2UYASABKAkSEgoKZG9uZV9jb3VudBgCIAEoAxIYCgt0b3RhbF9jb3VudBgDIAEoA0gAiAEBQg4KDF90b3RhbF9jb3VudCKhAgoNVGltZWxpbmVQaWVjZRIQCghyZWNvcmRlZBgBIAEoCBINCgVuYW1lcxgCIAMoCRINCgVsYW5lcxgDIAMoCRINCgVraW5kcxgEIAMoCRIUCgxyYW5rX251bWJlcnMYBSADKAUSFAoMbGFuZV9pbmRleGVzGAYgAygFEhQKDG5hbWVfaW5kZXhlcxgHIAMoBRIUCgxraW5kX2luZGV4ZXMYCCADKAUSGQoRYmVnaW5fbmFub3NlY29uZHMYCSADKBISHAoUZHVyYXRpb25fbmFub3NlY29uZHMYCiADKAMSGwoTd2FpdGluZ19uYW5vc2Vjb25kcxgLIAMoAxINCgVwYXJ0cxgMIAMoCRIUCgxwYXJ0X2luZGV4ZXMYDSADKBEiwQIKE1JlcGxheWVkQ29sbGVjdGl2ZXMSFQoNc3RlcF9vcmRpbmFscxgBIAMoBRINCgVuYW1lcxgCIAMoCRINCgVraW5kcxgDIAMoCRINCgVieXRlcxgEIAMoARIOCgZncm91cHMYBSADKAkSGAoQdHJhbnNmZXJfc2Vjb25kcxgGIAMoARIaChJlbmRfc3ByZWFkX3NlY29uZHMYByADKAESFgoObWFyZ2luX3NlY29uZHMYCCADKAESFAoMcmFua19vZmZzZXRzGAkgAygFEhQKDHJhbmtfbnVtYmVycxgKIAMoBRIXCg9hcnJpdmFsX3NlY29uZHMYCyADKAESFAoMd2FpdF9zZWNvbmRzGAwgAygBEhkKEWxhdGVfcmFua19vZmZzZXRzGA0gAygFEhIKCmxhdGVfcmFua3MYDiADKAUijwUKDFJlcGxheWVkU3RlcBIUCgxzdGVwX29yZGluYWwYASABKAUSPwoVbWVhc3VyZWRfaG9zdF9zZWNvbmRzGAIgASgBQhuqmiMXGgFzIQAAAAAAAAAAKQAAAAAAAAAAOAFIAIgBARJAChZwcmVkaWN0ZWRfaG9zdF9zZWNvbmRzGAMgASgBQhuqmiMXGgFzIQAAAAAAAAAAKQAAAAAAAAAAOAFIAYgBARJBChdtZWFzdXJlZF9kZXZpY2Vfc2Vjb25kcxgEIAEoAUIbqpojFxoBcyEAAAAAAAAAACkAAAAAAAAAADgBSAKIAQESQgoYcHJlZGljdGVkX2RldmljZV9zZWNvbmRzGAUgASgBQhuqmiMXGgFzIQAAAAAAAAAAKQAAAAAAAAAAOAFIA4gBARIiChpyYW5rX21lYXN1cmVkX2hvc3Rfc2Vjb25kcxgGIAMoARIjChtyYW5rX3ByZWRpY3RlZF9ob3N0X3NlY29uZHMYByADKAESPAoSbG93ZXJfaG9zdF9zZWNvbmRzGAggASgBQhuqmiMXGgFzIQAAAAAAAAAAKQAAAAAAAAAAOAFIBIgBARI8ChJ1cHBlcl9ob3N0X3NlY29uZHMYCSABKAFCG6qaIxcaAXMhAAAAAAAAAAApAAAAAAAAAAA4AUgFiAEBQhgKFl9tZWFzdXJlZF9ob3N0X3NlY29uZHNCGQoXX3ByZWRpY3RlZF9ob3N0X3NlY29uZHNCGgoYX21lYXN1cmVkX2RldmljZV9zZWNvbmRzQhsKGV9wcmVkaWN0ZWRfZGV2aWNlX3NlY29uZHNCFQoTX2xvd2VyX2hvc3Rfc2Vjb25kc0IVChNfdXBwZXJfaG9zdF9zZWNvbmRzIl4KCkVkZ2VDb3VudHMSDAoEa2luZBgBIAEoCRITCgtmb3VuZF9jb3VudBgCIAEoAxIWCg5pbmZlcnJlZF9jb3VudBgDIAEoAxIVCg1taXNzaW5nX2NvdW50GAQgASgDItMCCglSZWFkVHJhY2USFgoOY29udGVudF9zaGEyNTYYASABKAkSDAoEcmFuaxgCIAEoBRIvCgp3b3JsZF9zaXplGAMgASgFQhaqmiMSIQAAAAAAAAAAKQAAAAAAAPA/SACIAQESDgoGcmVhZGVyGAQgASgJEhYKDnJlYWRlcl92ZXJzaW9uGAUgASgJEhQKDGV2ZW50c19jb3VudBgGIAEoAxITCgtzdGVwc19jb3VudBgHIAEoBRI3CgZjb3VudHMYCCADKAsyJy5ub2Rld2lzZS52MWJldGExLlJlYWRUcmFjZS5Db3VudHNFbnRyeRIlCgh3YXJuaW5ncxgJIAMoCzITLm5vZGV3aXNlLnYxLk5vdGljZRotCgtDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBQg0KC193b3JsZF9zaXplIskCCg5EaWFnbm9zaXNCYXNpcxIRCglkaWFnbm9zZXIYASABKAkSGQoRZGlhZ25vc2VyX3ZlcnNpb24YAiABKAkSEgoKcHJvZmlsZV9pZBgDIAEoCRIdChBwcm9maWxlX3JldmlzaW9uGAQgASgDSACIAQESKwoGdHJhY2VzGAUgAygLMhsubm9kZXdpc2UudjFiZXRhMS5SZWFkVHJhY2USDQoFcmFua3MYBiADKAUSLwoKd29ybGRfc2l6ZRgHIAEoBUIWqpojEiEAAAAAAAAAACkAAAAAAADwP0gBiAEBEhQKDGV2ZW50c19jb3VudBgIIAEoAxIUCgxsb2FkX3NlY29uZHMYCSABKAESGQoRcGVha19tZW1vcnlfYnl0ZXMYCiABKAFCEwoRX3Byb2ZpbGVfcmV2aXNpb25CDQoLX3dvcmxkX3NpemUipwYKDFJlcGxheVJlc3VsdBItCgVzdGVwcxgBIAMoCzIeLm5vZGV3aXNlLnYxYmV0YTEuUmVwbGF5ZWRTdGVwEh0KEGhvc3RfZXJyb3JfcmF0aW8YAiABKAFIAIgBARIfChJkZXZpY2VfZXJyb3JfcmF0aW8YAyABKAFIAYgBARIkChdwZXJzaXN0ZW5jZV9lcnJvcl9yYXRpbxgEIAEoAUgCiAEBEisKHmtlcm5lbF9zdGFydF9wNTBfZXJyb3Jfc2Vjb25kcxgFIAEoAUgDiAEBEisKHmtlcm5lbF9zdGFydF9wOTVfZXJyb3Jfc2Vjb25kcxgGIAEoAUgEiAEBEhEKCWluX3NhbXBsZRgHIAEoCBITCgtub2Rlc19jb3VudBgIIAEoAxIrCgVlZGdlcxgJIAMoCzIcLm5vZGV3aXNlLnYxYmV0YTEuRWRnZUNvdW50cxIcChRjbG9ja19vZmZzZXRfc2Vjb25kcxgKIAMoARIhChljbG9ja191bmNlcnRhaW50eV9zZWNvbmRzGAsgAygBEhIKCmNsb2NrX3RpZWQYESADKAgSFQoNYnVpbGRfc2Vjb25kcxgMIAEoARIWCg5yZXBsYXlfc2Vjb25kcxgNIAEoARI6CgZjb3VudHMYDiADKAsyKi5ub2Rld2lzZS52MWJldGExLlJlcGxheVJlc3VsdC5Db3VudHNFbnRyeRIlCgh3YXJuaW5ncxgPIAMoCzITLm5vZGV3aXNlLnYxLk5vdGljZRIvCgViYXNpcxgQIAEoCzIgLm5vZGV3aXNlLnYxYmV0YTEuRGlhZ25vc2lzQmFzaXMaLQoLQ291bnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4AUITChFfaG9zdF9lcnJvcl9yYXRpb0IVChNfZGV2aWNlX2Vycm9yX3JhdGlvQhoKGF9wZXJzaXN0ZW5jZV9lcnJvcl9yYXRpb0IhCh9fa2VybmVsX3N0YXJ0X3A1MF9lcnJvcl9zZWNvbmRzQiEKH19rZXJuZWxfc3RhcnRfcDk1X2Vycm9yX3NlY29uZHMi9AUKD0RpYWdub3NlUmVxdWVzdBIrCgdwcm9maWxlGAEgASgLMhoubm9kZXdpc2UudjEuUHJvZmlsZVNvdXJjZRIVCg10cmFjZV9zaGEyNTZzGAIgAygJEhkKCWRpYWdub3NlchgDIAEoCUIGqpojAkA/Eg0KBXN0ZXBzGAQgAygFEkoKD21heF9ib3R0bGVuZWNrcxgFIAEoBUIsqpojKAoLYm90dGxlbmVja3MhAAAAAAAANEApAAAAAAAAAAAxAAAAAABAj0BIAIgBARJICg5tYXhfc3RyYXRlZ2llcxgGIAEoBUIrqpojJwoKc3RyYXRlZ2llcyEAAAAAAAA0QCkAAAAAAAAAADEAAAAAAECPQEgBiAEBElcKE2xhcmdlc3RfYmF0Y2hfcmF0aW8YByABKAFCNaqaIzEKFGxhcmdlc3RfYmF0Y2hfZmFjdG9yIQAAAAAAAPA/KQAAAAAAAPA/MQAAAACAhC5BSAKIAQESEAoIdGltZWxpbmUYCCABKAgSQgoOYnVkZ2V0X3NlY29uZHMYCSABKAFCJaqaIyEKCGJ1ZGdldF9zGgFzKQAAAAAAAAAAMQAAAADQEmNBOAFIA4gBARJKCg10cmFjZV9tYXBwaW5nGAogAygLMjMubm9kZXdpc2UudjFiZXRhMS5EaWFnbm9zZVJlcXVlc3QuVHJhY2VNYXBwaW5nRW50cnkSSQoNc2luY2Vfc2Vjb25kcxgLIAEoAUItqpojKQoHc2luY2VfcxoBcyEAAAAAAAAAACkAAAAAAAAAADEAAAAA0BJjQTgBSASIAQEaMwoRVHJhY2VNYXBwaW5nRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUISChBfbWF4X2JvdHRsZW5lY2tzQhEKD19tYXhfc3RyYXRlZ2llc0IWChRfbGFyZ2VzdF9iYXRjaF9yYXRpb0IRCg9fYnVkZ2V0X3NlY29uZHNCEAoOX3NpbmNlX3NlY29uZHMi6AEKC1N0ZXBXaW5kb3dzEhMKC2ZpcnN0X3N0ZXBzGAEgAygDEhQKDHN0ZXBzX2NvdW50cxgCIAMoBRIaChJiZWdpbl91bml4X3NlY29uZHMYAyADKAESFAoMc3RlcF9zZWNvbmRzGAQgAygBEhcKD2xvYWRpbmdfc2Vjb25kcxgFIAMoARIXCg9mb3J3YXJkX3NlY29uZHMYBiADKAESGAoQYmFja3dhcmRfc2Vjb25kcxgHIAMoARIYChBleGNoYW5nZV9zZWNvbmRzGAggAygBEhYKDnVwZGF0ZV9zZWNvbmRzGAkgAygBIq4BChJSZXBvcnRTdGVwc1JlcXVlc3QSEgoKcHJvZmlsZV9pZBgBIAEoCRIMCgRyYW5rGAIgASgFEhIKCndvcmxkX3NpemUYAyABKAUSKQoEbm9kZRgEIAEoBUIWqpojEiEAAAAAAADwvykAAAAAAAAAAEgAiAEBEi4KB3dpbmRvd3MYBSABKAsyHS5ub2Rld2lzZS52MWJldGExLlN0ZXBXaW5kb3dzQgcKBV9ub2RlIkoKEFJlY29yZGluZ1JlcXVlc3QSEgoKcmVxdWVzdF9pZBgBIAEoCRITCgtzdGVwc19jb3VudBgCIAEoBRINCgVyYW5rcxgDIAMoBSJMChNSZXBvcnRTdGVwc1Jlc3BvbnNlEjUKCXJlY29yZGluZxgBIAEoCzIiLm5vZGV3aXNlLnYxYmV0YTEuUmVjb3JkaW5nUmVxdWVzdCKSAwoJU3RlcEFsYXJtEgwKBGtpbmQYASABKAkSDQoFcmFua3MYAiADKAUSKQoEbm9kZRgDIAEoBUIWqpojEiEAAAAAAADwvykAAAAAAAAAAEgAiAEBEgwKBHBhcnQYBCABKAkSLwoKZmlyc3Rfc3RlcBgFIAEoA0IWqpojEiEAAAAAAADwvykAAAAAAAAAAEgBiAEBEiwKEmJlZ2luX3VuaXhfc2Vjb25kcxgGIAEoAUIQqpojDAoHYmVnaW5fcxoBcxJBChBlbmRfdW5peF9zZWNvbmRzGAcgASgBQiKqmiMeCgVlbmRfcxoBcyEAAAAAAAAAACkAAAAAAAAAADgBSAKIAQESFgoOc2xvd2Rvd25fcmF0aW8YCCABKAESHAoUbG93ZXJfc2xvd2Rvd25fcmF0aW8YCSABKAESHAoUdXBwZXJfc2xvd2Rvd25fcmF0aW8YCiABKAESDAoEd2hhdBgLIAEoCUIHCgVfbm9kZUINCgtfZmlyc3Rfc3RlcEITChFfZW5kX3VuaXhfc2Vjb25kcyJdCghTbG93SG91chIMCgRob3VyGAEgASgFEhYKDnNsb3dkb3duX3JhdGlvGAIgASgBEhcKD3Nsb3dfZGF5c19jb3VudBgDIAEoBRISCgpkYXlzX2NvdW50GAQgASgFItoBCg5TdGVwc0RpYWdub3NpcxIrCgZhbGFybXMYASADKAsyGy5ub2Rld2lzZS52MWJldGExLlN0ZXBBbGFybRIuCgpzbG93X2hvdXJzGAIgAygLMhoubm9kZXdpc2UudjFiZXRhMS5TbG93SG91chIPCgd2ZXJkaWN0GAMgASgJEhMKC3JhbmtzX2NvdW50GAQgASgFEhMKC3N0ZXBzX2NvdW50GAUgASgDEhoKEmxvc3Rfd2luZG93c19jb3VudBgGIAEoAxIUCgxzdGVwX3NlY29uZHMYByABKAEi/AEKEERpYWdub3NlUmVzcG9uc2USNwoIcHJvZ3Jlc3MYASABKAsyIy5ub2Rld2lzZS52MWJldGExLkRpYWdub3Npc1Byb2dyZXNzSAASMwoIdGltZWxpbmUYAiABKAsyHy5ub2Rld2lzZS52MWJldGExLlRpbWVsaW5lUGllY2VIABI8Cgtjb2xsZWN0aXZlcxgDIAEoCzIlLm5vZGV3aXNlLnYxYmV0YTEuUmVwbGF5ZWRDb2xsZWN0aXZlc0gAEjMKBnJlc3VsdBgEIAEoCzIhLm5vZGV3aXNlLnYxYmV0YTEuRGlhZ25vc2lzUmVzdWx0SABCBwoFZXZlbnQirAEKCkJvdHRsZW5lY2sSDAoEa2luZBgBIAEoCRIMCgR3aGF0GAIgASgJEikKBHJhbmsYAyABKAVCFqqaIxIhAAAAAAAA8L8pAAAAAAAAAABIAIgBARIPCgdzZWNvbmRzGAQgASgBEh8KF2dhaW5faWZfcmVtb3ZlZF9zZWNvbmRzGAUgASgBEg8KB21hdHRlcnMYBiABKAgSCwoDd2h5GAcgASgJQgcKBV9yYW5rIn4KCVN0cmFnZ2xlchISCgpjb2xsZWN0aXZlGAEgASgJEg0KBXJhbmtzGAIgAygFEhYKDm1hcmdpbl9zZWNvbmRzGAMgASgBEhwKFGltcG9zZWRfd2FpdF9zZWNvbmRzGAQgASgBEhgKEHRyYW5zZmVyX3NlY29uZHMYBSABKAEi7AIKCFN0cmF0ZWd5EgwKBG5hbWUYASABKAkSHgoWcHJlZGljdGVkX3N0ZXBfc2Vjb25kcxgCIAEoARIVCg1zcGVlZHVwX3JhdGlvGAMgASgBEjwKEmxvd2VyX3N0ZXBfc2Vjb25kcxgEIAEoAUIbqpojFxoBcyEAAAAAAAAAACkAAAAAAAAAADgBSACIAQESPAoSdXBwZXJfc3RlcF9zZWNvbmRzGAUgASgBQhuqmiMXGgFzIQAAAAAAAAAAKQAAAAAAAAAAOAFIAYgBARINCgVwYXJ0cxgGIAMoCRIvCgdjaGFuZ2VzGAcgAygLMh4ubm9kZXdpc2UudjFiZXRhMS5SZXBsYXlDaGFuZ2USEAoIcmVzdHNfb24YCCABKAkSDgoGZWZmb3J0GAkgASgJEg8KB2FjdHNfb24YCiADKAlCFQoTX2xvd2VyX3N0ZXBfc2Vjb25kc0IVChNfdXBwZXJfc3RlcF9zZWNvbmRzIn8KCFN0ZXBQYXJ0EgwKBGtpbmQYASABKAkSDAoEd2hhdBgCIAEoCRIPCgdzZWNvbmRzGAMgASgBEjMKDndhaXRzX2Zvcl9yYW5rGAQgASgFQhaqmiMSIQAAAAAAAPC/KQAAAAAAAAAASACIAQFCEQoPX3dhaXRzX2Zvcl9yYW5rIt4DCgpSYW5rU2hhcmVzEgwKBHJhbmsYASABKAUSFAoMc3RlcF9zZWNvbmRzGAIgASgBEhcKD2NvbXB1dGVfc2Vjb25kcxgDIAEoARIdChVjb21tdW5pY2F0aW9uX3NlY29uZHMYBCABKAESJQodZXhwb3NlZF9jb21tdW5pY2F0aW9uX3NlY29uZHMYBSABKAESFwoPd2FpdGluZ19zZWNvbmRzGAYgASgBEhQKDGlkbGVfc2Vjb25kcxgHIAEoARIaChJob3N0X2JvdW5kX3NlY29uZHMYCCABKAESHAoUZGF0YV9sb2FkaW5nX3NlY29uZHMYCSABKAESQwoXbWVtb3J5X2hpZ2hfd2F0ZXJfYnl0ZXMYCiABKAFCHaqaIxkaBWJ5dGVzIQAAAAAAAPC/KQAAAAAAAAAASACIAQESKQoFcGFydHMYCyADKAsyGi5ub2Rld2lzZS52MWJldGExLlN0ZXBQYXJ0EhUKDXN0ZXBfb3JkaW5hbHMYDCADKAUSHgoWc3RlcF9iZWdpbl9uYW5vc2Vjb25kcxgNIAMoEhIhChlzdGVwX2R1cmF0aW9uX25hbm9zZWNvbmRzGA4gAygDQhoKGF9tZW1vcnlfaGlnaF93YXRlcl9ieXRlcyK6BAoPRGlhZ25vc2lzUmVzdWx0EjEKC2JvdHRsZW5lY2tzGAEgAygLMhwubm9kZXdpc2UudjFiZXRhMS5Cb3R0bGVuZWNrEi4KCnN0cmF0ZWdpZXMYAiADKAsyGi5ub2Rld2lzZS52MWJldGExLlN0cmF0ZWd5Ei8KCnN0cmFnZ2xlcnMYAyADKAsyGy5ub2Rld2lzZS52MWJldGExLlN0cmFnZ2xlchItCghib3VuZF9ieRgEIAEoDjIbLm5vZGV3aXNlLnYxYmV0YTEuU3RlcEJvdW5kEg8KB3ZlcmRpY3QYBSABKAkSFAoMc3RlcF9zZWNvbmRzGAYgASgBEhsKE3BlcnNpc3RlbmNlX3NlY29uZHMYByABKAESJQodZXhwb3NlZF9jb21tdW5pY2F0aW9uX3NlY29uZHMYCCABKAESMQoLcmFua19zaGFyZXMYCSADKAsyHC5ub2Rld2lzZS52MWJldGExLlJhbmtTaGFyZXMSKwoFZWRnZXMYCiADKAsyHC5ub2Rld2lzZS52MWJldGExLkVkZ2VDb3VudHMSJQoId2FybmluZ3MYCyADKAsyEy5ub2Rld2lzZS52MS5Ob3RpY2USEAoIY29tcGxldGUYDCABKAgSLwoFYmFzaXMYDSABKAsyIC5ub2Rld2lzZS52MWJldGExLkRpYWdub3Npc0Jhc2lzEi8KBXN0ZXBzGA4gASgLMiAubm9kZXdpc2UudjFiZXRhMS5TdGVwc0RpYWdub3NpcyqGAgoQUmVwbGF5Q2hhbmdlS2luZBIiCh5SRVBMQVlfQ0hBTkdFX0tJTkRfVU5TUEVDSUZJRUQQABIcChhSRVBMQVlfQ0hBTkdFX0tJTkRfU0NBTEUQARIcChhSRVBMQVlfQ0hBTkdFX0tJTkRfREVMQVkQAhIlCiFSRVBMQVlfQ0hBTkdFX0tJTkRfTElOS19CQU5EV0lEVEgQAxIjCh9SRVBMQVlfQ0hBTkdFX0tJTkRfTElOS19MQVRFTkNZEAQSIQodUkVQTEFZX0NIQU5HRV9LSU5EX1dPUkxEX1NJWkUQBRIjCh9SRVBMQVlfQ0hBTkdFX0tJTkRfQlVDS0VUX0JZVEVTEAYqrQEKCVN0ZXBCb3VuZBIaChZTVEVQX0JPVU5EX1VOU1BFQ0lGSUVEEAASEwoPU1RFUF9CT1VORF9IT1NUEAESFQoRU1RFUF9CT1VORF9ERVZJQ0UQAhIWChJTVEVQX0JPVU5EX05FVFdPUksQAxITCg9TVEVQX0JPVU5EX1NLRVcQBBIWChJTVEVQX0JPVU5EX0xPQURJTkcQBRITCg9TVEVQX0JPVU5EX05PTkUQBjKbAwoQRGlhZ25vc2lzU2VydmljZRJzCgZSZXBsYXkSHy5ub2Rld2lzZS52MWJldGExLlJlcGxheVJlcXVlc3QaIC5ub2Rld2lzZS52MWJldGExLlJlcGxheVJlc3BvbnNlIiSC0+STAh46ASoiGS92MWJldGExL2RpYWdub3NlczpyZXBsYXkwARJ7CghEaWFnbm9zZRIhLm5vZGV3aXNlLnYxYmV0YTEuRGlhZ25vc2VSZXF1ZXN0GiIubm9kZXdpc2UudjFiZXRhMS5EaWFnbm9zZVJlc3BvbnNlIiaC0+STAiA6ASoiGy92MWJldGExL2RpYWdub3NlczpkaWFnbm9zZTABEpQBCgtSZXBvcnRTdGVwcxIkLm5vZGV3aXNlLnYxYmV0YTEuUmVwb3J0U3RlcHNSZXF1ZXN0GiUubm9kZXdpc2UudjFiZXRhMS5SZXBvcnRTdGVwc1Jlc3BvbnNlIjiC0+STAjI6ASoiLS92MWJldGExL3Byb2ZpbGVzL3twcm9maWxlX2lkPSoqfTpyZXBvcnRTdGVwc0KDAQoaaW8uZ2l0aHViLm5vZGV3aXNlLnYxYmV0YTFCFURpYWdub3Npc1NlcnZpY2VQcm90b1ABWkxnaXRodWIuY29tL25vZGV3aXNlL25vZGV3aXNlL2NsaWVudHMvZ28vZ2VuL25vZGV3aXNlL3YxYmV0YTE7bm9kZXdpc2V2MWJldGExYgZwcm90bzM", [file_google_api_annotations, file_nodewise_v1_facts, file_nodewise_v1_problem, file_nodewise_v1_profile]);
 
 /**
  * One change. An empty selection = everything that the kind may concern.
@@ -948,6 +948,14 @@ export type DiagnoseRequest = Message<"nodewise.v1beta1.DiagnoseRequest"> & {
    * @generated from field: map<string, string> trace_mapping = 10;
    */
   traceMapping: { [key: string]: string };
+
+  /**
+   * Diagnose the times of steps that the stored profile's ranks reported in so many seconds up to now, in place of traces.
+   * Absent = traces.
+   *
+   * @generated from field: optional double since_seconds = 11;
+   */
+  sinceSeconds?: number | undefined;
 };
 
 /**
@@ -956,6 +964,385 @@ export type DiagnoseRequest = Message<"nodewise.v1beta1.DiagnoseRequest"> & {
  */
 export const DiagnoseRequestSchema: GenMessage<DiagnoseRequest> = /*@__PURE__*/
   messageDesc(file_nodewise_v1beta1_diagnosis_service, 11);
+
+/**
+ * Windows of consecutive steps of one rank, as columns of equal length. A window begins at a multiple of its length, so
+ * that those of all ranks hold the same steps. Seconds are medians over the steps; a column that is empty is not known.
+ *
+ * @generated from message nodewise.v1beta1.StepWindows
+ */
+export type StepWindows = Message<"nodewise.v1beta1.StepWindows"> & {
+  /**
+   * Number of each window's first step, counted by the job from 0.
+   *
+   * @generated from field: repeated int64 first_steps = 1;
+   */
+  firstSteps: bigint[];
+
+  /**
+   * Steps of each window.
+   *
+   * @generated from field: repeated int32 steps_counts = 2;
+   */
+  stepsCounts: number[];
+
+  /**
+   * When each began, seconds since 1970 (UTC).
+   *
+   * @generated from field: repeated double begin_unix_seconds = 3;
+   */
+  beginUnixSeconds: number[];
+
+  /**
+   * The whole step.
+   *
+   * @generated from field: repeated double step_seconds = 4;
+   */
+  stepSeconds: number[];
+
+  /**
+   * Waiting for the next batch.
+   *
+   * @generated from field: repeated double loading_seconds = 5;
+   */
+  loadingSeconds: number[];
+
+  /**
+   * Forward pass.
+   *
+   * @generated from field: repeated double forward_seconds = 6;
+   */
+  forwardSeconds: number[];
+
+  /**
+   * Backward pass, without what exchange_seconds holds.
+   *
+   * @generated from field: repeated double backward_seconds = 7;
+   */
+  backwardSeconds: number[];
+
+  /**
+   * Exchange of gradients, and waiting for it, that nothing hides.
+   *
+   * @generated from field: repeated double exchange_seconds = 8;
+   */
+  exchangeSeconds: number[];
+
+  /**
+   * Update of the parameters.
+   *
+   * @generated from field: repeated double update_seconds = 9;
+   */
+  updateSeconds: number[];
+};
+
+/**
+ * Describes the message nodewise.v1beta1.StepWindows.
+ * Use `create(StepWindowsSchema)` to create a new message.
+ */
+export const StepWindowsSchema: GenMessage<StepWindows> = /*@__PURE__*/
+  messageDesc(file_nodewise_v1beta1_diagnosis_service, 12);
+
+/**
+ * Windows of one rank.
+ *
+ * @generated from message nodewise.v1beta1.ReportStepsRequest
+ */
+export type ReportStepsRequest = Message<"nodewise.v1beta1.ReportStepsRequest"> & {
+  /**
+   * The job's profile.
+   *
+   * @generated from field: string profile_id = 1;
+   */
+  profileId: string;
+
+  /**
+   * Rank of the process that timed them.
+   *
+   * @generated from field: int32 rank = 2;
+   */
+  rank: number;
+
+  /**
+   * Processes of the job.
+   *
+   * @generated from field: int32 world_size = 3;
+   */
+  worldSize: number;
+
+  /**
+   * Number of the machine within the job. Absent = not known.
+   *
+   * @generated from field: optional int32 node = 4;
+   */
+  node?: number | undefined;
+
+  /**
+   * At most 1,000 windows.
+   *
+   * @generated from field: nodewise.v1beta1.StepWindows windows = 5;
+   */
+  windows?: StepWindows | undefined;
+};
+
+/**
+ * Describes the message nodewise.v1beta1.ReportStepsRequest.
+ * Use `create(ReportStepsRequestSchema)` to create a new message.
+ */
+export const ReportStepsRequestSchema: GenMessage<ReportStepsRequest> = /*@__PURE__*/
+  messageDesc(file_nodewise_v1beta1_diagnosis_service, 13);
+
+/**
+ * What recorders are asked to record, by the profile's label "nodewise.record".
+ *
+ * @generated from message nodewise.v1beta1.RecordingRequest
+ */
+export type RecordingRequest = Message<"nodewise.v1beta1.RecordingRequest"> & {
+  /**
+   * A recorder follows a request of another id than its last one.
+   *
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * So many steps, from the next one on.
+   *
+   * @generated from field: int32 steps_count = 2;
+   */
+  stepsCount: number;
+
+  /**
+   * On these ranks. Empty = all.
+   *
+   * @generated from field: repeated int32 ranks = 3;
+   */
+  ranks: number[];
+};
+
+/**
+ * Describes the message nodewise.v1beta1.RecordingRequest.
+ * Use `create(RecordingRequestSchema)` to create a new message.
+ */
+export const RecordingRequestSchema: GenMessage<RecordingRequest> = /*@__PURE__*/
+  messageDesc(file_nodewise_v1beta1_diagnosis_service, 14);
+
+/**
+ * The server has them.
+ *
+ * @generated from message nodewise.v1beta1.ReportStepsResponse
+ */
+export type ReportStepsResponse = Message<"nodewise.v1beta1.ReportStepsResponse"> & {
+  /**
+   * Absent = nothing is asked for.
+   *
+   * @generated from field: nodewise.v1beta1.RecordingRequest recording = 1;
+   */
+  recording?: RecordingRequest | undefined;
+};
+
+/**
+ * Describes the message nodewise.v1beta1.ReportStepsResponse.
+ * Use `create(ReportStepsResponseSchema)` to create a new message.
+ */
+export const ReportStepsResponseSchema: GenMessage<ReportStepsResponse> = /*@__PURE__*/
+  messageDesc(file_nodewise_v1beta1_diagnosis_service, 15);
+
+/**
+ * A slowdown that was found in the times of steps.
+ *
+ * @generated from message nodewise.v1beta1.StepAlarm
+ */
+export type StepAlarm = Message<"nodewise.v1beta1.StepAlarm"> & {
+  /**
+   * Whom it concerns: "rank", "node", "exchange" (all ranks, in the exchange alone) or "job" (all ranks).
+   *
+   * @generated from field: string kind = 1;
+   */
+  kind: string;
+
+  /**
+   * The slow ranks. Empty = all.
+   *
+   * @generated from field: repeated int32 ranks = 2;
+   */
+  ranks: number[];
+
+  /**
+   * Their machine, where they are those of one. Absent = not one machine.
+   *
+   * @generated from field: optional int32 node = 3;
+   */
+  node?: number | undefined;
+
+  /**
+   * The part of the step that grew most: "loading", "forward", "backward", "exchange", "update", or "step".
+   *
+   * @generated from field: string part = 4;
+   */
+  part: string;
+
+  /**
+   * Since this step. Absent = the first that is known.
+   *
+   * @generated from field: optional int64 first_step = 5;
+   */
+  firstStep?: bigint | undefined;
+
+  /**
+   * When that step began, seconds since 1970 (UTC).
+   *
+   * @generated from field: double begin_unix_seconds = 6;
+   */
+  beginUnixSeconds: number;
+
+  /**
+   * When it was over. Absent = it lasts.
+   *
+   * @generated from field: optional double end_unix_seconds = 7;
+   */
+  endUnixSeconds?: number | undefined;
+
+  /**
+   * Time over what it was, or over that of the other ranks.
+   *
+   * @generated from field: double slowdown_ratio = 8;
+   */
+  slowdownRatio: number;
+
+  /**
+   * Lower end of its interval (90 %).
+   *
+   * @generated from field: double lower_slowdown_ratio = 9;
+   */
+  lowerSlowdownRatio: number;
+
+  /**
+   * Upper end of its interval (90 %).
+   *
+   * @generated from field: double upper_slowdown_ratio = 10;
+   */
+  upperSlowdownRatio: number;
+
+  /**
+   * The same in one sentence.
+   *
+   * @generated from field: string what = 11;
+   */
+  what: string;
+};
+
+/**
+ * Describes the message nodewise.v1beta1.StepAlarm.
+ * Use `create(StepAlarmSchema)` to create a new message.
+ */
+export const StepAlarmSchema: GenMessage<StepAlarm> = /*@__PURE__*/
+  messageDesc(file_nodewise_v1beta1_diagnosis_service, 16);
+
+/**
+ * An hour of the day in which the job was slow on several days.
+ *
+ * @generated from message nodewise.v1beta1.SlowHour
+ */
+export type SlowHour = Message<"nodewise.v1beta1.SlowHour"> & {
+  /**
+   * Begin of the hour, UTC, 0 to 23.
+   *
+   * @generated from field: int32 hour = 1;
+   */
+  hour: number;
+
+  /**
+   * Median over days of its step over that of the other hours of the same day.
+   *
+   * @generated from field: double slowdown_ratio = 2;
+   */
+  slowdownRatio: number;
+
+  /**
+   * Days on which it was slower.
+   *
+   * @generated from field: int32 slow_days_count = 3;
+   */
+  slowDaysCount: number;
+
+  /**
+   * Days on which it was seen.
+   *
+   * @generated from field: int32 days_count = 4;
+   */
+  daysCount: number;
+};
+
+/**
+ * Describes the message nodewise.v1beta1.SlowHour.
+ * Use `create(SlowHourSchema)` to create a new message.
+ */
+export const SlowHourSchema: GenMessage<SlowHour> = /*@__PURE__*/
+  messageDesc(file_nodewise_v1beta1_diagnosis_service, 17);
+
+/**
+ * What the times of steps say while a job runs.
+ *
+ * @generated from message nodewise.v1beta1.StepsDiagnosis
+ */
+export type StepsDiagnosis = Message<"nodewise.v1beta1.StepsDiagnosis"> & {
+  /**
+   * The newest first; at most 1,000.
+   *
+   * @generated from field: repeated nodewise.v1beta1.StepAlarm alarms = 1;
+   */
+  alarms: StepAlarm[];
+
+  /**
+   * Hours that recur.
+   *
+   * @generated from field: repeated nodewise.v1beta1.SlowHour slow_hours = 2;
+   */
+  slowHours: SlowHour[];
+
+  /**
+   * The answer in one sentence.
+   *
+   * @generated from field: string verdict = 3;
+   */
+  verdict: string;
+
+  /**
+   * Ranks that reported.
+   *
+   * @generated from field: int32 ranks_count = 4;
+   */
+  ranksCount: number;
+
+  /**
+   * Steps that all windows hold, of one rank.
+   *
+   * @generated from field: int64 steps_count = 5;
+   */
+  stepsCount: bigint;
+
+  /**
+   * Windows between a rank's first and last that never came, over ranks.
+   *
+   * @generated from field: int64 lost_windows_count = 6;
+   */
+  lostWindowsCount: bigint;
+
+  /**
+   * Median step, over ranks and windows.
+   *
+   * @generated from field: double step_seconds = 7;
+   */
+  stepSeconds: number;
+};
+
+/**
+ * Describes the message nodewise.v1beta1.StepsDiagnosis.
+ * Use `create(StepsDiagnosisSchema)` to create a new message.
+ */
+export const StepsDiagnosisSchema: GenMessage<StepsDiagnosis> = /*@__PURE__*/
+  messageDesc(file_nodewise_v1beta1_diagnosis_service, 18);
 
 /**
  * Progress, then pieces, then the result.
@@ -1008,7 +1395,7 @@ export type DiagnoseResponse = Message<"nodewise.v1beta1.DiagnoseResponse"> & {
  * Use `create(DiagnoseResponseSchema)` to create a new message.
  */
 export const DiagnoseResponseSchema: GenMessage<DiagnoseResponse> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_diagnosis_service, 12);
+  messageDesc(file_nodewise_v1beta1_diagnosis_service, 19);
 
 /**
  * Something that costs time.
@@ -1071,7 +1458,7 @@ export type Bottleneck = Message<"nodewise.v1beta1.Bottleneck"> & {
  * Use `create(BottleneckSchema)` to create a new message.
  */
 export const BottleneckSchema: GenMessage<Bottleneck> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_diagnosis_service, 13);
+  messageDesc(file_nodewise_v1beta1_diagnosis_service, 20);
 
 /**
  * Ranks that the others wait for at one exchange of the step.
@@ -1120,7 +1507,7 @@ export type Straggler = Message<"nodewise.v1beta1.Straggler"> & {
  * Use `create(StragglerSchema)` to create a new message.
  */
 export const StragglerSchema: GenMessage<Straggler> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_diagnosis_service, 14);
+  messageDesc(file_nodewise_v1beta1_diagnosis_service, 21);
 
 /**
  * A change, or several together, and the step that its replay predicts.
@@ -1204,7 +1591,7 @@ export type Strategy = Message<"nodewise.v1beta1.Strategy"> & {
  * Use `create(StrategySchema)` to create a new message.
  */
 export const StrategySchema: GenMessage<Strategy> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_diagnosis_service, 15);
+  messageDesc(file_nodewise_v1beta1_diagnosis_service, 22);
 
 /**
  * A part of a rank's mean step.
@@ -1248,7 +1635,7 @@ export type StepPart = Message<"nodewise.v1beta1.StepPart"> & {
  * Use `create(StepPartSchema)` to create a new message.
  */
 export const StepPartSchema: GenMessage<StepPart> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_diagnosis_service, 16);
+  messageDesc(file_nodewise_v1beta1_diagnosis_service, 23);
 
 /**
  * Where one rank's mean step goes, seconds; what runs on a device is 0 where nothing does.
@@ -1361,7 +1748,7 @@ export type RankShares = Message<"nodewise.v1beta1.RankShares"> & {
  * Use `create(RankSharesSchema)` to create a new message.
  */
 export const RankSharesSchema: GenMessage<RankShares> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_diagnosis_service, 17);
+  messageDesc(file_nodewise_v1beta1_diagnosis_service, 24);
 
 /**
  * The answer of a diagnosis, most worthwhile first.
@@ -1459,6 +1846,13 @@ export type DiagnosisResult = Message<"nodewise.v1beta1.DiagnosisResult"> & {
    * @generated from field: nodewise.v1beta1.DiagnosisBasis basis = 13;
    */
   basis?: DiagnosisBasis | undefined;
+
+  /**
+   * What the times of steps say, where they were asked for; all lists above are empty then.
+   *
+   * @generated from field: nodewise.v1beta1.StepsDiagnosis steps = 14;
+   */
+  steps?: StepsDiagnosis | undefined;
 };
 
 /**
@@ -1466,7 +1860,7 @@ export type DiagnosisResult = Message<"nodewise.v1beta1.DiagnosisResult"> & {
  * Use `create(DiagnosisResultSchema)` to create a new message.
  */
 export const DiagnosisResultSchema: GenMessage<DiagnosisResult> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_diagnosis_service, 18);
+  messageDesc(file_nodewise_v1beta1_diagnosis_service, 25);
 
 /**
  * What is changed in the recorded job before it is executed again.
@@ -1622,6 +2016,19 @@ export const DiagnosisService: GenService<{
     methodKind: "server_streaming";
     input: typeof DiagnoseRequestSchema;
     output: typeof DiagnoseResponseSchema;
+  },
+  /**
+   * Takes the times of steps of a job that runs, window by window and rank by rank. They stand beside the profile, whose
+   * revision and digest stay. A window that comes again counts once. Answers what recorders are asked to record. Diagnose
+   * with since_seconds looks at the windows; a slowdown that it finds becomes the profile's label "nodewise.alarm".
+   * Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
+   *
+   * @generated from rpc nodewise.v1beta1.DiagnosisService.ReportSteps
+   */
+  reportSteps: {
+    methodKind: "unary";
+    input: typeof ReportStepsRequestSchema;
+    output: typeof ReportStepsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_nodewise_v1beta1_diagnosis_service, 0);

@@ -77,6 +77,8 @@ import io.github.nodewise.v1beta1.ReloadResponse;
 import io.github.nodewise.v1beta1.ReplayRequest;
 import io.github.nodewise.v1beta1.ReplayResponse;
 import io.github.nodewise.v1beta1.ReplayResult;
+import io.github.nodewise.v1beta1.ReportStepsRequest;
+import io.github.nodewise.v1beta1.ReportStepsResponse;
 import io.github.nodewise.v1beta1.RevokeTokenRequest;
 import io.github.nodewise.v1beta1.RevokeTokenResponse;
 import io.github.nodewise.v1beta1.RollbackRequest;
@@ -231,6 +233,11 @@ public final class NodewiseAsyncClient {
   public CompletableFuture<EstimateCompletionResponse> estimateCompletion(
       EstimateCompletionRequest request) {
     return calls.future(CompletionServiceGrpc.getEstimateCompletionMethod(), request);
+  }
+
+  /** Sends times of steps of a job that runs; the reply says what recorders are asked to record. */
+  public CompletableFuture<ReportStepsResponse> reportSteps(ReportStepsRequest request) {
+    return calls.future(DiagnosisServiceGrpc.getReportStepsMethod(), request);
   }
 
   /** Predicts what jobs keep of their solo speed on one device, set by set. */

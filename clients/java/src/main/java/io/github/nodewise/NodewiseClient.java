@@ -82,6 +82,8 @@ import io.github.nodewise.v1beta1.ReloadResponse;
 import io.github.nodewise.v1beta1.ReplayRequest;
 import io.github.nodewise.v1beta1.ReplayResponse;
 import io.github.nodewise.v1beta1.ReplayResult;
+import io.github.nodewise.v1beta1.ReportStepsRequest;
+import io.github.nodewise.v1beta1.ReportStepsResponse;
 import io.github.nodewise.v1beta1.RevokeTokenRequest;
 import io.github.nodewise.v1beta1.RevokeTokenResponse;
 import io.github.nodewise.v1beta1.RollbackRequest;
@@ -289,6 +291,11 @@ public final class NodewiseClient implements AutoCloseable {
   /** Estimates time, cost and risk on offers of machines that can be taken away. */
   public EstimateCompletionResponse estimateCompletion(EstimateCompletionRequest request) {
     return calls.blocking(CompletionServiceGrpc.getEstimateCompletionMethod(), request);
+  }
+
+  /** Sends times of steps of a job that runs; the reply says what recorders are asked to record. */
+  public ReportStepsResponse reportSteps(ReportStepsRequest request) {
+    return calls.blocking(DiagnosisServiceGrpc.getReportStepsMethod(), request);
   }
 
   /** Predicts what jobs keep of their solo speed on one device, set by set. */

@@ -1,0 +1,87 @@
+"""A job that runs: `nodewise diagnose --since` looks at its steps, `nodewise record` asks its ranks for traces."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import Annotated, Final
+
+from typer import Option
+
+from nodewise_cli.commands.options import ONE_MINUTE, Call
+from nodewise_cli.failures import InputError
+from nodewise_cli.views.running import document, recorded, show, show_recorded
+from nodewise_client import AppendProfileRequest, DiagnoseRequest, profile_source
+
+__all__ = ["diagnose_running", "parse_ranks", "parse_since", "record"]
+
+_SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_LABEL: Final = "nodewise.record"
+_LONGEST_LABEL: Final = 128
+
+
+def parse_since(given: str) -> float:
+    """Seconds of a duration such as ``90s``, ``30m``, ``1h`` or ``2d``.
+
+    Raises
+    ------
+    InputError
+        Saying what would be right.
+    """
+    matched = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", given.strip())
+    if matched is None or not float(matched[1]):
+        raise InputError(f"--since: must be a duration above 0 such as 90s, 30m, 1h or 2d, found {given!r}")
+    return float(matched[1]) * _SECONDS[matched[2]]
+
+
+def parse_ranks(given: str) -> tuple[int, ...]:
+    """Ranks such as ``0,17``, in order, none twice.
+
+    Raises
+    ------
+    InputError
+        Saying what would be right.
+    """
+    if not re.fullmatch(r"\d{1,7}(,\d{1,7})*", given.replace(" ", "")):
+        raise InputError(f"--ranks: must be ranks from 0 on such as 0,17, found {given!r}")
+    return tuple(sorted(set(map(int, given.split(",")))))
+
+
+def diagnose_running(profile: str | None, since: str, diagnoser: str, call: Call) -> None:
+    """Say what the steps that a job's ranks reported lately tell: slow ranks, machines and periods.
+
+    Raises
+    ------
+    InputError
+        Without a profile, or a server that has it.
+    """
+    since_s = parse_since(since)
+    if profile is None or call.server is None:
+        raise InputError("--since: needs --profile ID, and --server HOST:PORT to which the job's ranks report")
+    with call.connected() as client:
+        request = DiagnoseRequest(profile=profile_source(profile), since_seconds=since_s, diagnoser=diagnoser)
+        result = client.diagnose(request, timeout_s=call.timeout_s)
+    call.tell(document, show, result)
+
+
+def record(
+    profile: Annotated[str, Option(metavar="ID", help="The job's profile.")],
+    steps: Annotated[int, Option(metavar="N", min=1, max=1000, help="Steps to record, from the next one on.")] = 3,
+    ranks: Annotated[str | None, Option(metavar="LIST", help="Which ranks, such as 0,17. Default: all.")] = None,
+    call: Call = ONE_MINUTE,
+) -> None:
+    """Ask recorders of a job that runs to record steps; they hear of it with their next report, within seconds.
+
+    The traces come into the profile. A later request takes the place of one that is not followed yet.
+    """
+    if call.server is None:
+        raise InputError("--server: must name the server to which the job's ranks report, such as 127.0.0.1:50551")
+    chosen = () if ranks is None else parse_ranks(ranks)
+    request_id = uuid.uuid4().hex[:8]
+    value = f"{request_id} {steps}" + (f" {','.join(map(str, chosen))}" if chosen else "")
+    if len(value) > _LONGEST_LABEL:
+        raise InputError(f"--ranks: too many ranks to name, {len(chosen)}; leave it out for all")
+    with call.connected() as client:
+        client.get_profile(profile)  # a slip of the pen makes no profile
+        client.append_profile(AppendProfileRequest(profile_id=profile, labels={_LABEL: value}))
+    call.tell(recorded, show_recorded, (request_id, steps, chosen))

@@ -1,0 +1,127 @@
+"""Times of steps that a job's ranks report while it runs, and what they say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+import numpy as np
+
+from nodewise.domain.columns import Floats, Ints
+
+__all__ = ["STEP_PARTS", "SlowHour", "StepAlarm", "StepTimes", "StepsDiagnosis"]
+
+STEP_PARTS: Final = ("loading", "forward", "backward", "exchange", "update")
+"""Parts of a step that a recorder tells apart."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class StepTimes:
+    """Windows of consecutive steps, one row per rank and window; seconds are medians over the window's steps.
+
+    Attributes
+    ----------
+    rank, node : (n,) int
+        Which process; its machine within the job, -1 = not known.
+    first_step, steps : (n,) int
+        Number of the window's first step, a multiple of how many steps it has, and how many these are.
+    begin_s : (n,) float
+        When it began, seconds since 1970.
+    step_s : (n,) float
+        The whole step.
+    loading_s, forward_s, backward_s, exchange_s, update_s : (n,) float
+        Parts of it; negative = not known.
+    """
+
+    rank: Ints
+    node: Ints
+    first_step: Ints
+    steps: Ints
+    begin_s: Floats
+    step_s: Floats
+    loading_s: Floats
+    forward_s: Floats
+    backward_s: Floats
+    exchange_s: Floats
+    update_s: Floats
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    @staticmethod
+    def joined(several: list[StepTimes]) -> StepTimes:
+        """All rows of several."""
+        names = [each.name for each in fields(StepTimes)]
+        kinds = dict.fromkeys(("rank", "node", "first_step", "steps"), np.int64)
+        columns = {
+            name: np.concatenate([getattr(one, name) for one in several] or [np.empty(0, kinds.get(name, np.float64))])
+            for name in names
+        }
+        return StepTimes(**columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepAlarm:
+    """A slowdown that was found in the times of steps.
+
+    Attributes
+    ----------
+    kind : str
+        ``rank``, ``node``, ``exchange`` (all ranks, in the exchange alone) or ``job`` (all ranks).
+    ranks : tuple of int
+        The slow ones; empty = all.
+    node : int
+        Their machine, where they are those of one; -1 = not one machine.
+    part : str
+        The part of the step that grew most, of ``STEP_PARTS``, or ``step``.
+    first_step : int
+        Since this step; -1 = since the first that is known.
+    begin_s, end_s : float
+        When it began and was over, seconds since 1970; an end of 0 = it lasts.
+    slowdown, lower_slowdown, upper_slowdown : float
+        Time over what it was, or over that of the other ranks, with its interval (90 %).
+    what : str
+        The same in one sentence.
+    """
+
+    kind: str
+    ranks: tuple[int, ...]
+    node: int
+    part: str
+    first_step: int
+    begin_s: float
+    end_s: float
+    slowdown: float
+    lower_slowdown: float
+    upper_slowdown: float
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowHour:
+    """An hour of the day (UTC) in which the job was slow on several days.
+
+    ``slowdown`` is the median over days of its step over that of the other hours of the same day.
+    """
+
+    hour: int
+    slowdown: float
+    slow_days: int
+    days: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepsDiagnosis:
+    """What the times of steps say: alarms, the newest first, hours that recur, and the same in one sentence.
+
+    ``steps`` counts those of one rank, ``lost_windows`` windows between a rank's first and last that never came;
+    ``step_s`` is the median over ranks and windows.
+    """
+
+    alarms: tuple[StepAlarm, ...]
+    slow_hours: tuple[SlowHour, ...]
+    verdict: str
+    ranks: int
+    steps: int
+    lost_windows: int
+    step_s: float
