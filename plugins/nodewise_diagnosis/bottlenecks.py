@@ -58,6 +58,8 @@ def ranked(case: Case, accounting: Accounting) -> tuple[list[Ranked], float, boo
             break
         run.advanced("bottlenecks", len(tried), len(tried) + 1)
         worth = gain = min((base_ns - watch.step_ns(candidate.removed)) * NS, candidate.holds_s)
+        if candidate.alone is not None and gain > noise:
+            worth = gain = min(gain, (watch.step_ns(candidate.alone[0]) - watch.step_ns(candidate.alone[1])) * NS)
         own_noise, is_fault = noise, candidate.tier == Tier.FAULT
         if is_fault and gain > _ROUNDING_S:
             own_noise = min(noise, persistence_ns(watch.lengths_ns(candidate.removed)) * NS or noise)
@@ -65,7 +67,7 @@ def ranked(case: Case, accounting: Accounting) -> tuple[list[Ranked], float, boo
             worth = min((base_ns - watch.step_ns(candidate.reduced)) * NS, candidate.holds_s)
         # Columns of all nodes: only faults are mended later on.
         mendable = candidate.removed if is_fault and gain > _ROUNDING_S else RECORDED
-        tried.append(_Tried(replace(candidate, removed=mendable, reduced=None), gain, worth, own_noise))
+        tried.append(_Tried(replace(candidate, removed=mendable, reduced=None, alone=None), gain, worth, own_noise))
     # What makes single steps late hides no other fault.
     calm = min([one.noise_s for one in tried if one.gain_s > max(one.noise_s, _ROUNDING_S)], default=noise)
     calm = max(calm, _FLOOR * base_ns * NS)

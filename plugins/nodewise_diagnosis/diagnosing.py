@@ -55,7 +55,7 @@ def diagnosed(
     by_rank = {trace.rank: trace for trace in ordered}
     marked = not graph.timed or any(len(trace.steps) for trace in ordered)
     watch = Stopwatch(graph, steps)
-    roles = roles_of(graph, ordered)
+    roles = roles_of(graph, ordered, clocks)
     case = Case(
         watch=watch,
         roles=roles,

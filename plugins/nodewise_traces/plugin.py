@@ -12,7 +12,7 @@ from nodewise_traces.formats.kineto import KinetoReader
 
 __all__ = ["nodewise_trace_readers"]
 
-VERSION: Final = "1.2"
+VERSION: Final = "1.3"
 """Of what is read: columns are kept by it, so a reader that finds something else in the same trace has another one."""
 
 
