@@ -16,6 +16,7 @@ from nodewise_diagnosis.functions import Calls, Taken
 from nodewise_diagnosis.roles import Role
 from nodewise_diagnosis.vocabulary import (
     ALLOCATION,
+    COPY_CALL,
     ELEMENTWISE,
     GARBAGE,
     MATRIX,
@@ -246,6 +247,7 @@ class _Idle:
         self._work, self._work_begin = work[np.argsort(begins, kind="stable")], np.sort(begins)
         of_rank = graph, case.traces[self._rank], case.clocks.clocks[column]
         self._spans = [Calls.functions(*of_rank), Calls.events(*of_rank)]
+        self._named_copy = graph.named(COPY_CALL)
         self._of_lane: dict[tuple[int, int], Calls] = {}
 
     def divide(self, begin_ns: Ints, end_ns: Ints, step_begin_ns: Ints) -> None:
@@ -312,6 +314,10 @@ class _Idle:
             self._by_name(kind, node, time, left & call & named[node])
             left &= ~(call & named[node])
         slow_call = left & call & long & piece_long
+        copies = slow_call & self._named_copy[node]
+        self._by_name("blocking_copy", node, time, copies)
+        left &= ~copies
+        slow_call &= ~copies
         self._by_name("startup", node, time, slow_call)
         slow_operator = left & (graph.kind[node] == NodeKind.OPERATOR) & long & piece_long
         self._by_name("host_computation", node, time, slow_operator)

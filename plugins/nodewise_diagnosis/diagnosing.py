@@ -24,7 +24,7 @@ from nodewise_diagnosis.likeness import likeness_of
 from nodewise_diagnosis.recurring import exchanges_of
 from nodewise_diagnosis.roles import roles_of
 from nodewise_diagnosis.shares import rank_shares
-from nodewise_diagnosis.stopwatch import NS, Stopwatch, odd_steps, persistence_ns, wanted_steps
+from nodewise_diagnosis.stopwatch import NS, Stopwatch, persistence_ns, wanted_steps
 from nodewise_diagnosis.stragglers import late_ranks, stragglers
 from nodewise_diagnosis.strategies import searched
 from nodewise_diagnosis.verdict import NOTHING, bound_by, claims, verdict
@@ -32,6 +32,7 @@ from nodewise_replay.alignment.clocks import Clocks, aligned
 from nodewise_replay.building.assembly import built
 from nodewise_replay.graph.graph import NO_NODE, Graph
 from nodewise_replay.replaying.arrivals import replayed_collectives
+from nodewise_replay.replaying.measures import odd_steps
 from nodewise_replay.replaying.replayer import edge_counts
 from nodewise_replay.replaying.timeline import timeline
 

@@ -95,7 +95,7 @@ def judged(fault: Fault) -> Outcome:
     if fault.kind == "nothing":
         result = FOUND if "nothing stands out" in after.verdict.lower() else WRONG
     elif fault.kind == "full queue":
-        result = FOUND if after.bound_by == "device" and not named else WRONG
+        result = FOUND if after.bound_by == before.bound_by and not named else WRONG
     else:
         result = NOTHING if not named else FOUND if fault.names(named[0], after) else WRONG
     told = "; ".join(f"{one.kind} {one.rank} {one.what} {one.gain_if_removed_s * 1e3:.2f}" for one in named[:3])
@@ -127,8 +127,9 @@ def faults() -> Iterator[Fault]:
 def _of_gpu(name: str, job: Job) -> Iterator[Fault]:
     last, piece = job.ranks - 1, PIECES_US.get(name, 0.0)
     function = Stall(name="", cat="python_function", layer=1, time_us=0, piece_us=piece)
+    copy = "cudaMemcpyAsync" if job.stacks else "cudaMemcpy"
     stalls = {
-        "blocking copy": Stall(name="cudaMemcpy", cat="cuda_runtime", layer=0, time_us=0, copies=True),
+        "blocking copy": Stall(name=copy, cat="cuda_runtime", layer=0, time_us=0, copies=True),
         "preprocessing": replace(function, name="transforms.py(88): preprocess", layer=-1),
         "garbage collection": replace(function, name="<built-in function collect>"),
         "loader": Stall(name="", cat="loader", layer=-1, time_us=0),

@@ -11,7 +11,7 @@ from nodewise_replay.changes.exchanges import exchanges_of
 from nodewise_replay.changes.scenario import Scenario, is_piece
 from nodewise_replay.graph.graph import EdgeKind, NodeKind
 from nodewise_replay.graph.sweep import swept
-from nodewise_replay.replaying.measures import DEVICE_KINDS, step_times
+from nodewise_replay.replaying.measures import DEVICE_KINDS, StepTimer
 
 __all__ = ["PARTS", "step_parts", "step_seconds"]
 
@@ -32,7 +32,7 @@ def step_seconds(scenario: Scenario, ranks: tuple[int, ...], lag_ns: Ints | None
     lags = scenario.lag_ns if lag_ns is None else lag_ns
     _, end = swept(graph, scenario.duration_ns, lags, joined=True)
     columns = [graph.ranks.index(rank) for rank in ranks]
-    host = step_times(graph, end, joined=True).host_ns[:, columns]
+    host = StepTimer(graph).times(end, joined=True).step_ns[:, columns]
     there = np.flatnonzero((host >= 0).all(axis=1))
     kept = there[1:] if len(there) > 2 else there
     typical = float(np.median(host[kept].mean(axis=1))) if len(kept) else 0.0
