@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from nodewise_diagnosis.vocabulary import (
 from nodewise_replay.building.call_names import BLOCKING_COPY
 from nodewise_replay.graph.graph import EdgeKind, NodeKind
 
-__all__ = ["HOST_PARTS", "Accounting", "accounted", "loading_name"]
+__all__ = ["HOST_PARTS", "MATRIX_PART", "MEMORY_BOUND_PART", "Accounting", "PartName", "accounted", "loading_name"]
 
 _LONG_NS: Final = 1_000_000
 """A launch takes some microseconds and the interpreter between two operators some tens: a host that launches nothing
@@ -47,8 +47,14 @@ HOST_PARTS: Final = frozenset(
 )  # fmt: skip
 """Kinds of parts in which a device waits for its host."""
 
+PartName: TypeAlias = tuple[str, str]
+"""Kind and what of a part; an empty what = all parts of the kind."""
+
 _Key = tuple[str, str, int]
 """Kind, what, the rank that is waited for (-1 = none)."""
+
+MATRIX_PART: Final = ("computation", "matrix products, convolutions, attention")
+MEMORY_BOUND_PART: Final = ("computation", "kernels bound by memory")
 
 _FAR_NS: Final = 2**61
 
@@ -115,6 +121,13 @@ class Accounting:
     parts: list[tuple[StepPart, ...]]
     nodes: Mapping[tuple[str, str], Ints]
 
+    def held_of_s(self, acts_on: Collection[PartName]) -> float:
+        """What some parts, or all of a kind ("" for its name), take of the step of the rank where they take most."""
+        return max(
+            sum(part.seconds for part in parts if {(part.kind, ""), (part.kind, part.what)} & set(acts_on))
+            for parts in self.parts
+        )
+
     def held_s(self, kinds: Collection[str], what: str = "") -> float:
         """What parts of some kinds (and one name) take of the step of the rank where they take most."""
         return max(
@@ -160,8 +173,8 @@ class _Job:
             )
         }
         self._work_key = [
-            ("computation", "matrix products, convolutions, attention", -1),
-            ("computation", "kernels bound by memory", -1),
+            (*MATRIX_PART, -1),
+            (*MEMORY_BOUND_PART, -1),
             ("computation", "other kernels", -1),
             ("computation", "operators", -1),
             ("computation", "copies and fills", -1),

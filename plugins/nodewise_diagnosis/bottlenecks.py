@@ -20,6 +20,9 @@ _ROUNDING_S: Final = 2e-6
 _FLOOR: Final = 0.005
 """What gains less than this share of the step matters to nobody, however alike the steps are."""
 
+_FAULT_FLOOR: Final = 0.01
+"""The same of what is told as a fault: of many places some rank or step is the slowest by chance."""
+
 UNKNOWN_PERSISTENCE: Final = 0.01
 """Share of the step taken for what steps differ by where a single one was recorded: stable jobs' differ by 1 to 3 %."""
 
@@ -71,7 +74,11 @@ def ranked(case: Case, accounting: Accounting) -> tuple[list[Ranked], float, boo
     # What makes single steps late hides no other fault.
     calm = min([one.noise_s for one in tried if one.gain_s > max(one.noise_s, _ROUNDING_S)], default=noise)
     calm = max(calm, _FLOOR * base_ns * NS)
-    told = [(one, _bottleneck(one, min(max(one.noise_s, _FLOOR * base_ns * NS), calm), base_ns * NS)) for one in tried]
+    told = []
+    for one in tried:
+        floor = _FAULT_FLOOR if one.candidate.tier == Tier.FAULT else _FLOOR
+        least = max(min(one.noise_s, calm), floor * base_ns * NS)
+        told.append((one, _bottleneck(one, least, base_ns * NS)))
     told.sort(key=lambda one: _order(one[0], matters=one[1].matters))
     return [Ranked(bottleneck=bottleneck, candidate=one.candidate) for one, bottleneck in told], calm, complete
 

@@ -168,7 +168,9 @@ class _Maker:
         """Whether a rank's excess over the others differs so much from step to step that its mean may be chance."""
         steps = self._watch.steps
         if len(steps) < 3:
-            return False
+            # What takes less than elsewhere tells how much places differ by chance.
+            excess = self._case.likeness.beyond_ranks_ns[nodes]
+            return float(excess.sum()) < _SURELY * sqrt(2 * float((np.minimum(excess, 0.0) ** 2).sum()))
         likeness = self._case.likeness
         excess = likeness.beyond_ranks_ns[nodes] + likeness.beyond_ranks_in_step_ns[nodes]
         row = np.searchsorted(steps, self._graph.step[nodes])
