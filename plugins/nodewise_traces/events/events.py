@@ -32,7 +32,7 @@ from nodewise_traces.scanning.fields import (
 from nodewise_traces.scanning.numbers import integer_or
 from nodewise_traces.scanning.stream import Batch, ChromeStream, Source
 
-__all__ = ["Columns", "EventTable", "scanned"]
+__all__ = ["STREAM_EVENTS", "Columns", "EventTable", "scanned"]
 
 _ARGUMENT: Final = {key: FIRST_ARGUMENT + place for place, key in enumerate(ARGUMENT_KEYS)}
 _MEMORY: Final = "[memory]"
@@ -50,9 +50,11 @@ those are kept that are inside no other short one: one of some ten to thirty."""
 _MIXING: Final = 1_000_003
 """Makes one number of a process and a thread; a prime, so that no two of a trace are likely to be alike."""
 _COPIES: Final = re.compile(r"dma|memcpy|copy", re.IGNORECASE)
-_STREAM_EVENTS: Final = re.compile(r"^event_|(?:wait|record)_?event", re.IGNORECASE)
+STREAM_EVENTS: Final = re.compile(r"^event_|(?:wait|record)_?event|^notify_?(?:wait|record)", re.IGNORECASE)
 """Names of what devices of other makers do on their streams: the first move data, the second pass no time at work."""
-_COMMUNICATION: Final = ("nccl", "rccl", "msccl", "record_param_comms", "c10d::", "gloo:", "mpi:", "ucc:", "xccl:")
+_COMMUNICATION: Final = (
+    "nccl", "rccl", "msccl", "record_param_comms", "c10d::", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:", "mccl:"
+)  # fmt: skip
 """Beginnings of names whose arguments tell about exchanges."""
 
 _ANNOTATES: Final = 1
@@ -185,8 +187,10 @@ class EventTable:
                 _or_none(rows[:, _ARGUMENT["External id"]]),
             )
         )
-        described = rows[:, [_ARGUMENT["Collective name"], _ARGUMENT["Input Dims"]]].max(axis=1, initial=MISSING) == 1
-        for place in np.flatnonzero(described & (meaning[chosen] & _COMMUNICATES > 0)).tolist():
+        # Whatever states its exchange; of shapes, only those of communication's events.
+        described = (rows[:, _ARGUMENT["Input Dims"]] == 1) & (meaning[chosen] & _COMMUNICATES > 0)
+        described |= rows[:, _ARGUMENT["Collective name"]] == 1
+        for place in np.flatnonzero(described).tolist():
             row = int(chosen[place])
             self.exchanges[self.rows + place] = exchange_of(
                 self._texts[int(name[row])], _arguments(batch, row), self.groups
@@ -250,8 +254,8 @@ def scanned(stream: Source, source: TraceSource) -> tuple[EventTable, Mapping[st
 
 
 def _meaning(name: str) -> int:
-    meaning = _ANNOTATES * name.startswith(_ANNOTATIONS) | _COMMUNICATES * name.startswith(_COMMUNICATION)
-    meaning |= _MOVES * bool(_COPIES.search(name)) | _WAITS * bool(_STREAM_EVENTS.search(name))
+    meaning = _ANNOTATES * name.startswith(_ANNOTATIONS) | _COMMUNICATES * name.lower().startswith(_COMMUNICATION)
+    meaning |= _MOVES * bool(_COPIES.search(name)) | _WAITS * bool(STREAM_EVENTS.search(name))
     return meaning | _MEMORY_SAMPLE * (name == _MEMORY) | _NAMES_LANES * (name in {_THREAD_NAME, _PROCESS_NAME})
 
 
