@@ -195,7 +195,8 @@ class _Builder:
         anchors = self._anchors(unlinked)
         anchored = anchors >= 0
         ends, waiters = self._end_node[waits.awaited], work[waits.waiter]
-        real = (waits.origin != Origin.INFERRED) | ~contradicted(nodes, ends, waiters)
+        real = waits.origin != Origin.INFERRED
+        real[~real] = ~contradicted(nodes, ends[~real], waiters[~real])
         launches = (nesting.before[view.launch[linked]], work[linked])
         edges = Edges.exact(*launches, 0, EdgeKind.LAUNCH).followed_by(
             Edges.exact(anchors[anchored], work[unlinked[anchored]], 0, EdgeKind.LAUNCH, Origin.INFERRED),

@@ -185,7 +185,10 @@ def contradicted(nodes: NodeColumns, awaited: Ints, waiter: Ints) -> NDArray[np.
         Nodes, in pairs.
     """
     found = np.zeros(len(waiter), dtype=np.bool_)
-    order = np.lexsort((nodes.step, nodes.key))
+    if not len(waiter):
+        return found
+    order = np.flatnonzero(np.isin(nodes.key, nodes.key[np.concatenate((awaited, waiter))]))
+    order = order[np.lexsort((nodes.step[order], nodes.key[order]))]
     key, step = nodes.key[order], nodes.step[order].astype(np.int64)
     _, place = np.unique(key, return_inverse=True)
     steps = int(step.max(initial=0)) + 2

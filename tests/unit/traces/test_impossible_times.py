@@ -71,11 +71,19 @@ def test_work_without_correlation_is_linked_by_its_operator() -> None:
     assert found.report.counts["device_events_unlinked"] == 0
 
 
-def test_long_calls_of_python_are_kept_apart_from_events() -> None:
-    calls = [span("data.py(3): decode", "python_function", 100, 600), span("short", "python_function", 100, 400)]
+def test_calls_of_python_are_kept_apart_from_events() -> None:
+    calls = [
+        span("data.py(3): decode", "python_function", 100, 600),
+        # Of short ones those that are inside no other short one.
+        span("data.py(9): crop", "python_function", 110, 400),
+        span("<built-in function len>", "python_function", 120, 10),
+        span("data.py(20): pad", "python_function", 800, 100),
+        span("<built-in function len>", "python_function", 850, 10, tid=8),
+    ]
     found = read(document([*one_step(), *calls]))
-    assert [found.names[name] for name in found.frames.name] == ["data.py(3): decode"]
-    assert found.frames.duration_ns.tolist() == [600_000]
+    names = [found.names[name] for name in found.frames.name]
+    assert names == ["data.py(3): decode", "data.py(9): crop", "data.py(20): pad", "<built-in function len>"]
+    assert found.frames.duration_ns.tolist() == [600_000, 400_000, 100_000, 10_000]
     assert len(found) == 13
 
 
