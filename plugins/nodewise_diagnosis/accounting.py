@@ -364,27 +364,37 @@ class _Idle:
         chosen: NDArray[np.bool_],
         lane: int,
         is_first: NDArray[np.bool_],
-    ) -> tuple[NDArray[np.bool_], Ints]:
-        """Name short time between operators by the functions that spend it; return what is left, and its time."""
-        calls = self._calls_of(0, lane)
+    ) -> tuple[NDArray[np.bool_], Floats]:
+        """Name short time between operators by the functions that spend it; return what is left, and its time.
+
+        What follows in the gap is theirs, too, as far as it would have passed while the device was still busy.
+        """
+        calls, spent = self._calls_of(0, lane), time.astype(np.float64)
         took = self._graph.duration_ns[node]
         brief_ns = min(_BRIEF_NS, _BRIEF_SHARE * self._case.base_ns)
         pieces = np.flatnonzero(chosen & (self._graph.kind[node] == NodeKind.GAP) & (took >= brief_ns) & (time > 0))
-        time = time.copy()
         for number in pieces.tolist() if len(calls) else ():
             piece = int(node[number])
             first, last = int(self._graph.begin_ns[piece]), int(self._graph.end_ns[piece])
+            own = calls.own(first, last)
+            if not own:
+                continue
             # What is in the gap is divided as the whole piece is.
             share = float(time[number]) / (last - first)
-            for name, inside in calls.own(first, last).items():
-                self._add(
-                    *_function(name, is_first=bool(is_first[gap[number]])), np.array(share * inside), node[[number]]
-                )
-                time[number] -= round(share * inside)
-            left[number] = time[number] > 0
-        return left, time
+            rest = np.arange(number, np.searchsorted(gap, gap[number], "right"))
+            rest = rest[(chosen & left)[rest]]
+            named = share * sum(own.values())
+            spent[number] -= named
+            hidden = min(float(last - first - time[number]) * sum(own.values()) / (last - first), spent[rest].sum())
+            if hidden > 0:
+                spent[rest] *= 1 - hidden / spent[rest].sum()
+            for name, inside in own.items():
+                key = _function(name, is_first=bool(is_first[gap[number]]))
+                self._add(*key, np.array((named + hidden) * inside / sum(own.values())), node[[number]])
+            left[number] = spent[number] > 0
+        return left, spent
 
-    def _by_name(self, kind: str, node: Ints, time: Ints, chosen: NDArray[np.bool_]) -> None:
+    def _by_name(self, kind: str, node: Ints, time: Ints | Floats, chosen: NDArray[np.bool_]) -> None:
         graph = self._graph
         named = graph.name[node[chosen]]
         totals = np.bincount(named, weights=time[chosen], minlength=1)

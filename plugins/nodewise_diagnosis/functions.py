@@ -118,12 +118,13 @@ class Calls:
         if nearly:
             # The innermost of them: what calls it takes as long or longer.
             inner = min(nearly, key=lambda name: totals[name])
-            return {inner: totals[inner]}
+            return {inner: min(totals[inner], free)}
         outer = self._outermost(rows, until, np.ones(len(rows), dtype=np.bool_))
         found: dict[str, float] = defaultdict(float)
         for name, each in zip(self.name[rows[outer]].tolist(), inside[outer].tolist(), strict=True):
             found[self.names[name]] += each
-        return found
+        over = max(sum(found.values()) / free, 1.0)
+        return {name: took / over for name, took in found.items()}
 
     def _outermost(self, rows: Ints, until: Ints, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which of the chosen calls are inside no other chosen one."""
@@ -132,5 +133,7 @@ class Calls:
         if len(places):
             reach = np.maximum.accumulate(until[places])
             outer[places[0]] = True
-            outer[places[1:]] = self.begin_ns[rows[places[1:]]] >= reach[:-1]
+            # By their middle: ends are rounded, so that neighbours overlap and inner calls outlast outer ones.
+            middle = (self.begin_ns[rows[places]] + until[places]) // 2
+            outer[places[1:]] = middle[1:] >= reach[:-1]
         return outer

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from nodewise.plugin import Catalogue, Change, ChangeKind, CollectiveKind, Floats, Ints, NodewiseError
 from nodewise_diagnosis.accounting import HOST_PARTS, MEMORY_BOUND_PART, Accounting, PartName
 from nodewise_diagnosis.bottlenecks import Ranked
-from nodewise_diagnosis.candidates import LAUNCH_PARTS, Tier, launch_nodes
+from nodewise_diagnosis.candidates import AVOIDABLE, LAUNCH_PARTS, Tier, launch_nodes
 from nodewise_diagnosis.case import Case
 from nodewise_diagnosis.remedies import FAULTS, GAPS
 from nodewise_diagnosis.roles import Role
-from nodewise_diagnosis.stopwatch import Edit, Stopwatch, whole_ns
+from nodewise_diagnosis.stopwatch import NS, Edit, Stopwatch, whole_ns
 from nodewise_diagnosis.vocabulary import ELEMENTWISE, FULL_PRECISION, HALF_PRECISION, LOADING, MATRIX
 from nodewise_replay.changes.applying import applied
 from nodewise_replay.changes.scenario import Scenario
@@ -129,7 +129,9 @@ def options(case: Case, accounting: Accounting, found: Sequence[Ranked]) -> Iter
     if case.roles.device:
         launches = launch_nodes(case.roles.role, accounting)
         yield from _host(case, launches)
-        yield from _gaps(accounting)
+        # What happens once, while the device starts up, is in no step to come.
+        if accounting.held_s({"startup"}) / NS < AVOIDABLE * case.base_ns:
+            yield from _gaps(accounting)
         yield from _kernels(case, launches)
     if case.exchanges and case.graph.world_size > 1:
         yield from _communication(case)
