@@ -198,7 +198,7 @@ def _first_gaps(graph: Graph, trace: Trace, clock: Clock, role: NDArray[np.int8]
     Not where functions of other names do it.
     """
     of_rank = np.flatnonzero(main & (graph.rank == trace.rank))
-    functions = Calls.functions(graph, trace, clock)
+    functions: dict[int, Calls] = {}
     for step in np.unique(graph.step[of_rank]):
         nodes = of_rank[graph.step[of_rank] == step]
         if (role[nodes] == Role.LOADING).any():
@@ -206,7 +206,10 @@ def _first_gaps(graph: Graph, trace: Trace, clock: Clock, role: NDArray[np.int8]
         work = np.flatnonzero(graph.kind[nodes] != NodeKind.GAP)
         first = nodes[: work[0]] if len(work) else nodes[:0]
         for node in first[role[first] == Role.HOST].tolist():
-            own = functions.of_lane(int(graph.lane[node])).own(int(graph.begin_ns[node]), int(graph.end_ns[node]))
+            lane = int(graph.lane[node])
+            if lane not in functions:
+                functions[lane] = Calls.functions(graph, trace, clock).of_lane(lane)
+            own = functions[lane].own(int(graph.begin_ns[node]), int(graph.end_ns[node]))
             others = sum(took for name, took in own.items() if not LOADING.search(name))
             if others <= _OTHERS * (graph.end_ns[node] - graph.begin_ns[node]):
                 role[node] = Role.LOADING

@@ -46,8 +46,7 @@ class StepTimer:
         self._graph = graph
         # Without times there are no ends of steps on the host: all nodes count.
         work = np.isin(graph.kind, DEVICE_KINDS) if graph.timed else graph.rank >= 0
-        self._all = np.flatnonzero(work)
-        self._device = np.flatnonzero(np.isin(graph.kind, DEVICE_KINDS[:3]))
+        self._all = self._of_steps(np.flatnonzero(work))
 
     def over(self, end_ns: Ints) -> Ints:
         """When every rank is done with every step, (steps, ranks); NOT_THERE where it lacks the step."""
@@ -70,16 +69,23 @@ class StepTimer:
         before = over if joined or not self._graph.timed else self.over(self._graph.end_ns)
         begin = np.stack([self.begin(before, marks, step) for step in range(len(over))]) if len(over) else over
         begin = begin if self._graph.timed else np.zeros_like(over)
-        device = self._latest(np.full_like(over, NOT_THERE), self._device, end_ns)
+        work = self._of_steps(np.flatnonzero(np.isin(self._graph.kind, DEVICE_KINDS[:3])))
+        device = self._latest(np.full_like(over, NOT_THERE), work, end_ns)
         there = over > NOT_THERE
         return StepTimes(
             step_ns=np.where(there, np.maximum(over - begin, 0), -1),
             device_ns=np.where(there & (device > NOT_THERE), np.maximum(device - begin, 0), -1),
         )
 
-    def _latest(self, least: Ints, nodes: Ints, end_ns: Ints) -> Ints:
-        graph, found = self._graph, least.copy()
-        np.maximum.at(found, (graph.step[nodes], graph.column[nodes]), end_ns[nodes])
+    def _of_steps(self, nodes: Ints) -> tuple[Ints, Ints, Ints]:
+        """Nodes with their steps and the columns of their ranks."""
+        return nodes, self._graph.step[nodes].astype(np.int64), self._graph.column[nodes]
+
+    @staticmethod
+    def _latest(least: Ints, work: tuple[Ints, Ints, Ints], end_ns: Ints) -> Ints:
+        nodes, step, column = work
+        found = least.copy()
+        np.maximum.at(found, (step, column), end_ns[nodes])
         return found
 
 
