@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import Floats, Ints, ReplayedCollective, StepPart
 from nodewise_diagnosis.case import Case
+from nodewise_diagnosis.functions import Calls, Taken
 from nodewise_diagnosis.roles import Role
 from nodewise_diagnosis.vocabulary import (
     ALLOCATION,
+    COPY_CALL,
     ELEMENTWISE,
     GARBAGE,
     MATRIX,
@@ -23,17 +25,16 @@ from nodewise_diagnosis.vocabulary import (
 from nodewise_replay.building.call_names import BLOCKING_COPY
 from nodewise_replay.graph.graph import EdgeKind, NodeKind
 
-__all__ = ["HOST_PARTS", "Accounting", "accounted", "loading_name"]
+__all__ = ["HOST_PARTS", "MATRIX_PART", "MEMORY_BOUND_PART", "Accounting", "PartName", "accounted", "loading_name"]
 
 _LONG_NS: Final = 1_000_000
 """A launch takes some microseconds and the interpreter between two operators some tens: a host that launches nothing
 for a millisecond does something else."""
 
 _BRIEF_NS: Final = 100_000
-"""The interpreter between two operators takes up to some tens of microseconds: what is shorter is named by nobody."""
-
-_COVERS: Final = 0.9
-"""What takes at least this share of a gap explains it."""
+"""The interpreter between two operators takes up to some tens of microseconds: what is shorter is named by nobody, but
+in steps of which it is a hundredth."""
+_BRIEF_SHARE: Final = 0.01
 
 _MOST_NAMED: Final = 8
 """Parts of one kind that are named; what is left of the kind is one more."""
@@ -46,8 +47,14 @@ HOST_PARTS: Final = frozenset(
 )  # fmt: skip
 """Kinds of parts in which a device waits for its host."""
 
+PartName: TypeAlias = tuple[str, str]
+"""Kind and what of a part; an empty what = all parts of the kind."""
+
 _Key = tuple[str, str, int]
 """Kind, what, the rank that is waited for (-1 = none)."""
+
+MATRIX_PART: Final = ("computation", "matrix products, convolutions, attention")
+MEMORY_BOUND_PART: Final = ("computation", "kernels bound by memory")
 
 _FAR_NS: Final = 2**61
 
@@ -117,6 +124,13 @@ class Accounting:
     nodes: Mapping[tuple[str, str], Ints]
     members: Mapping[tuple[str, str], Ints]
 
+    def held_of_s(self, acts_on: Collection[PartName]) -> float:
+        """What some parts, or all of a kind ("" for its name), take of the step of the rank where they take most."""
+        return max(
+            sum(part.seconds for part in parts if {(part.kind, ""), (part.kind, part.what)} & set(acts_on))
+            for parts in self.parts
+        )
+
     def held_s(self, kinds: Collection[str], what: str = "") -> float:
         """What parts of some kinds (and one name) take of the step of the rank where they take most."""
         return max(
@@ -166,8 +180,8 @@ class _Job:
             )
         }
         self._work_key = [
-            ("computation", "matrix products, convolutions, attention", -1),
-            ("computation", "kernels bound by memory", -1),
+            (*MATRIX_PART, -1),
+            (*MEMORY_BOUND_PART, -1),
             ("computation", "other kernels", -1),
             ("computation", "operators", -1),
             ("computation", "copies and fills", -1),
@@ -254,7 +268,10 @@ class _Idle:
         )
         begins = graph.end_ns[work] - graph.duration_ns[work]
         self._work, self._work_begin = work[np.argsort(begins, kind="stable")], np.sort(begins)
-        self._spans = [*_long_calls(case, column)]
+        of_rank = graph, case.traces[self._rank], case.clocks.clocks[column]
+        self._spans = [Calls.functions(*of_rank), Calls.events(*of_rank)]
+        self._named_copy = graph.named(COPY_CALL)
+        self._of_lane: dict[tuple[int, int], Calls] = {}
 
     def divide(self, begin_ns: Ints, end_ns: Ints, step_begin_ns: Ints) -> None:
         """Give every gap its parts."""
@@ -320,11 +337,15 @@ class _Idle:
             self._by_name(kind, node, time, left & call & named[node])
             left &= ~(call & named[node])
         slow_call = left & call & long & piece_long
+        copies = slow_call & self._named_copy[node]
+        self._by_name("blocking_copy", node, time, copies)
+        left &= ~copies
+        slow_call &= ~copies
         self._by_name("startup", node, time, slow_call)
         slow_operator = left & (graph.kind[node] == NodeKind.OPERATOR) & long & piece_long
         self._by_name("host_computation", node, time, slow_operator)
         left &= ~slow_call & ~slow_operator
-        left = self._functions(gap, node, time, left & ~long, lane, is_first) | (left & long)
+        left, time = self._functions(gap, node, time, left, left & ~long, lane, is_first)
         # What follows a wait for the device is its doing: the host could not run ahead.
         drained = self._drained(begin, pieces, low)
         after = left & ~long & (drained[gap] >= 0)
@@ -336,9 +357,13 @@ class _Idle:
         rest = np.flatnonzero(left & long)  # gaps ascend
         unnamed = np.bincount(gap[rest], weights=time[rest], minlength=len(begin)) + outside
         for number in np.flatnonzero(unnamed > 0).tolist():
-            key = self._explained(int(begin[number]), int(end[number]), lane, is_first=bool(is_first[number]))
             first, last = np.searchsorted(gap[rest], (number, number + 1))
-            self._add(*key, unnamed[number], node[rest[first:last]])
+            mine = np.arange(*np.searchsorted(gap, (number, number + 1)))
+            claimed = mine[~(left & long)[mine]]
+            taken = Taken(since[claimed], until[claimed])
+            told = self._explained(int(begin[number]), int(end[number]), taken, lane, is_first=bool(is_first[number]))
+            for key, took in told.items():
+                self._add(*key, np.array(took), node[rest[first:last]])
 
     def _functions(
         self,
@@ -346,33 +371,40 @@ class _Idle:
         node: Ints,
         time: Ints,
         left: NDArray[np.bool_],
+        chosen: NDArray[np.bool_],
         lane: int,
         is_first: NDArray[np.bool_],
-    ) -> NDArray[np.bool_]:
-        """Name short time between operators by the function that spends it, and return what is left.
+    ) -> tuple[NDArray[np.bool_], Floats]:
+        """Name short time between operators by the functions that spend it; return what is left, and its time.
 
-        The function does it itself: most of its own time is in there.
+        What follows in the gap is theirs, too, as far as it would have passed while the device was still busy.
         """
-        frames = self._spans[0]
-        own = np.flatnonzero(frames.lane == lane)
+        calls, spent = self._calls_of(0, lane), time.astype(np.float64)
         took = self._graph.duration_ns[node]
-        pieces = np.flatnonzero(left & (self._graph.kind[node] == NodeKind.GAP) & (took >= _BRIEF_NS) & (time > 0))
-        for number in pieces.tolist() if len(own) else ():
+        brief_ns = min(_BRIEF_NS, _BRIEF_SHARE * self._case.base_ns)
+        pieces = np.flatnonzero(chosen & (self._graph.kind[node] == NodeKind.GAP) & (took >= brief_ns) & (time > 0))
+        for number in pieces.tolist() if len(calls) else ():
             piece = int(node[number])
             first, last = int(self._graph.begin_ns[piece]), int(self._graph.end_ns[piece])
-            inside = np.minimum(frames.end_ns[own], last) - np.maximum(frames.begin_ns[own], first)
-            lasts = (frames.end_ns - frames.begin_ns)[own]
-            fits = np.flatnonzero((inside >= _COVERS * (last - first)) & (2 * inside >= lasts))
-            if not len(fits):
+            own = calls.own(first, last)
+            if not own:
                 continue
-            what = _short(frames.names[int(frames.name[own[fits[np.argmin(lasts[fits])]]])])
-            kind = "preprocessing" if is_first[gap[number]] else "python"
-            kind = "garbage_collection" if GARBAGE.search(what) else kind
-            self._add(kind, what, time[number : number + 1], node[number : number + 1])
-            left[number] = False
-        return left
+            # What is in the gap is divided as the whole piece is.
+            share = float(time[number]) / (last - first)
+            rest = np.arange(number, np.searchsorted(gap, gap[number], "right"))
+            rest = rest[(chosen & left)[rest]]
+            named = share * sum(own.values())
+            spent[number] -= named
+            hidden = min(float(last - first - time[number]) * sum(own.values()) / (last - first), spent[rest].sum())
+            if hidden > 0:
+                spent[rest] *= 1 - hidden / spent[rest].sum()
+            for name, inside in own.items():
+                key = _function(name, is_first=bool(is_first[gap[number]]))
+                self._add(*key, np.array((named + hidden) * inside / sum(own.values())), node[[number]])
+            left[number] = spent[number] > 0
+        return left, spent
 
-    def _by_name(self, kind: str, node: Ints, time: Ints, chosen: NDArray[np.bool_]) -> None:
+    def _by_name(self, kind: str, node: Ints, time: Ints | Floats, chosen: NDArray[np.bool_]) -> None:
         graph = self._graph
         named = graph.name[node[chosen]]
         totals = np.bincount(named, weights=time[chosen], minlength=1)
@@ -395,46 +427,36 @@ class _Idle:
         waits &= graph.end_ns[node] - graph.begin_ns[node] > graph.duration_ns[node] + 1_000
         return np.where(waits, node, -1)
 
-    def _explained(self, begin: int, end: int, lane: int, *, is_first: bool) -> tuple[str, str]:
-        """The innermost call of a function, else event, that takes nearly all of a gap."""
-        for span in self._spans:
-            rows = np.flatnonzero((span.lane == lane) & (span.begin_ns < end) & (span.end_ns > begin))
-            inside = np.minimum(span.end_ns[rows], end) - np.maximum(span.begin_ns[rows], begin)
-            rows = rows[inside >= _COVERS * (end - begin)]
-            if len(rows):
-                shortest = rows[np.argmin((span.end_ns - span.begin_ns)[rows])]
-                what = _short(span.names[int(span.name[shortest])])
-                kind = "preprocessing" if is_first else "python"
-                return ("garbage_collection" if GARBAGE.search(what) else kind), what
-        return "unexplained", "the host records nothing"
+    def _explained(
+        self, begin: int, end: int, taken: Taken, lane: int, *, is_first: bool
+    ) -> dict[tuple[str, str], float]:
+        """What of a gap is not taken, ns, by the functions whose own time it is.
+
+        The rest belongs to the innermost call of a function, else event, that takes nearly all of the gap.
+        """
+        rest = float(end - begin) - float(taken.before(np.array(end)) - taken.before(np.array(begin)))
+        told: dict[tuple[str, str], float] = defaultdict(float)
+        for name, inside in self._calls_of(0, lane).own(begin, end, taken).items():
+            told[_function(name, is_first=is_first)] += inside
+            rest -= inside
+        if rest > 0:
+            around = (self._calls_of(which, lane).around(begin, end) for which in range(len(self._spans)))
+            name = next((name for name in around if name), "")
+            key = _function(name, is_first=is_first) if name else ("unexplained", "the host records nothing")
+            told[key] += rest
+        return told
+
+    def _calls_of(self, which: int, lane: int) -> Calls:
+        """Functions (0) or events (1) of a thread."""
+        if (which, lane) not in self._of_lane:
+            self._of_lane[which, lane] = self._spans[which].of_lane(lane)
+        return self._of_lane[which, lane]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Calls:
-    """Long calls on the common clock, by lane of the graph."""
-
-    names: tuple[str, ...]
-    name: Ints
-    lane: Ints
-    begin_ns: Ints
-    end_ns: Ints
-
-
-def _long_calls(case: Case, column: int) -> Iterator[_Calls]:
-    """Python's functions, then events of the host, but for the marks of steps."""
-    rank, clock = case.graph.ranks[column], case.clocks.clocks[column]
-    trace = case.traces[rank]
-    first = next(place for place, (of_rank, _) in enumerate(case.graph.lanes) if of_rank == rank)
-    on_host = np.array([lane.is_host for lane in trace.lanes], dtype=np.bool_)[trace.lane]
-    marks = np.isin(trace.begin_ns, trace.steps.begin_ns) & np.isin(trace.end_ns, trace.steps.end_ns)
-    events = np.flatnonzero(on_host & ~marks & (trace.duration_ns >= _COVERS * _LONG_NS))
-    frames = trace.frames
-    columns = ("name", "lane", "begin_ns", "duration_ns")
-    for name, lane, begin, duration in (
-        [getattr(frames, column) for column in columns],
-        [getattr(trace, column)[events] for column in columns],
-    ):
-        yield _Calls(trace.names, name, lane + first, clock.common(begin), clock.common(begin + duration))
+def _function(name: str, *, is_first: bool) -> tuple[str, str]:
+    """Kind and name of a part that a function takes."""
+    kind = "preprocessing" if is_first else "python"
+    return "garbage_collection" if GARBAGE.search(name) else kind, _short(name)
 
 
 _LAUNCHES: Final = "operators and their launches"

@@ -20,6 +20,9 @@ _ROUNDING_S: Final = 2e-6
 _FLOOR: Final = 0.005
 """What gains less than this share of the step matters to nobody, however alike the steps are."""
 
+_FAULT_FLOOR: Final = 0.01
+"""The same of what is told as a fault: of many places some rank or step is the slowest by chance."""
+
 UNKNOWN_PERSISTENCE: Final = 0.01
 """Share of the step taken for what steps differ by where a single one was recorded: stable jobs' differ by 1 to 3 %."""
 
@@ -58,6 +61,8 @@ def ranked(case: Case, accounting: Accounting) -> tuple[list[Ranked], float, boo
             break
         run.advanced("bottlenecks", len(tried), len(tried) + 1)
         worth = gain = min((base_ns - watch.step_ns(candidate.removed)) * NS, candidate.holds_s)
+        if candidate.alone is not None and gain > noise:
+            worth = gain = min(gain, (watch.step_ns(candidate.alone[0]) - watch.step_ns(candidate.alone[1])) * NS)
         own_noise, is_fault = noise, candidate.tier == Tier.FAULT
         if is_fault and gain > _ROUNDING_S:
             own_noise = min(noise, persistence_ns(watch.lengths_ns(candidate.removed)) * NS or noise)
@@ -65,11 +70,15 @@ def ranked(case: Case, accounting: Accounting) -> tuple[list[Ranked], float, boo
             worth = min((base_ns - watch.step_ns(candidate.reduced)) * NS, candidate.holds_s)
         # Columns of all nodes: only faults are mended later on.
         mendable = candidate.removed if is_fault and gain > _ROUNDING_S else RECORDED
-        tried.append(_Tried(replace(candidate, removed=mendable, reduced=None), gain, worth, own_noise))
+        tried.append(_Tried(replace(candidate, removed=mendable, reduced=None, alone=None), gain, worth, own_noise))
     # What makes single steps late hides no other fault.
     calm = min([one.noise_s for one in tried if one.gain_s > max(one.noise_s, _ROUNDING_S)], default=noise)
     calm = max(calm, _FLOOR * base_ns * NS)
-    told = [(one, _bottleneck(one, min(max(one.noise_s, _FLOOR * base_ns * NS), calm), base_ns * NS)) for one in tried]
+    told = []
+    for one in tried:
+        floor = _FAULT_FLOOR if one.candidate.tier == Tier.FAULT else _FLOOR
+        least = max(min(one.noise_s, calm), floor * base_ns * NS)
+        told.append((one, _bottleneck(one, least, base_ns * NS)))
     told.sort(key=lambda one: _order(one[0], matters=one[1].matters))
     return [Ranked(bottleneck=bottleneck, candidate=one.candidate) for one, bottleneck in told], calm, complete
 

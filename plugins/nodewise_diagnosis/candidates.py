@@ -98,6 +98,9 @@ class Candidate:
         What it takes in a step, on the rank where it takes most.
     holds_s : float
         What the accounting gives it at most: the step cannot gain more.
+    alone : tuple of Edit or None
+        The job without anything that other candidates are about, and that job without this one: the step gains no more
+        than what these two differ by.
     common : bool
         Of what a device waits for its host for: whether every job has some of it.
     """
@@ -112,6 +115,7 @@ class Candidate:
     reduced_share: float = 1.0
     why: str
     holds_s: float = inf
+    alone: tuple[Edit, Edit] | None = None
     common: bool = False
 
     @property
@@ -126,6 +130,7 @@ class _Maker:
         self._case, self._watch, self._graph = case, case.watch, case.graph
         self._duration = self._graph.duration_ns.astype(np.float64)
         self._column = self._graph.column
+        self._late_loaders: list[int] = []
         wanted = np.isin(self._graph.step, case.watch.steps)
         self._role = np.where(wanted, case.roles.role, -1)
 
@@ -152,6 +157,8 @@ class _Maker:
                     "loader": f"rank {rank} waits for its batches longer than the others: {most}",
                     "link": f"rank {rank} exchanges more slowly than the others: {most}",
                 }[kind]
+                if kind == "loader":
+                    self._late_loaders.append(rank)
                 yield self._fault(
                     kind, what, rank, nodes, excess,
                     f"takes {ratio:.2f} times as long as the median of the other ranks, most of it in {most}",
@@ -161,7 +168,9 @@ class _Maker:
         """Whether a rank's excess over the others differs so much from step to step that its mean may be chance."""
         steps = self._watch.steps
         if len(steps) < 3:
-            return False
+            # What takes less than elsewhere tells how much places differ by chance.
+            excess = self._case.likeness.beyond_ranks_ns[nodes]
+            return float(excess.sum()) < _SURELY * sqrt(2 * float((np.minimum(excess, 0.0) ** 2).sum()))
         likeness = self._case.likeness
         excess = likeness.beyond_ranks_ns[nodes] + likeness.beyond_ranks_in_step_ns[nodes]
         row = np.searchsorted(steps, self._graph.step[nodes])
@@ -204,11 +213,11 @@ class _Maker:
             if most[index] <= 0:
                 return
             late = table[index] >= _LIKE_SHARE * most[index]
-            # The largest of many that differ by chance is some deviations off.
-            largest = (
-                max(_SURELY, sqrt(2 * log(table.size))) * float(table[index][~late].std()) if not late.all() else 0
-            )
-            if most[index] <= largest:
+            # The largest of many that differ by chance is some deviations off. Of these only those upwards count: where
+            # half of the steps are late, the others are early.
+            upwards = np.maximum(table[index][~late], 0.0)
+            deviation = sqrt(2 * float((upwards**2).mean())) if len(upwards) else 0.0
+            if most[index] <= max(_SURELY, sqrt(2 * log(table.size))) * deviation:
                 continue
             in_steps, of_ranks = np.flatnonzero(late.any(axis=1)), np.flatnonzero(late.any(axis=0))
             if 2 * len(in_steps) > len(steps):
@@ -278,11 +287,17 @@ class _Maker:
         nodes = np.flatnonzero(self._role == Role.LOADING)
         if not len(nodes):
             return
-        per_rank = np.bincount(self._column[nodes], weights=self._duration[nodes], minlength=len(self._graph.ranks))
+        # What ranks wait longer than the others is told of these.
+        excess = np.maximum(self._case.likeness.beyond_ranks_ns[nodes], 0.0)
+        excess[~np.isin(self._graph.rank[nodes], self._late_loaders)] = 0.0
+        common = self._duration[nodes] - excess
+        per_rank = np.bincount(self._column[nodes], weights=common, minlength=len(self._graph.ranks))
         usual = float(np.sort(per_rank)[(len(per_rank) - 1) // 2]) / len(self._watch.steps)
         tier = Tier.FAULT if usual >= AVOIDABLE * self._watch.step_ns() else Tier.OVERHEAD
         what = f"getting batches: {self._main_name(nodes, self._duration[nodes])}"
-        yield self._whole("loader", what, nodes, tier, 1.0, "workers that load ahead take it off the step")
+        found = self._whole("loader", what, nodes, tier, 1.0, "workers that load ahead take it off the step")
+        edit = self._with(nodes, excess)
+        yield replace(found, seconds=self._per_step(nodes, common), removed=edit, reduced=edit)
 
     def exchanges(self) -> Iterator[Candidate]:
         """Whole collectives; half of one is within reach: half the bytes, or twice the link."""
@@ -300,7 +315,7 @@ class _Maker:
             return
         held = self._accounting
         for (kind, what), nodes in held.nodes.items():
-            if kind in NAMED_PARTS and len(nodes):
+            if kind in NAMED_PARTS and len(nodes) and held.held_s({kind}, what) > 0:
                 named = self._whole(
                     "host", what, nodes, Tier.OVERHEAD, 1.0, f"{NAMED_PARTS[kind]}, and the device idles"
                 )
@@ -322,15 +337,22 @@ class _Maker:
         edges = edges[self._role[graph.target[edges]] >= 0]
         source, target = graph.source[edges], graph.target[edges]
         waited = np.maximum(graph.end_ns[source] - graph.begin_ns[target], 0)
+        # A host that did not wait would hide what else the device waits for, and that has names of its own.
+        others = np.where(self._role == Role.LOADING, 0, graph.duration_ns)
+        for (kind, _), nodes in self._accounting.nodes.items():
+            if kind in NAMED_PARTS:
+                others[nodes] = 0
         for name in np.unique(graph.name[target]):
             chosen = graph.name[target] == name
+            lag = self._watch.without_edges(edges[chosen])
             yield Candidate(
                 kind="synchronisation",
                 what=_short(graph.names[name]),
                 rank=-1,
                 tier=Tier.OVERHEAD,
                 seconds=float(waited[chosen].sum()) * NS / len(self._watch.steps) / len(graph.ranks),
-                removed=Edit(lag_ns=self._watch.without_edges(edges[chosen])),
+                removed=Edit(lag_ns=lag),
+                alone=(Edit(duration_ns=others), Edit(duration_ns=others, lag_ns=lag)),
                 why="the host waits for its device, and the device then for the host",
                 holds_s=self._accounting.held_s(LAUNCH_PARTS),
             )

@@ -25,7 +25,7 @@ from nodewise_diagnosis.likeness import likeness_of
 from nodewise_diagnosis.recurring import exchanges_of
 from nodewise_diagnosis.roles import roles_of
 from nodewise_diagnosis.shares import rank_shares
-from nodewise_diagnosis.stopwatch import NS, Stopwatch, odd_steps, persistence_ns, wanted_steps
+from nodewise_diagnosis.stopwatch import NS, Stopwatch, persistence_ns, wanted_steps
 from nodewise_diagnosis.stragglers import late_ranks, stragglers
 from nodewise_diagnosis.strategies import searched
 from nodewise_diagnosis.verdict import NOTHING, bound_by, claims, verdict
@@ -33,6 +33,7 @@ from nodewise_replay.alignment.clocks import Clocks, aligned
 from nodewise_replay.building.assembly import built
 from nodewise_replay.graph.graph import NO_NODE, Graph
 from nodewise_replay.replaying.arrivals import replayed_collectives
+from nodewise_replay.replaying.measures import odd_steps
 from nodewise_replay.replaying.replayer import edge_counts
 
 __all__ = ["diagnosed"]
@@ -55,7 +56,7 @@ def diagnosed(
     by_rank = {trace.rank: trace for trace in ordered}
     marked = not graph.timed or any(len(trace.steps) for trace in ordered)
     watch = Stopwatch(graph, steps)
-    roles = roles_of(graph, ordered)
+    roles = roles_of(graph, ordered, clocks)
     case = Case(
         watch=watch,
         roles=roles,

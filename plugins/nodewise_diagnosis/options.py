@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import Catalogue, Change, ChangeKind, CollectiveKind, Floats, Ints, NodewiseError
-from nodewise_diagnosis.accounting import Accounting
+from nodewise_diagnosis.accounting import HOST_PARTS, MEMORY_BOUND_PART, Accounting, PartName
 from nodewise_diagnosis.bottlenecks import Ranked
-from nodewise_diagnosis.candidates import LAUNCH_PARTS, Tier, launch_nodes
+from nodewise_diagnosis.candidates import AVOIDABLE, LAUNCH_PARTS, Tier, launch_nodes
 from nodewise_diagnosis.case import Case
+from nodewise_diagnosis.remedies import FAULTS, GAPS
 from nodewise_diagnosis.roles import Role
-from nodewise_diagnosis.stopwatch import Edit, Stopwatch, whole_ns
+from nodewise_diagnosis.stopwatch import NS, Edit, Stopwatch, whole_ns
 from nodewise_diagnosis.vocabulary import ELEMENTWISE, FULL_PRECISION, HALF_PRECISION, LOADING, MATRIX
 from nodewise_replay.changes.applying import applied
 from nodewise_replay.changes.scenario import Scenario
@@ -53,7 +54,7 @@ class Option:
     """One strategy.
 
     Of options with the same ``group`` only one can be in a combination; ``alone`` = it is in none. ``acts_on`` are the
-    kinds of parts of a step that it makes shorter; EVERYTHING = any.
+    parts of a step that it makes shorter; EVERYTHING = any.
     """
 
     name: str
@@ -63,13 +64,40 @@ class Option:
     rests_on: str = ""
     effort: str = ""
     alone: bool = False
-    acts_on: frozenset[str]
+    acts_on: frozenset[PartName]
+
+    def overlaps(self, other: Option) -> bool:
+        """Whether both act on some part."""
+        if EVERYTHING & (self.acts_on | other.acts_on):
+            return True
+        return any(
+            kind == same and (not what or not which or what == which)
+            for kind, what in self.acts_on
+            for same, which in other.acts_on
+        )
 
 
-EVERYTHING: Final = frozenset({"everything"})
-_LOADING: Final = frozenset({"loading"})
-_COMPUTATION: Final = frozenset({"computation"})
-_EXCHANGES: Final = frozenset({"transfer", "waiting"})
+def _kinds(*names: str) -> frozenset[PartName]:
+    return frozenset((name, "") for name in names)
+
+
+EVERYTHING: Final = _kinds("everything")
+_LOADING: Final = _kinds("loading")
+_COMPUTATION: Final = _kinds("computation")
+_EXCHANGES: Final = _kinds("transfer", "waiting")
+_LAUNCHES: Final = _kinds(*LAUNCH_PARTS)
+
+_OF_ROLE: Final = {
+    Role.HOST: _kinds(*HOST_PARTS),
+    Role.COMPUTE: _COMPUTATION,
+    Role.COMMUNICATION: _EXCHANGES,
+    Role.LOADING: _LOADING,
+    Role.COPY: _COMPUTATION,
+}
+"""Parts that are shorter if nodes of a role are."""
+
+_GAP_LEFT: Final = (0.0, 0.1, 0.5)
+"""Of such a part, what is left: nothing; a tenth, as something stays to be done; half, where half of it must stay."""
 
 _MICRO_BATCHES: Final = (2,)
 """How many of them are accumulated; more of them gain less each."""
@@ -101,6 +129,9 @@ def options(case: Case, accounting: Accounting, found: Sequence[Ranked]) -> Iter
     if case.roles.device:
         launches = launch_nodes(case.roles.role, accounting)
         yield from _host(case, launches)
+        # What happens once, while the device starts up, is in no step to come.
+        if accounting.held_s({"startup"}) / NS < AVOIDABLE * case.base_ns:
+            yield from _gaps(accounting)
         yield from _kernels(case, launches)
     if case.exchanges and case.graph.world_size > 1:
         yield from _communication(case)
@@ -121,14 +152,15 @@ def _mended(case: Case, found: Sequence[Ranked]) -> Iterator[Option]:
         took = float(recorded[touched].sum())
         mean = float((recorded[touched] * ratio[touched]).sum()) / took if took else 1.0
         ranks = (one.bottleneck.rank,) if one.bottleneck.rank >= 0 else ()
+        roles = {Role(role) for role in np.unique(case.roles.role[touched]).tolist()}
         yield Option(
             name=f"mend: {one.bottleneck.what}",
             apply=_scaled((..., (ratio, ratio, (1 + ratio) / 2))),
-            acts_on=EVERYTHING,
+            acts_on=frozenset[PartName]().union(*(_OF_ROLE[role] for role in roles)),
             group=f"mend {one.bottleneck.kind} {one.bottleneck.what}",
             changes=(Change(kind=ChangeKind.SCALE, value=mean, ranks=ranks),),
             rests_on="replay of the recorded steps with it brought to its like; at worst half of it can be mended",
-            effort="find the cause: another machine, other processes on it, its clock rates, its input",
+            effort=FAULTS.get(one.bottleneck.kind, FAULTS[""]),
         )
 
 
@@ -170,12 +202,12 @@ def _host(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
     yield Option(
         name="capture the step's launches in graphs",
         apply=_scaled((launches, _HOST_LEFT)),
-        acts_on=LAUNCH_PARTS,
+        acts_on=_LAUNCHES,
         group="launches",
         changes=(_scale(_HOST_LEFT[1], ("operator", "call", "gap")),),
         rests_on=f"replay with a tenth (0 to a half) of the host's work between launches{note}",
         effort='medium: torch.compile(model, mode="reduce-overhead") or torch.cuda.graph(graph); '
-        "needs static shapes and addresses, no branches on results",
+        "Megatron --cuda-graph-impl local; needs static shapes and addresses, no branches on results",
     )
     if len(syncs):
 
@@ -186,11 +218,28 @@ def _host(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
         yield Option(
             name="remove the host's waits for its device",
             apply=unsynchronised,
-            acts_on=LAUNCH_PARTS,
+            acts_on=_LAUNCHES,
             group="synchronisation",
             rests_on="replay without them, of the step alone; at worst none can go, as the host needs the results",
             effort="low to medium: loss.detach() instead of .item() and prints; DataLoader(pin_memory=True) and "
             "batch.to(device, non_blocking=True)",
+        )
+
+
+def _gaps(accounting: Accounting) -> Iterator[Option]:
+    """What keeps a device waiting besides launches, by kind."""
+    for kind, (name, effort) in GAPS.items():
+        parts = {what: nodes for (of, what), nodes in accounting.nodes.items() if of == kind and len(nodes)}
+        if not parts:
+            continue
+        most = max(parts, key=lambda what: accounting.held_s({kind}, what))
+        yield Option(
+            name=name,
+            apply=_scaled((np.unique(np.concatenate(list(parts.values()))), _GAP_LEFT)),
+            acts_on=_kinds(kind),
+            group=kind,
+            rests_on=f"replay with a tenth (0 to a half) of what the device waits for there, most of it in {most}",
+            effort=effort,
         )
 
 
@@ -206,7 +255,7 @@ def _kernels(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
         yield Option(
             name="fuse memory-bound kernels",
             apply=_scaled((elementwise, _FUSED_LEFT), (launches, (best, likely, worst))),
-            acts_on=_COMPUTATION | LAUNCH_PARTS,
+            acts_on=frozenset({MEMORY_BOUND_PART}) | _LAUNCHES,
             group="fusion",
             changes=(_scale(_FUSED_LEFT[1], ("kernel",), ELEMENTWISE.pattern),),
             rests_on=f"{share:.0%} of the kernels are elementwise by name; two of them in one, with half the launches",
@@ -257,7 +306,7 @@ def _communication(case: Case) -> Iterator[Option]:
             changes=twice,
             rests_on=told,
             effort="high: other machines or network cards; first see with NCCL_DEBUG=INFO that NCCL_SOCKET_IFNAME and "
-            "NCCL_IB_HCA name the fastest ones",
+            "NCCL_IB_HCA name the fastest ones and that GPUDirect is used (NCCL_NET_GDR_LEVEL)",
         )
         yield Option(
             name="exchange gradients in 16 bits",
@@ -282,7 +331,8 @@ def _communication(case: Case) -> Iterator[Option]:
             group="overlap",
             rests_on="bounds: all exchanges but the last hidden at best, none more than now at worst; half in between",
             effort="medium: DDP static_graph=True, gradient_as_bucket_view=True; FSDP "
-            "backward_prefetch=BackwardPrefetch.BACKWARD_PRE; Megatron --overlap-grad-reduce; DeepSpeed "
+            "backward_prefetch=BackwardPrefetch.BACKWARD_PRE, forward_prefetch=True; Megatron --overlap-grad-reduce "
+            "--overlap-param-gather; DeepSpeed "
             '"overlap_comm": true',
         )
     for count in _MICRO_BATCHES:
@@ -293,7 +343,7 @@ def _communication(case: Case) -> Iterator[Option]:
         yield Option(
             name=f"accumulate gradients over {count} micro-batches",
             apply=accumulated,
-            acts_on=_EXCHANGES | _COMPUTATION | LAUNCH_PARTS,
+            acts_on=_EXCHANGES | _COMPUTATION | _LAUNCHES,
             group="accumulation",
             rests_on=f"replay: {count - 1} of {count} micro-batches without exchange and update; the speed-up is per "
             f"sample, of {count} times the samples per step",
@@ -332,7 +382,7 @@ def _buckets(case: Case) -> Iterator[Option]:
         changes=(best[1],),
         rests_on=f"replay with the gradients exchanged in such buckets: {rests_on}; at worst nothing changes",
         effort=f"low: DistributedDataParallel(bucket_cap_mb={size / 2**20:.2f}); DeepSpeed "
-        f'"reduce_bucket_size": {size / 4:.0f}, in numbers of 4 bytes',
+        f'"reduce_bucket_size": {size / 4:.0f}, Megatron --ddp-bucket-size {size / 4:.0f}, in numbers of 4 bytes',
         alone=len(case.graph) > _MOST_NODES_REGROUPED,
     )
 
@@ -371,5 +421,6 @@ def _memory(case: Case) -> Iterator[Option]:
         rests_on=f"memory between {low:,} and {high:,} bytes in a step: the difference can be recomputed; computation "
         f"{factor:g} times as long and a third more, everything else as it is",
         effort="medium: torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False); Megatron "
-        "--recompute-granularity selective; the global batch grows, so check convergence",
+        '--recompute-granularity selective; DeepSpeed "activation_checkpointing"; the global batch grows, so check '
+        "convergence",
     )

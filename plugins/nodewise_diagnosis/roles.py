@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import EventKind, Ints, Trace
+from nodewise_diagnosis.functions import Calls
 from nodewise_diagnosis.vocabulary import LAUNCH, LOADING, OPTIMIZER
+from nodewise_replay.alignment.clocks import Clock, Clocks
 from nodewise_replay.building.nesting import nested
 from nodewise_replay.graph.graph import EdgeKind, Graph, NodeKind, matching
 
@@ -19,6 +21,10 @@ __all__ = ["Role", "Roles", "roles_of"]
 
 _FOREIGN_SHARE = 0.1
 """A span around an exchange is part of it if other operators take at most this share of it."""
+
+
+_OTHERS = 0.5
+"""Functions that load nothing take more than this share of what is then no loading."""
 
 
 class Role(IntEnum):
@@ -63,8 +69,8 @@ class Roles:
     launched_alone: int
 
 
-def roles_of(graph: Graph, traces: Sequence[Trace]) -> Roles:
-    """Tell the roles; ``traces`` by rank."""
+def roles_of(graph: Graph, traces: Sequence[Trace], clocks: Clocks | None = None) -> Roles:
+    """Tell the roles; ``traces`` by rank, ``clocks`` as the graph was built with."""
     kind = graph.kind
     has_device = bool(np.isin(kind, (NodeKind.KERNEL, NodeKind.COPY, NodeKind.FILL)).any())
     role = np.full(len(graph), Role.HOST, dtype=np.int8)
@@ -100,7 +106,9 @@ def roles_of(graph: Graph, traces: Sequence[Trace]) -> Roles:
     role[rows.departure], exchange[rows.departure] = Role.COMMUNICATION, rows.transfer
     role[rows.arrival] = np.where(graph.duration_ns[rows.arrival] == 0, Role.COMMUNICATION, role[rows.arrival])
     main = np.isin(graph.lane, graph.main_lanes)
-    _first_gaps(graph, role, main)
+    hands = clocks.clocks if clocks is not None else (Clock(),) * len(graph.ranks)
+    for rank, clock in zip(graph.ranks, hands, strict=True):
+        _first_gaps(graph, by_rank[rank], clock, role, main)
     return Roles(
         role=role, exchange=exchange, optimizer=optimizer, main=main, device=has_device, launched_alone=launched_alone
     )
@@ -184,14 +192,24 @@ def _relays(graph: Graph, role: NDArray[np.int8], exchange: Ints) -> None:
         role[nodes[known]] = Role.COMMUNICATION
 
 
-def _first_gaps(graph: Graph, role: NDArray[np.int8], main: NDArray[np.bool_]) -> None:
-    """Where a step shows no loading, what its thread does before the first operator is taken for it."""
-    for rank in graph.ranks:
-        of_rank = np.flatnonzero(main & (graph.rank == rank))
-        for step in np.unique(graph.step[of_rank]):
-            nodes = of_rank[graph.step[of_rank] == step]
-            if (role[nodes] == Role.LOADING).any():
-                continue
-            work = np.flatnonzero(graph.kind[nodes] != NodeKind.GAP)
-            first = nodes[: work[0]] if len(work) else nodes[:0]
-            role[first[role[first] == Role.HOST]] = Role.LOADING
+def _first_gaps(graph: Graph, trace: Trace, clock: Clock, role: NDArray[np.int8], main: NDArray[np.bool_]) -> None:
+    """Where a step shows no loading, what its thread does before the first operator is taken for it.
+
+    Not where functions of other names do it.
+    """
+    of_rank = np.flatnonzero(main & (graph.rank == trace.rank))
+    functions: dict[int, Calls] = {}
+    for step in np.unique(graph.step[of_rank]):
+        nodes = of_rank[graph.step[of_rank] == step]
+        if (role[nodes] == Role.LOADING).any():
+            continue
+        work = np.flatnonzero(graph.kind[nodes] != NodeKind.GAP)
+        first = nodes[: work[0]] if len(work) else nodes[:0]
+        for node in first[role[first] == Role.HOST].tolist():
+            lane = int(graph.lane[node])
+            if lane not in functions:
+                functions[lane] = Calls.functions(graph, trace, clock).of_lane(lane)
+            own = functions[lane].own(int(graph.begin_ns[node]), int(graph.end_ns[node]))
+            others = sum(took for name, took in own.items() if not LOADING.search(name))
+            if others <= _OTHERS * (graph.end_ns[node] - graph.begin_ns[node]):
+                role[node] = Role.LOADING

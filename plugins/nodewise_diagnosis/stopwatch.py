@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import Floats, Ints, NodewiseError, Violation
-from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph, NodeKind
+from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph
 from nodewise_replay.graph.sweep import latest_ends
-from nodewise_replay.replaying.measures import DEVICE_KINDS
+from nodewise_replay.replaying.measures import DEVICE_KINDS, NOT_THERE, StepTimer, odd_steps
 
-__all__ = ["NS", "Edit", "Stopwatch", "odd_steps", "persistence_ns", "wanted_steps", "whole_ns"]
+__all__ = ["NS", "Edit", "Stopwatch", "persistence_ns", "wanted_steps", "whole_ns"]
 
 NS = 1e-9
 """Seconds of a nanosecond."""
@@ -66,41 +66,20 @@ def wanted_steps(graph: Graph, ordinals: tuple[int, ...]) -> Ints:
     return np.unique(np.asarray(ordinals, dtype=np.int64) - 1)
 
 
-def odd_steps(graph: Graph, present: Ints) -> Ints:
-    """Steps in which a rank does less than half or more than twice of what it does in the others.
-
-    They were recorded in part, or evaluate, or store a checkpoint. What counts is how many pieces of work a device has;
-    where none has any, operators.
-    """
-    if len(present) < 3:
-        return present[:0]
-    on_device = np.isin(graph.kind, DEVICE_KINDS[:3])
-    work = np.flatnonzero(on_device if on_device.any() else graph.kind == NodeKind.OPERATOR)
-    count = np.zeros((len(graph.steps), len(graph.ranks) + 1), dtype=np.int64)
-    np.add.at(count, (graph.step[work], graph.column[work]), 1)
-    count = count[present, :-1]
-    usual = np.sort(count, axis=0)[len(present) // 2]
-    odd: Ints = present[((2 * count < usual) | (count > 2 * usual)).any(axis=1)]
-    return odd if len(odd) < len(present) else odd[:0]
-
-
 class Stopwatch:
     """Times steps, all of them executed one after the other.
 
-    A rank's step is over when its host and all work that it gave its devices are done, and lasts since the step before
-    was over (the first one: since it began). A stretch of steps lasts as long as on the rank where it lasts longest.
+    What a step is, ``StepTimer`` says. A stretch of steps lasts as long as on the rank where it lasts longest.
     """
 
     def __init__(self, graph: Graph, steps: Ints) -> None:
         self.graph, self.steps = graph, steps
         stretches = np.split(steps, np.flatnonzero(np.diff(steps) > 1) + 1)
         self._stretches = [(int(stretch[0]), int(stretch[-1])) for stretch in stretches]
-        # Without times there are no ends of steps on the host: all nodes count.
-        self._on_device = np.flatnonzero(np.isin(graph.kind, DEVICE_KINDS) if graph.timed else graph.rank >= 0)
-        self._column = graph.column[self._on_device]
-        self._row = graph.step[self._on_device]
+        self._timer = StepTimer(graph)
+        work, step, column = self._timer.work
         self._group = np.full(len(graph), -1, dtype=np.int32)
-        self._group[self._on_device] = self._row * len(graph.ranks) + self._column
+        self._group[work] = step * len(graph.ranks) + column
         self._order = _up_to(graph, int(steps[-1]))
         self._end_ns = np.zeros(len(graph), dtype=np.int64)
         """Of what was replayed last: kept, as an array of this size costs more to get than to fill in."""
@@ -120,9 +99,9 @@ class Stopwatch:
 
     def steps_ns(self, column: int) -> tuple[Ints, Ints, Ints]:
         """Indexes of the steps of interest that a rank has, with their begin and end, as recorded."""
-        over, begun = self._over(self.graph.end_ns), self.graph.steps.begin_ns
-        held = self.steps[over[self.steps, column] > _HELD_NS]
-        begin = np.array([self._begin(over, begun, step)[column] for step in held.tolist()], dtype=np.int64)
+        over, begun = self._timer.over(self.graph.end_ns), self.graph.steps.begin_ns
+        held = self.steps[over[self.steps, column] > NOT_THERE]
+        begin = np.array([self._timer.begin(over, begun, step)[column] for step in held.tolist()], dtype=np.int64)
         return held, begin, np.maximum(over[held, column], begin)
 
     def origin_ns(self) -> int:
@@ -130,43 +109,24 @@ class Stopwatch:
         begins = [self.windows_ns(column)[0] for column in range(len(self.graph.ranks))]
         return min((int(each[0]) for each in begins if len(each)), default=0)
 
-    def _over(self, end_ns: Ints) -> Ints:
-        """When every rank's host and devices are done with every step, (steps, ranks)."""
-        over = self._host_over(end_ns)
-        np.maximum.at(over, (self._row, self._column), end_ns[self._on_device])
-        return over
-
-    def _host_over(self, end_ns: Ints) -> Ints:
-        """When every rank's host is done with every step."""
-        last = self.graph.steps.last_node
-        over: Ints = np.where(last != NO_NODE, end_ns[np.maximum(last, 0)], 2 * _HELD_NS)
-        return over
-
     def _replayed_over(self, edit: Edit) -> Ints:
-        """As ``_over``, after changes; of steps after those of interest nothing is known."""
+        """When every rank is done with every step after changes; of steps after those of interest nothing is known."""
         graph = self.graph
         duration = graph.duration_ns if edit.duration_ns is None else edit.duration_ns
         lag, release = graph.lag_ns if edit.lag_ns is None else edit.lag_ns, graph.release_ns
         if edit.begin_shift_ns is not None:
             shift = np.append(edit.begin_shift_ns, 0)[graph.column]
             release = np.where(release > _HELD_NS, release + shift, release)
-        over = np.full(graph.steps.last_node.shape, 2 * _HELD_NS)
-        latest_ends(graph, self._order, self._group, duration, lag, release, self._end_ns, over.reshape(-1))
-        replayed: Ints = np.maximum(over, self._host_over(self._end_ns))
-        return replayed
-
-    @staticmethod
-    def _begin(over: Ints, begun: Ints, step: int) -> Ints:
-        """When every rank begins a step: where the one before is over, else at its mark."""
-        before: Ints = over[step - 1] if step > 0 and (over[step - 1] > _HELD_NS).all() else begun[step]
-        return before
+        latest = np.full(graph.steps.last_node.shape, NOT_THERE)
+        latest_ends(graph, self._order, self._group, duration, lag, release, self._end_ns, latest.reshape(-1))
+        return self._timer.over(self._end_ns, latest)
 
     def _took_ns(self, edit: Edit, stretches: Sequence[tuple[int, int]]) -> Iterator[Ints]:
         """How long every rank takes from the first to the last of some steps."""
         begun = self.graph.steps.begin_ns + (0 if edit.begin_shift_ns is None else edit.begin_shift_ns)
         over = self._replayed_over(edit)
         for first, until in stretches:
-            yield over[until] - self._begin(over, begun, first)
+            yield over[until] - self._timer.begin(over, begun, first)
 
     def without_edges(self, chosen: Ints, lag_ns: Ints | None = None) -> Ints:
         """Lags with which some edges hold nothing back."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import combinations, zip_longest
 from math import sqrt
 from typing import Final
 
 import numpy as np
 
 from nodewise.plugin import Change, ChangeKind, Strategy
-from nodewise_diagnosis.accounting import Accounting
+from nodewise_diagnosis.accounting import Accounting, PartName
 from nodewise_diagnosis.bottlenecks import Ranked
 from nodewise_diagnosis.case import Case
 from nodewise_diagnosis.options import EVERYTHING, Attempt, Level, Option, changed_job, options
@@ -123,7 +123,7 @@ class _Search:
         spread = _NORMAL_90 * _DEVIATION_OF_MEAN_DIFFERENCE * self._noise_s / sqrt(len(case.watch.steps))
         best, worst = (self._evaluate(tried.parts, level).step_ns * NS for level in (Level.BEST, Level.WORST))
         step = tried.step_ns * NS
-        acts_on = frozenset[str]().union(*(part.acts_on for part in parts))
+        acts_on = self._acts_on(tried.parts)
         return Strategy(
             name=" + ".join(part.name for part in parts),
             predicted_step_s=max(step, NS),
@@ -132,9 +132,9 @@ class _Search:
             upper_step_s=max(worst, step) + spread,
             parts=tuple(part.name for part in parts) if len(parts) > 1 else (),
             changes=tuple(change for part in parts for change in part.changes),
-            rests_on="; ".join(dict.fromkeys(part.rests_on for part in parts)),
+            rests_on=self._grounds(tried.parts),
             effort="; ".join(dict.fromkeys(part.effort for part in parts)),
-            acts_on=() if acts_on & EVERYTHING else tuple(sorted(acts_on)),
+            acts_on=() if acts_on & EVERYTHING else tuple(sorted(f"{k}: {w}" if w else k for k, w in acts_on)),
         )
 
     def _over(self) -> bool:
@@ -144,8 +144,21 @@ class _Search:
         return True
 
     def _compatible(self, parts: tuple[int, ...]) -> bool:
-        groups = [self._options[index].group for index in parts]
-        return len(set(groups)) == len(groups)
+        """Whether no two act on one part of the step."""
+        pairs = combinations([self._options[index] for index in parts], 2)
+        return not any(one.group == other.group or one.overlaps(other) for one, other in pairs)
+
+    def _acts_on(self, parts: tuple[int, ...]) -> frozenset[PartName]:
+        return frozenset[PartName]().union(*(self._options[index].acts_on for index in parts))
+
+    def _grounds(self, parts: tuple[int, ...]) -> str:
+        """What the parts rest on, and which parts of the step they act on."""
+        told = "; ".join(dict.fromkeys(self._options[index].rests_on for index in parts))
+        acts_on = self._acts_on(parts)
+        if acts_on & EVERYTHING:
+            return told
+        names = ", ".join(sorted(f"{kind} ({what})" if what else kind for kind, what in acts_on))
+        return f"{told}; acts on {names}, {self._accounting.held_of_s(acts_on) * 1e3:.3f} ms of the step"
 
     def _every_part_helps(self, one: _Tried) -> bool:
         for index in one.parts:
@@ -179,9 +192,13 @@ class _Search:
             alone = np.where((roles.role == Role.COMMUNICATION) | roles.optimizer, 0.0, attempt.duration_ns)
             step += (attempt.micro_batches - 1) * watch.step_ns(Edit(alone, attempt.lag_ns))
         # No strategy gains more than the parts that it acts on hold, whatever else a replay makes of it.
-        kinds = frozenset[str]().union(*(self._options[index].acts_on for index in parts))
-        if not kinds & EVERYTHING:
-            least = (self._case.base_ns - self._accounting.held_s(kinds) / NS) * attempt.micro_batches * attempt.samples
+        acts_on = self._acts_on(parts)
+        if not acts_on & EVERYTHING:
+            least = (
+                (self._case.base_ns - self._accounting.held_of_s(acts_on) / NS)
+                * attempt.micro_batches
+                * attempt.samples
+            )
             step = max(step, least)
         return _Tried(parts, step, step / (attempt.micro_batches * attempt.samples))
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "ALLOCATION",
+    "COPY_CALL",
     "COUNTER",
     "ELEMENTWISE",
     "FULL_PRECISION",
@@ -59,6 +60,9 @@ ALLOCATION: Final = re.compile(
     r"Malloc|Free(?!ze)|HostAlloc|HostRegister|HostUnregister|Mem(?:Create|Release|Map|Unmap|AddressReserve|Pool)"
 )
 """Calls that get or give back memory of a device, or memory that it reaches."""
+
+COPY_CALL: Final = re.compile("memcpy", re.IGNORECASE)
+"""Calls that copy, also such as return at once where they can."""
 
 LAUNCH: Final = re.compile(r"Launch|EnqueueKernel|runFunction")
 """Calls that start kernels or graphs of them."""

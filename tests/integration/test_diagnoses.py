@@ -525,7 +525,7 @@ def whole(text: str) -> str:
 def test_replay_for_people(target: str, files: Path) -> None:
     result = ran("replay", files, "--server", target, "--diagnoser", "tiny")
     assert result.exit_code == 0
-    assert "predicted within 1 % on the hosts and 1 % on the devices, mean of 3 steps" in whole(result.stdout)
+    assert "predicted within 1 % of the step and 1 % on the devices, mean of 3 steps" in whole(result.stdout)
     assert "Taking each as the mean of the others errs by 2 %" in whole(result.stdout)
     assert "nodewise: a warning of the diagnoser" in result.stderr
     changed = ran("replay", files, "--server", target, "--diagnoser", "tiny", "--change", "scale=0.5;events=kernel")

@@ -20,6 +20,7 @@ class Stall:
     """Something that keeps a host busy before a layer of the forward pass, in some steps of some ranks.
 
     ``layer`` -1 is before the first one. ``cat`` is the profiler's category; empty = nothing is recorded of it.
+    ``piece_us`` is how long each of many calls of it takes; 0 = one call.
     """
 
     name: str
@@ -29,11 +30,15 @@ class Stall:
     ranks: tuple[int, ...] = ()
     steps: tuple[int, ...] = ()
     copies: bool = False
+    piece_us: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A job of some ranks, microseconds. Scales are by (rank, step) where a number is missing 1."""
+    """A job of some ranks, microseconds. Scales are by (rank, step) where a number is missing 1.
+
+    ``stacks`` records the interpreter's functions, and without ``loader`` nothing marks the loading of batches.
+    """
 
     ranks: int = 4
     steps: int = 6
@@ -45,6 +50,8 @@ class Job:
     seed: int = 0
     synchronous: bool = True
     queue: int = 1023
+    stacks: bool = False
+    loader: bool = True
     compute_scale: dict[tuple[int, int], float] = field(default_factory=dict)
     exchange_scale: dict[int, float] = field(default_factory=dict)
     stalls: tuple[Stall, ...] = ()
@@ -89,6 +96,12 @@ class _Rank:
         self.host += 0.4 * took
         self.events.append(span(operator, "cpu_op", round(begun, 3), round(self.host - begun, 3)))
         self.host += 3.0
+        self.function("torch/nn/modules/module.py(1501): _call_impl", begun - 1.0)
+
+    def function(self, name: str, begun: float) -> None:
+        """A function of the interpreter that is over by now, where stacks are recorded."""
+        if self.job.stacks:
+            self.events.append(span(name, "python_function", round(begun, 3), round(self.host - begun, 3)))
 
     def waits(self) -> None:
         """One stream waits for what another has been given."""
@@ -112,8 +125,11 @@ class _Rank:
             self.compute = begin + one.time_us
             self.on_host(one.name, one.cat, self.compute + 5.0 - self.host, correlation=self.correlation)
         elif one.cat:
-            self.correlation += 1
-            self.on_host(one.name, one.cat, one.time_us, correlation=self.correlation)
+            calls = max(round(one.time_us / one.piece_us), 1) if one.piece_us else 1
+            for _ in range(calls):
+                self.correlation += 1
+                self.on_host(one.name, one.cat, max(one.time_us / calls - 1.0, 1.0), correlation=self.correlation)
+                self.host += 1.0
         else:
             self.host += one.time_us
         self.host += 2.0
@@ -159,14 +175,19 @@ class _Simulation:
                 span(f"ProfilerStep#{step + 5}", "user_annotation", round(begin, 3), round(one.host - begin, 3))
             )
             one.host += 1.0
+            one.function("train.py(40): train_step", begin)
+            if step == job.steps - 1:
+                one.function("train.py(12): main", 990.0)
 
     def _passes(self, one: _Rank, step: int) -> list[float]:
         """Loading, forward and backward pass of a rank; when each bucket of gradients is there."""
         job = self._job
         one.host += 2.0
-        one.on_host(
-            "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "user_annotation", self._loading(one, step)
-        )
+        took = self._loading(one, step)
+        if job.loader:
+            one.on_host("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "user_annotation", took)
+        else:
+            one.host += took
         scale = job.compute_scale.get((one.rank, step), job.compute_scale.get((one.rank, -1), 1.0))
         self._stalls(one, step, -1)
         for layer in range(_LAYERS):

@@ -100,6 +100,10 @@ class StragglerAnalysis:
     """Of micro-batches, without their workers' means; from 0.9, sequences differ in length. None = no variation."""
     garbage_collection_share: float
     """Gained without recorded garbage collection; above 1 where the ideal, which collects too, is slower than none."""
+    foreseen_error_ratio: float | None = None
+    """Mean |predicted / recorded - 1| of each step from the durations and delays of the others. None = one step."""
+    persistence_error_ratio: float | None = None
+    """The same of each step as the mean of the others."""
 
 
 class _Simulation:
@@ -157,6 +161,27 @@ class _Simulation:
                 end[place] = began + seconds[place]
         latest: Floats = np.maximum.reduce(list(end.values())).max(axis=1)
         return latest
+
+
+def _across_steps(operations: Operations, simulation: _Simulation) -> tuple[float | None, float | None]:
+    """How far off each step is, foreseen from the others, and as the mean of the others.
+
+    Foreseen: operations take the mean of the other steps' times in the same place, and what lies between operations is
+    as long as in the others on average.
+    """
+    recorded: Floats = np.max(list(operations.end.values()), axis=(0, 2))
+    others = len(recorded) - 1
+    if others < 1:
+        return None, None
+
+    def of_others(values: Floats) -> Floats:
+        mean: Floats = (values.sum(axis=0) - values) / others
+        return mean
+
+    delays = of_others(recorded - simulation.step_seconds(simulation.seconds))
+    foreseen = simulation.step_seconds({at: of_others(each) for at, each in simulation.seconds.items()}) + delays
+    errors = (float(np.abs(told / recorded - 1).mean()) for told in (foreseen, of_others(recorded)))
+    return next(errors), next(errors)
 
 
 def _is_exchange(place: Place) -> bool:
@@ -312,6 +337,7 @@ def analyse_stragglers(operations: Operations) -> StragglerAnalysis:
         at: np.where([(index, at[2]) in slowest for index in range(width)], ideal[at], actual[at]) for at in actual
     }
     correlation, level = _micro_batches(operations, actual)
+    foreseen, persistence = _across_steps(operations, simulation)
     analysis = StragglerAnalysis(
         verdict="",
         steps=next(iter(actual.values())).shape[0],
@@ -331,6 +357,8 @@ def analyse_stragglers(operations: Operations) -> StragglerAnalysis:
         sequence_length_share=share(level),
         forward_backward_correlation=correlation,
         garbage_collection_share=share({at: np.zeros_like(actual[at]) for at in actual if at[0] == "gc"}),
+        foreseen_error_ratio=foreseen,
+        persistence_error_ratio=persistence,
     )
     return _with_verdict(analysis, workers[0])
 

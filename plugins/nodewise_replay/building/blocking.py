@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,10 @@ from nodewise_replay.building.waits import Wait, Waits
 from nodewise_replay.graph.graph import Origin
 
 __all__ = ["host_syncs"]
+
+
+_BLOCKS_NS: Final = 100_000
+"""An asynchronous copy returns after about ten microseconds."""
 
 
 def host_syncs(view: View, streams: Streams) -> Waits:
@@ -75,12 +80,17 @@ class _Inference:
         return found
 
     def _copies(self, is_call: NDArray[np.bool_]) -> None:
-        """Copies that block inside the call: from and to memory that the device cannot reach by itself."""
+        """Copies that block inside the call: from and to memory that the device cannot reach by itself.
+
+        By name, or because a call lasts until its copy is over that would else return at once.
+        """
         view = self._view
         linked = np.flatnonzero(view.launch >= 0)
         call, work = view.launch[linked], view.device[linked]
         pageable = view.named(PAGEABLE_TO_HOST) & (view.trace.kind == EventKind.COPY)
-        blocks = is_call[call] & (view.named(BLOCKING_COPY)[call] | pageable[work])
+        waited = (view.trace.kind[work] == EventKind.COPY) & (view.end_ns[call] - view.begin_ns[call] >= _BLOCKS_NS)
+        waited &= self._end[linked] > view.begin_ns[call]
+        blocks = is_call[call] & (view.named(BLOCKING_COPY)[call] | pageable[work] | waited)
         blocks &= self._end[linked] <= view.end_ns[call] + ROUNDING_NS
         pairs = zip(call[blocks].tolist(), linked[blocks].tolist(), strict=True)
         self._found.extend((*pair, Origin.FOUND) for pair in pairs)

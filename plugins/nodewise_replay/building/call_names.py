@@ -35,7 +35,7 @@ PAGEABLE_TO_HOST: Final = re.compile(r"(?:DtoH|DeviceToHost).*Pageable", re.IGNO
 """Copies during which even an asynchronous call blocks."""
 COMMUNICATION_RECORD: Final = re.compile(r"^record_param_comms$")
 """PyTorch's operator around everything that its process groups do."""
-LIBRARY_SPAN: Final = re.compile(r"^(?:nccl|rccl|gloo|mpi|ucc):")
+LIBRARY_SPAN: Final = re.compile(r"^(?:nccl|rccl|xccl|hccl|mccl|gloo|mpi|ucc):", re.IGNORECASE)
 """What the communication library itself does."""
 BACKWARD: Final = re.compile(r"^autograd::engine::evaluate_function|Backward\d*$")
 """Operators of PyTorch's autograd engine."""

@@ -19,7 +19,7 @@ from nodewise_replay.building.queues import full_queues
 from nodewise_replay.building.step_clocks import StepClock
 from nodewise_replay.building.threads import handovers
 from nodewise_replay.building.view import View, viewed
-from nodewise_replay.building.waits import stream_waits
+from nodewise_replay.building.waits import contradicted, stream_waits
 from nodewise_replay.graph.graph import HELD_BY_NOTHING, EdgeKind, NodeKind, Origin
 from nodewise_replay.graph.wiring import Edges, NodeColumns
 
@@ -194,11 +194,14 @@ class _Builder:
         same = np.flatnonzero(np.diff(view.lane[view.device]) == 0) + 1
         anchors = self._anchors(unlinked)
         anchored = anchors >= 0
+        ends, waiters = self._end_node[waits.awaited], work[waits.waiter]
+        real = waits.origin != Origin.INFERRED
+        real[~real] = ~contradicted(nodes, ends[~real], waiters[~real])
         launches = (nesting.before[view.launch[linked]], work[linked])
         edges = Edges.exact(*launches, 0, EdgeKind.LAUNCH).followed_by(
             Edges.exact(anchors[anchored], work[unlinked[anchored]], 0, EdgeKind.LAUNCH, Origin.INFERRED),
             Edges.exact(self._end_node[same - 1], work[same], 0, EdgeKind.STREAM),
-            Edges.exact(self._end_node[waits.awaited], work[waits.waiter], 0, EdgeKind.STREAM_WAIT, waits.origin),
+            Edges.exact(ends[real], waiters[real], 0, EdgeKind.STREAM_WAIT, waits.origin[real]),
         )
 
         def occupied(target: Ints, ready: Ints) -> Ints:

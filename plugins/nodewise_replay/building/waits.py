@@ -14,8 +14,9 @@ from nodewise_replay.building.launched import Streams, launched_by_thread
 from nodewise_replay.building.nesting import ROUNDING_NS
 from nodewise_replay.building.view import View, numbers_in
 from nodewise_replay.graph.graph import Origin
+from nodewise_replay.graph.wiring import NodeColumns
 
-__all__ = ["Wait", "Waits", "stream_waits"]
+__all__ = ["Wait", "Waits", "contradicted", "stream_waits"]
 
 
 Wait = tuple[int, int, Origin]
@@ -170,4 +171,40 @@ def enclosing(view: View, marked: NDArray[np.bool_]) -> Ints:
         if not better.any():
             break
         found[depth[better]] = outer[better]
+    return found
+
+
+def contradicted(nodes: NodeColumns, awaited: Ints, waiter: Ints) -> NDArray[np.bool_]:
+    """Which waits some step contradicts: there the same waiter begins before the same awaited work is over.
+
+    The program is the same in every step. What happened to be over in time in some steps was not waited for.
+
+    Parameters
+    ----------
+    awaited, waiter : (waits,) int
+        Nodes, in pairs.
+    """
+    found = np.zeros(len(waiter), dtype=np.bool_)
+    if not len(waiter):
+        return found
+    order = np.flatnonzero(np.isin(nodes.key, nodes.key[np.concatenate((awaited, waiter))]))
+    order = order[np.lexsort((nodes.step[order], nodes.key[order]))]
+    key, step = nodes.key[order], nodes.step[order].astype(np.int64)
+    _, place = np.unique(key, return_inverse=True)
+    steps = int(step.max(initial=0)) + 2
+    spot = place * steps + step
+
+    def same(node: Ints, by: Ints) -> Ints:
+        """The node of the same place in a step so many later; -1 = none."""
+        at = np.minimum(np.searchsorted(key, nodes.key[node]), len(key) - 1)
+        wanted_step = nodes.step[node] + by
+        wanted = place[at] * steps + wanted_step
+        row = np.minimum(np.searchsorted(spot, wanted), len(spot) - 1)
+        exists = (spot[row] == wanted) & (wanted_step >= 0) & (wanted_step < steps - 1)
+        return np.where(exists, order[row], -1)
+
+    for by in range(2 - steps, steps - 1):
+        source, target = same(awaited, np.full(len(awaited), by)), same(waiter, np.full(len(waiter), by))
+        both = (source >= 0) & (target >= 0)
+        found |= both & (nodes.end_ns[source] > nodes.begin_ns[target] + ROUNDING_NS)
     return found

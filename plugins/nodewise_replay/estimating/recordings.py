@@ -14,6 +14,7 @@ from nodewise_replay.building.assembly import built
 from nodewise_replay.changes.exchanges import Exchanges, exchanges_of
 from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.changes.servers import hub_of
+from nodewise_replay.replaying.measures import StepTimer
 
 __all__ = ["Recording", "recordings_of"]
 
@@ -89,9 +90,8 @@ def _recording(group: Sequence[Trace]) -> Recording:
     graph = built(ordered, aligned(ordered))
     scenario = Scenario.recorded(graph, {trace.rank: trace for trace in ordered}, graph.duration_ns, graph.lag_ns)
     exchanges = exchanges_of(scenario)
-    bounds = graph.steps
-    there = (bounds.last_node >= 0).all(axis=1)
-    of_ranks = np.maximum(bounds.end_ns - bounds.begin_ns, 1)[there].astype(np.float64)
+    took = StepTimer(graph).times(graph.end_ns).step_ns
+    of_ranks = np.maximum(took[(took >= 0).all(axis=1)], 1).astype(np.float64)
     lengths = of_ranks.mean(axis=1)
     varied = lengths if len(lengths) > 1 else of_ranks.reshape(-1)
     spread = float(np.std(np.log(varied), ddof=1)) if len(varied) > 1 else 0.0

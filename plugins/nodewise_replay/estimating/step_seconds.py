@@ -8,10 +8,10 @@ import numpy as np
 
 from nodewise.plugin import Floats, Ints
 from nodewise_replay.changes.exchanges import exchanges_of
-from nodewise_replay.changes.scenario import Scenario, is_piece
+from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.graph.graph import EdgeKind, NodeKind
 from nodewise_replay.graph.sweep import swept
-from nodewise_replay.replaying.measures import DEVICE_KINDS, step_times
+from nodewise_replay.replaying.measures import StepTimer
 
 __all__ = ["PARTS", "step_parts", "step_seconds"]
 
@@ -22,7 +22,7 @@ _NOT_HELD: Final = np.iinfo(np.int64).min // 8
 
 
 def step_seconds(scenario: Scenario, ranks: tuple[int, ...], lag_ns: Ints | None = None) -> float:
-    """Typical time from step to step, of the hosts or of the devices, whichever takes longer, mean over some ranks.
+    """Typical time of a step, as ``StepTimer`` measures it, mean over some ranks.
 
     Steps run one after the other, each from where the one before leaves it. The first is left out where there are
     three: it begins as recorded, not as the changed job would have left it. Of the others the median counts: few steps
@@ -32,27 +32,10 @@ def step_seconds(scenario: Scenario, ranks: tuple[int, ...], lag_ns: Ints | None
     lags = scenario.lag_ns if lag_ns is None else lag_ns
     _, end = swept(graph, scenario.duration_ns, lags, joined=True)
     columns = [graph.ranks.index(rank) for rank in ranks]
-    host = step_times(graph, end, joined=True).host_ns[:, columns]
-    there = np.flatnonzero((host >= 0).all(axis=1))
+    took = StepTimer(graph).times(end, joined=True).step_ns[:, columns]
+    there = np.flatnonzero((took >= 0).all(axis=1))
     kept = there[1:] if len(there) > 2 else there
-    typical = float(np.median(host[kept].mean(axis=1))) if len(kept) else 0.0
-    return max(typical, _device_period(scenario, end, ranks)) * 1e-9
-
-
-def _device_period(scenario: Scenario, end: Ints, ranks: tuple[int, ...]) -> float:
-    """Typical ns from the end of the devices' work of one step to that of the next; 0 where nothing runs on devices."""
-    graph = scenario.graph
-    work = np.isin(graph.kind, DEVICE_KINDS) & ~is_piece(graph) & (graph.step >= 0)
-    periods = []
-    for rank in ranks:
-        mine = np.flatnonzero(work & (graph.rank == rank))
-        steps = np.unique(graph.step[mine])
-        if len(steps) < 2:
-            continue
-        latest = np.full(len(graph.steps), np.iinfo(np.int64).min, dtype=np.int64)
-        np.maximum.at(latest, graph.step[mine], end[mine])
-        periods.append(float(np.median(np.diff(latest[steps]) / np.diff(steps))))
-    return float(np.mean(periods)) if periods else 0.0
+    return float(np.median(took[kept].mean(axis=1))) * 1e-9 if len(kept) else 0.0
 
 
 def step_parts(scenario: Scenario, hub: int) -> Floats:

@@ -30,7 +30,7 @@ from nodewise_replay.graph.sweep import swept
 from nodewise_replay.replaying.absent import alike, has_absent_ranks
 from nodewise_replay.replaying.arrivals import replayed_collectives
 from nodewise_replay.replaying.learning import fitted
-from nodewise_replay.replaying.measures import StepTimes, replayed_steps, start_errors_s, step_times
+from nodewise_replay.replaying.measures import StepTimer, StepTimes, odd_steps, replayed_steps, start_errors_s
 from nodewise_replay.replaying.timeline import timeline
 
 __all__ = ["edge_counts", "persistence_error", "replayed"]
@@ -59,15 +59,19 @@ class _Answer:
             raise NodewiseError(
                 Reason.EVIDENCE_MISSING, "traces: no host thread was recorded; record the host's events"
             )
-        self._tested = _ordinals(question.test_steps, present, "test_steps")
+        # Steps that were recorded in part, or do something else, are neither learned from nor tested unless asked for.
+        alike = np.setdiff1d(present, odd_steps(graph, present)) if graph.timed else present
+        if len(alike) > 1 and any(trace.report.counts.get("truncated") for trace in traces.values()):
+            alike = alike[:-1]
+        self._tested = _ordinals(question.test_steps, present, "test_steps") if question.test_steps else alike
         self._stated_fit = _ordinals(question.fit_steps, present, "fit_steps") if question.fit_steps else None
-        self._present = present
+        self._present = alike
         self._bounds: list[StepTimes] = []
         self._changed: Scenario | None = None
 
     def replay(self, started: float, built_at: float) -> Replay:
         graph, question = self._graph, self._question
-        recorded = step_times(graph, graph.end_ns)
+        recorded = StepTimer(graph).times(graph.end_ns)
         begin, end, predicted, unmatched = self._times()
         # Changes may leave another graph than was recorded, with ranks that are copies of recorded ones.
         changed = self._changed
@@ -132,7 +136,7 @@ class _Answer:
             return self._changed_times()
         if question.in_sample:
             begin, end = swept(graph, graph.duration_ns, graph.explained_lag_ns)
-            return begin, end, step_times(graph, end), 0
+            return begin, end, StepTimer(graph).times(end), 0
         if self._stated_fit is None and len(self._present) < 2:
             raise _invalid("in_sample", "must be true: there is no other step than the one tested to learn from")
         learned = self._present if self._stated_fit is None else self._stated_fit
@@ -143,7 +147,7 @@ class _Answer:
         fit = fitted(graph, learned.tolist(), own=False)
         begin, end = swept(graph, fit.duration_ns, fit.lag_ns)
         unmatched = int((np.isin(graph.step, self._tested) & ~fit.known).sum())
-        return begin, end, step_times(graph, end), unmatched
+        return begin, end, StepTimer(graph).times(end), unmatched
 
     def _changed_times(self) -> tuple[Ints, Ints, StepTimes, int]:
         """Steps one after the other, each from where the one before leaves it."""
@@ -161,7 +165,9 @@ class _Answer:
                 cases.reverse()
         changed = [applied(Scenario.recorded(graph, self._traces, *case), question.changes) for case in cases]
         swept_cases = [swept(one.graph, one.duration_ns, one.lag_ns, joined=True) for one in changed]
-        times = [step_times(one.graph, end, joined=True) for one, (_, end) in zip(changed, swept_cases, strict=True)]
+        times = [
+            StepTimer(one.graph).times(end, joined=True) for one, (_, end) in zip(changed, swept_cases, strict=True)
+        ]
         if len(times) > 1:
             self._bounds = times
         self._changed = changed[0]
@@ -170,7 +176,7 @@ class _Answer:
 
 def persistence_error(recorded: StepTimes, tested: Ints, fit_steps: Ints | None, present: Ints) -> float | None:
     """Mean error of predicting each step as the mean of the others (of those fitted); None for a single step."""
-    lengths = recorded.host_ns.max(axis=1).astype(np.float64)
+    lengths = recorded.step_ns.max(axis=1).astype(np.float64)
     others = present if fit_steps is None else fit_steps
     told = [(float(lengths[others[others != step]].mean()), lengths[step]) for step in tested if (others != step).any()]
     return _mean_error(told)

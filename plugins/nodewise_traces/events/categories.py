@@ -17,7 +17,7 @@ DROPPED: Final = -1
 SYNC: Final = -2
 """Code of records of synchronisations: no work of their own."""
 FRAME: Final = -3
-"""Code of Python functions, of which only long calls are kept."""
+"""Code of Python functions, of which long and outermost short calls are kept."""
 
 _KINDS: Final = {
     "cpu_op": EventKind.OPERATOR,

@@ -17,13 +17,17 @@ from nodewise_traces.events.exchange_arguments import LIBRARY_SPAN, Exchange, Gr
 __all__ = ["Spans", "collectives_of", "collectives_table"]
 
 _KERNEL: Final = re.compile(
-    r"^(nccl|rccl|msccl|oneccl|hccl|hcom|lccl)|multimem_(?:one_shot_)?all_|(?:one|two)_?shot_?all_?reduce|"
-    r"cross_device_reduce|allreduce_fusion",
+    r"^(?:void )?(?:nccl|rccl|msccl|oneccl|ccl_|hccl|hcom|lccl|nvshmem|deep_ep::)|"
+    r"(?<![a-z])(?:all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|all[-_]?to[-_]?all|collective[-_]?permute)|"
+    r"multimem_(?:one_shot_)?(?:all_|reduce)|(?:one|two)_?shot_?all_?reduce|cross_device_reduce|quickreduce|userbuffers",
     re.IGNORECASE,
 )
-"""Kernels of NCCL, RCCL, MSCCL, oneCCL and HCCL; of PyTorch's symmetric memory; of vLLM and TensorRT-LLM."""
+"""Kernels of NCCL, RCCL, MSCCL, oneCCL, HCCL, NVSHMEM and DeepEP; of PyTorch's symmetric memory; of vLLM, TensorRT-LLM,
+FlashInfer, AITER and Transformer Engine; and whatever has an exchange's name, as of XLA (``all-reduce.1``)."""
 _HOST_SPAN: Final = re.compile(r"^(gloo|mpi|ucc):")
-_ISSUER: Final = re.compile(r"^(c10d::|record_param_comms|(nccl|rccl|xccl):)")
+_ISSUER: Final = re.compile(
+    r"^(c10d::|_c10d_functional::|record_param_comms|symm_mem::|(nccl|rccl|xccl|hccl|mccl):)", re.IGNORECASE
+)
 _RECORD: Final = re.compile(r"^record_param_comms$")
 """PyTorch's operator around everything that its process groups do."""
 _ENQUEUE: Final = re.compile(r"^c10d::")
@@ -158,7 +162,7 @@ def _of_kernel(spans: Spans, event: int, chain: list[int], exchanges: dict[int, 
     told = [exchanges.get(one, Exchange()) for one in (event, *chain)]
     best = next((one for one in told if one.is_stated), Exchange())
     kinds = [best.kind, *(kind_of_name(spans.text(one)) for one in chain)]
-    kinds.append(kind_of_name(spans.text(event).split("(", maxsplit=1)[0]))
+    kinds.append(kind_of_name(spans.text(event).replace("(anonymous namespace)::", "").split("(", maxsplit=1)[0]))
     kind = next((kind for kind in kinds if kind != CollectiveKind.UNKNOWN), CollectiveKind.UNKNOWN)
     if best.in_bytes >= 0:
         return replace(best, kind=kind)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nodewise.plugin import NO_EVENT, EventKind, Ints
 
-_LAUNCHES: Final = re.compile(r"launch|memcpy|memset|enqueue", re.IGNORECASE)
+_LAUNCHES: Final = re.compile(r"launch|memcpy|memset|enqueue|runFunction", re.IGNORECASE)
 """Calls that give a device work; an operator makes others too."""
 
 __all__ = ["forward_lanes", "launches", "with_external"]
@@ -26,7 +26,9 @@ def with_external(
     The n-th work of an operator was launched by its n-th call that launches anything.
     """
     work = (kind == EventKind.KERNEL) | (kind == EventKind.COPY) | (kind == EventKind.FILL)
-    alone = (external >= 0) & (correlation < 0)
+    # Some recorders number nothing and write 0.
+    none = correlation <= 0 if not (correlation[work] > 0).any() else correlation < 0
+    alone = (external >= 0) & none
     if not (alone & work).any():
         return correlation
     launching = np.fromiter((bool(_LAUNCHES.search(text)) for text in names), np.bool_, len(names))[name]

@@ -17,11 +17,22 @@ from nodewise_traces.events.exchange_arguments import Exchange, Groups, exchange
 from nodewise_traces.events.lanes import Lanes
 from nodewise_traces.events.names import Names
 from nodewise_traces.refusals import refused
-from nodewise_traces.scanning.fields import ARGUMENT_KEYS, CATEGORY, DUR, FIRST_ARGUMENT, MISSING, NAME, PHASE, TS
+from nodewise_traces.scanning.fields import (
+    ARGUMENT_KEYS,
+    CATEGORY,
+    DUR,
+    FIRST_ARGUMENT,
+    MISSING,
+    NAME,
+    PHASE,
+    PID,
+    TID,
+    TS,
+)
 from nodewise_traces.scanning.numbers import integer_or
 from nodewise_traces.scanning.stream import Batch, ChromeStream, Source
 
-__all__ = ["Columns", "EventTable", "scanned"]
+__all__ = ["STREAM_EVENTS", "Columns", "EventTable", "scanned"]
 
 _ARGUMENT: Final = {key: FIRST_ARGUMENT + place for place, key in enumerate(ARGUMENT_KEYS)}
 _MEMORY: Final = "[memory]"
@@ -34,11 +45,16 @@ _PROCESS_NAME: Final = "process_name"
 _ANNOTATIONS: Final = ("ProfilerStep#", "nccl:", "gloo:", "## ", "Optimizer.", "enumerate(DataLoader)")
 """Beginnings of annotations' names, which older recorders file among the operators."""
 _SHORTEST_FRAME_NS: Final = 500_000
-"""Calls of Python functions below explain no wait that matters, and there are millions of them."""
+"""There are millions of shorter calls of Python functions. Many of one function may add up to a wait that matters, so
+those are kept that are inside no other short one: one of some ten to thirty."""
+_MIXING: Final = 1_000_003
+"""Makes one number of a process and a thread; a prime, so that no two of a trace are likely to be alike."""
 _COPIES: Final = re.compile(r"dma|memcpy|copy", re.IGNORECASE)
-_STREAM_EVENTS: Final = re.compile(r"^event_|(?:wait|record)_?event", re.IGNORECASE)
+STREAM_EVENTS: Final = re.compile(r"^event_|(?:wait|record)_?event|^notify_?(?:wait|record)", re.IGNORECASE)
 """Names of what devices of other makers do on their streams: the first move data, the second pass no time at work."""
-_COMMUNICATION: Final = ("nccl", "rccl", "msccl", "record_param_comms", "c10d::", "gloo:", "mpi:", "ucc:", "xccl:")
+_COMMUNICATION: Final = (
+    "nccl", "rccl", "msccl", "record_param_comms", "c10d::", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:", "mccl:"
+)  # fmt: skip
 """Beginnings of names whose arguments tell about exchanges."""
 
 _ANNOTATES: Final = 1
@@ -100,8 +116,11 @@ class EventTable:
         category = np.array([categories[text] for text in batch.texts(CATEGORY)], dtype=np.int64)
         code = categories.codes[category]
         frame = (code == FRAME) & (phase == ord("X"))
-        long_frame = frame & (rows[:, DUR] >= _SHORTEST_FRAME_NS) & (rows[:, TS] != MISSING)
-        dropped = ((code == DROPPED) | (frame & ~long_frame)) & (phase != ord("M"))
+        kept_frame = np.zeros(len(rows), dtype=np.bool_)
+        candidates = np.flatnonzero(frame & (rows[:, DUR] >= 0) & (rows[:, TS] != MISSING))
+        thread = rows[candidates, PID] * _MIXING + rows[candidates, TID]
+        kept_frame[candidates[_outer(thread, rows[candidates, TS], rows[candidates, DUR])]] = True
+        dropped = ((code == DROPPED) | (frame & ~kept_frame)) & (phase != ord("M"))
         for label, count in zip(categories.texts(), np.bincount(category[dropped]).tolist()):
             if count:
                 self.counts[f"dropped_{label}"] += count
@@ -109,7 +128,7 @@ class EventTable:
         name = np.full(len(rows), NO_EVENT, dtype=np.int64)
         name[named] = [numbers[text] for text in batch.texts(NAME, named)]
         meaning = self._meaning_of(name)
-        spans = ~dropped & ~long_frame & (phase == ord("X"))
+        spans = ~dropped & ~kept_frame & (phase == ord("X"))
         instants = ~dropped & ((phase == ord("i")) | (phase == ord("I")))
         metadata = phase == ord("M")
         self.counts["malformed"] += int(np.count_nonzero(spans & (rows[:, TS] == MISSING) | (phase == MISSING)))
@@ -120,7 +139,7 @@ class EventTable:
         )
         spans &= rows[:, TS] != MISSING
         self._add_spans(batch, np.flatnonzero(spans & (code >= 0)), name, code, meaning)
-        self._add_frames(batch, np.flatnonzero(long_frame), name)
+        self._add_frames(batch, np.flatnonzero(kept_frame), name)
         self.syncs.extend(_arguments(batch, row) for row in np.flatnonzero(spans & (code == SYNC)).tolist())
         samples = np.flatnonzero(instants & (meaning & _MEMORY_SAMPLE > 0) & (rows[:, TS] != MISSING))
         self._memory.append(rows[samples][:, _MEMORY_COLUMNS])
@@ -168,8 +187,10 @@ class EventTable:
                 _or_none(rows[:, _ARGUMENT["External id"]]),
             )
         )
-        described = rows[:, [_ARGUMENT["Collective name"], _ARGUMENT["Input Dims"]]].max(axis=1, initial=MISSING) == 1
-        for place in np.flatnonzero(described & (meaning[chosen] & _COMMUNICATES > 0)).tolist():
+        # Whatever states its exchange; of shapes, only those of communication's events.
+        described = (rows[:, _ARGUMENT["Input Dims"]] == 1) & (meaning[chosen] & _COMMUNICATES > 0)
+        described |= rows[:, _ARGUMENT["Collective name"]] == 1
+        for place in np.flatnonzero(described).tolist():
             row = int(chosen[place])
             self.exchanges[self.rows + place] = exchange_of(
                 self._texts[int(name[row])], _arguments(batch, row), self.groups
@@ -177,7 +198,7 @@ class EventTable:
         self.rows += len(chosen)
 
     def _add_frames(self, batch: Batch, chosen: Ints, name: Ints) -> None:
-        """Keep long calls of Python functions: name, lane, begin, duration."""
+        """Keep calls of Python functions: name, lane, begin, duration."""
         unknown = np.full(len(chosen), MISSING, dtype=np.int64)
         lane = self.lanes.of_rows(batch, chosen, np.zeros(len(chosen), dtype=np.bool_), unknown, unknown)
         self._frames.append(np.stack((name[chosen], lane, batch.rows[chosen, TS], batch.rows[chosen, DUR])))
@@ -187,9 +208,10 @@ class EventTable:
         self._frames.append(rows[:, rows[3] >= _SHORTEST_FRAME_NS])
 
     def frames(self, base_ns: int) -> Frames:
-        """Long calls of Python functions, in order of begin, longer ones first."""
+        """Calls of Python functions, long ones and the outermost short ones, in order of begin, longer ones first."""
         name, lane, begin, duration = np.concatenate([np.zeros((4, 0), dtype=np.int64), *self._frames], axis=1)
-        order = np.lexsort((-duration, begin))
+        kept = np.flatnonzero(_outer(lane, begin, duration))
+        order = kept[np.lexsort((-duration[kept], begin[kept]))]
         columns = {"name": name, "lane": lane, "begin_ns": begin + base_ns, "duration_ns": duration}
         return Frames(**{key: np.ascontiguousarray(column[order]) for key, column in columns.items()})
 
@@ -236,9 +258,27 @@ def scanned(stream: Source, source: TraceSource) -> tuple[EventTable, Mapping[st
 
 
 def _meaning(name: str) -> int:
-    meaning = _ANNOTATES * name.startswith(_ANNOTATIONS) | _COMMUNICATES * name.startswith(_COMMUNICATION)
-    meaning |= _MOVES * bool(_COPIES.search(name)) | _WAITS * bool(_STREAM_EVENTS.search(name))
+    meaning = _ANNOTATES * name.startswith(_ANNOTATIONS) | _COMMUNICATES * name.lower().startswith(_COMMUNICATION)
+    meaning |= _MOVES * bool(_COPIES.search(name)) | _WAITS * bool(STREAM_EVENTS.search(name))
     return meaning | _MEMORY_SAMPLE * (name == _MEMORY) | _NAMES_LANES * (name in {_THREAD_NAME, _PROCESS_NAME})
+
+
+def _outer(thread: Ints, begin: Ints, duration: Ints) -> NDArray[np.bool_]:
+    """Which calls of functions are long, or in no other short one of their thread."""
+    kept: NDArray[np.bool_] = duration >= _SHORTEST_FRAME_NS
+    short = np.flatnonzero(~kept)
+    for number in np.unique(thread[short]):
+        mine = short[thread[short] == number]
+        since, took = begin[mine], duration[mine]
+        later = np.diff(since)
+        if not ((later > 0) | ((later == 0) & (np.diff(took) <= 0))).all():  # recorders mostly write them in order
+            mine = mine[np.lexsort((-took, since))]
+            since, took = begin[mine], duration[mine]
+        reach = np.maximum.accumulate(since + took)
+        kept[mine[0]] = True
+        # By their middle: ends are rounded, so that neighbours overlap and inner calls outlast outer ones.
+        kept[mine[1:]] = since[1:] + took[1:] // 2 >= reach[:-1]
+    return kept
 
 
 def _or_none(column: Ints) -> Ints:

@@ -24,6 +24,8 @@ __all__ = [
 ]
 
 _KINDS: Final = (
+    ("crossdevicereduce", CollectiveKind.ALL_REDUCE),
+    ("deepep", CollectiveKind.ALL_TO_ALL),
     ("reducescatter", CollectiveKind.REDUCE_SCATTER),
     ("allreduce", CollectiveKind.ALL_REDUCE),
     ("allgather", CollectiveKind.ALL_GATHER),
@@ -65,7 +67,7 @@ _ELEMENT_BYTES: Final = {
 SAME_OUT: Final = frozenset({CollectiveKind.ALL_REDUCE, CollectiveKind.BROADCAST})
 """Kinds that give every rank as many bytes as it brings."""
 _UNKNOWN: Final = -1
-LIBRARY_SPAN: Final = re.compile(r"^(nccl|rccl|xccl|gloo|mpi|ucc):")
+LIBRARY_SPAN: Final = re.compile(r"^(nccl|rccl|xccl|hccl|mccl|gloo|mpi|ucc):", re.IGNORECASE)
 """Names of the spans that communication libraries are wrapped in."""
 _OTHER_THAN_LETTERS: Final = re.compile(r"[^a-z]")
 

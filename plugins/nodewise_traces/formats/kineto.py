@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import BinaryIO, Final
 
-from nodewise.plugin import Trace, TraceSource
+import numpy as np
+
+from nodewise.plugin import EventKind, Trace, TraceSource
 from nodewise_traces.events.assemble import assembled
-from nodewise_traces.events.events import scanned
+from nodewise_traces.events.events import STREAM_EVENTS, Columns, EventTable, scanned
 from nodewise_traces.events.header import header_of
 from nodewise_traces.scanning.decode import starts_json
 
@@ -28,6 +32,10 @@ _MARKS: Final = (
 """What only the PyTorch profiler writes."""
 
 
+_DEVICE: Final = re.compile(r"^(?:Ascend Hardware|/device:(?!CPU))")
+"""Processes that stand for devices: of torch_npu, whose work states no stream, and of XLA."""
+
+
 class KinetoReader:
     """Reads Chrome traces of the PyTorch profiler: CUDA, ROCm and CPU; names of today and of older releases."""
 
@@ -43,4 +51,18 @@ class KinetoReader:
         header = header_of(members, source)
         for group in header.groups:
             table.groups.learn(group)
-        return [assembled(table, table.columns(), header, source, NAME)]
+        return [assembled(table, _with_devices(table), header, source, NAME)]
+
+
+def _with_devices(table: EventTable) -> Columns:
+    """Columns in which what runs on processes that are devices by their names is work."""
+    lanes, columns = table.lanes, table.columns()
+    devices = sorted(process for process, text in lanes.process_names.items() if _DEVICE.search(text))
+    if not devices:
+        return columns
+    lanes.device_processes.update((process, number) for number, process in enumerate(devices))
+    waits = np.array([bool(STREAM_EVENTS.search(text)) for text in table.names.texts()], dtype=np.bool_)
+    kind = columns.kind.copy()
+    works = (kind == EventKind.OTHER) & lanes.device_lanes()[columns.lane] & ~waits[columns.name]
+    kind[works] = EventKind.KERNEL
+    return replace(columns, kind=kind)

@@ -88,12 +88,12 @@ class ReplayQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedStep:
-    """One step: from its begin to its end on the hosts, and to the end of the devices' work, seconds.
+    """One step: since the one before was over, else its mark; ``host`` until its host and devices are done, seconds.
 
-    The slowest rank counts. A time of 0 is left out: not comparable, or nothing runs on a device.
-    ``rank_predicted_host_s`` has one entry per rank in ascending order. ``lower_host_s`` and ``upper_host_s`` hold the
-    changed step where traces of some ranks are missing: these go on as recorded, or change as the others do; 0 where
-    nothing is open.
+    ``device`` is until its devices are. The slowest rank counts. A time of 0 is left out: not comparable, or nothing
+    runs on a device. ``rank_predicted_host_s`` has one entry per rank in ascending order. ``lower_host_s`` and
+    ``upper_host_s`` hold the changed step where traces of some ranks are missing: these go on as recorded, or change as
+    the others do; 0 where nothing is open.
     """
 
     step: int

@@ -217,7 +217,9 @@ class MemorySamples(_Records):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Frames(_Records):
-    """Long calls of the interpreter's functions, as columns in order of begin, longer ones first, so that they nest.
+    """Calls of the interpreter's functions, as columns in order of begin, longer ones first, so that they nest.
+
+    Long calls, and of short ones the outermost.
 
     ``name`` and ``lane`` are indexes into the trace's; ``begin_ns`` and ``duration_ns`` as those of its events.
     """

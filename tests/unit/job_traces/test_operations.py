@@ -139,6 +139,25 @@ def test_other_tables_are_none_of_operations(path: Path) -> None:
     assert not is_operation_table(path)
 
 
+def test_steps_are_foreseen_from_the_others(path: Path) -> None:
+    alike = analysed(table(path, steps=3))
+    assert alike.foreseen_error_ratio == pytest.approx(0.0, abs=1e-9)
+    assert alike.persistence_error_ratio == pytest.approx(0.0, abs=1e-9)
+    alone = analysed(table(path, steps=1))
+    assert alone.foreseen_error_ratio is None
+    assert alone.persistence_error_ratio is None
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("job", ["AR", "ST"])
+def test_steps_of_published_jobs_are_foreseen_as_well_as_by_their_mean(job: str) -> None:
+    pytest.importorskip("pyarrow", reason="the published tables are Parquet")
+    found = analysed(data_path("stragglers", f"trace-{job}.parquet"))
+    assert found.foreseen_error_ratio is not None
+    assert found.persistence_error_ratio is not None
+    assert found.foreseen_error_ratio <= found.persistence_error_ratio + 0.01
+
+
 @pytest.mark.data
 @pytest.mark.parametrize("job", ["AR", "ST"])
 def test_published_jobs(job: str) -> None:

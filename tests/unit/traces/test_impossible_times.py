@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from kineto_documents import Event, document, names_of, one_step, read, span
 
+from nodewise.plugin import EventKind
+
 
 def _kernels(events: list[Event]) -> list[Event]:
     return [event for event in events if event["cat"] == "kernel"]
@@ -71,11 +73,19 @@ def test_work_without_correlation_is_linked_by_its_operator() -> None:
     assert found.report.counts["device_events_unlinked"] == 0
 
 
-def test_long_calls_of_python_are_kept_apart_from_events() -> None:
-    calls = [span("data.py(3): decode", "python_function", 100, 600), span("short", "python_function", 100, 400)]
+def test_calls_of_python_are_kept_apart_from_events() -> None:
+    calls = [
+        span("data.py(3): decode", "python_function", 100, 600),
+        # Of short ones those that are inside no other short one.
+        span("data.py(9): crop", "python_function", 110, 400),
+        span("<built-in function len>", "python_function", 120, 10),
+        span("data.py(20): pad", "python_function", 800, 100),
+        span("<built-in function len>", "python_function", 850, 10, tid=8),
+    ]
     found = read(document([*one_step(), *calls]))
-    assert [found.names[name] for name in found.frames.name] == ["data.py(3): decode"]
-    assert found.frames.duration_ns.tolist() == [600_000]
+    names = [found.names[name] for name in found.frames.name]
+    assert names == ["data.py(3): decode", "data.py(9): crop", "data.py(20): pad", "<built-in function len>"]
+    assert found.frames.duration_ns.tolist() == [600_000, 400_000, 100_000, 10_000]
     assert len(found) == 13
 
 
@@ -83,3 +93,16 @@ def test_a_kernel_of_an_unknown_library_is_an_exchange_if_the_process_group_laun
     around = span("record_param_comms", "cpu_op", 105, 60)
     found = read(document([*one_step(), around]))
     assert [names_of(found)[event] for event in found.collectives.event] == ["kernel1"]
+
+
+def test_work_of_a_host_that_runs_ahead_may_outlast_its_marks() -> None:
+    events = [span(f"ProfilerStep#{step}", "user_annotation", 100 * step, 90) for step in range(4)]
+    for number in range(4):
+        events += [
+            span("cudaLaunchKernel", "cuda_runtime", 100 * number + 10, 5, correlation=number + 1),
+            span("wait", "kernel", 20 + 3000 * number, 2900, pid=0, device=0, stream=7, correlation=number + 1),
+        ]
+    found = read(document(events))
+    kernels = found.duration_ns[found.kind == EventKind.KERNEL]
+    assert kernels.tolist() == [2_900_000] * 4
+    assert "durations_outlasting" not in found.report.counts

@@ -98,8 +98,8 @@ def _verdict(result: ReplayAnswer) -> str:
         mean = sum(predicted) / len(predicted) if predicted else None
         return f"The changed step takes {milliseconds(mean)} ms{_open(result)}; it was not measured: there is no error."
     parts = [
-        f"{100 * error:.2g} % on the {what}"
-        for error, what in ((host, "hosts"), (device, "devices"))
+        f"{100 * error:.2g} % {what}"
+        for error, what in ((host, "of the step"), (device, "on the devices"))
         if error is not None
     ]
     steps = "one step" if len(result.steps) == 1 else f"mean of {len(result.steps)} steps"
@@ -124,13 +124,14 @@ def _open(result: ReplayAnswer) -> str:
 
 def _steps(result: ReplayAnswer) -> None:
     columns = [(figures("step"), [str(step.step_ordinal) for step in result.steps])]
-    for what in ("host", "device"):
+    # A step is over when its host and its devices are; the devices' part is told where there is one.
+    for what, label in (("host", ""), ("device", " device")):
         measured = [getattr(step, f"measured_{what}_seconds") for step in result.steps]
         predicted = [getattr(step, f"predicted_{what}_seconds") for step in result.steps]
         columns += [
-            (figures(f"measured {what} ms"), [milliseconds(each) for each in measured]),
-            (figures(f"predicted {what} ms"), [milliseconds(each) for each in predicted]),
-            (figures(f"{what} error"), [_error(*each) for each in zip(measured, predicted)]),
+            (figures(f"measured{label} ms"), [milliseconds(each) for each in measured]),
+            (figures(f"predicted{label} ms"), [milliseconds(each) for each in predicted]),
+            (figures(f"{label.strip() or 'step'} error"), [_error(*each) for each in zip(measured, predicted)]),
         ]
     print_columns(*columns)
 

@@ -38,6 +38,11 @@ def show(found: StragglerAnalysis) -> None:
         f"(mean of {found.steps}{left_out}); delays between operations "
         f"make it {found.launch_slowdown_ratio:.3f} times that."
     )
+    if found.foreseen_error_ratio is not None and found.persistence_error_ratio is not None:
+        say(
+            f"A step foreseen from the others is {found.foreseen_error_ratio:.1%} off, taken as their mean "
+            f"{found.persistence_error_ratio:.1%}."
+        )
     say()
     correlation = found.forward_backward_correlation
     causes = [

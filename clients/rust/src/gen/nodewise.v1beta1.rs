@@ -2306,7 +2306,7 @@ pub struct ReplayedCollectives {
     #[prost(int32, repeated, tag = "14")]
     pub late_ranks: ::prost::alloc::vec::Vec<i32>,
 }
-/// One step, seconds from its begin to its end on the hosts, and to the end of the devices' work; the slowest rank counts.
+/// One step, seconds since the one before was over: until hosts and devices are done, and until devices are; slowest rank.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReplayedStep {
     /// Ordinal in the traces, from 1.

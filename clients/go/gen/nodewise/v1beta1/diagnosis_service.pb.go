@@ -876,7 +876,7 @@ func (x *ReplayedCollectives) GetLateRanks() []int32 {
 	return nil
 }
 
-// One step, seconds from its begin to its end on the hosts, and to the end of the devices' work; the slowest rank counts.
+// One step, seconds since the one before was over: until hosts and devices are done, and until devices are; slowest rank.
 type ReplayedStep struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ordinal in the traces, from 1.

@@ -461,7 +461,7 @@ export const ReplayedCollectivesSchema: GenMessage<ReplayedCollectives> = /*@__P
   messageDesc(file_nodewise_v1beta1_diagnosis_service, 5);
 
 /**
- * One step, seconds from its begin to its end on the hosts, and to the end of the devices' work; the slowest rank counts.
+ * One step, seconds since the one before was over: until hosts and devices are done, and until devices are; slowest rank.
  *
  * @generated from message nodewise.v1beta1.ReplayedStep
  */
