@@ -221,10 +221,10 @@ class ReplayedCollectives(LazyValue):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReplayedStep(Value):
-    """One step, seconds from its begin to its end on the hosts, and to the end of the devices' work.
+    """One step, seconds since the one before was over.
 
-    One step, seconds from its begin to its end on the hosts, and to the end of the devices' work; the slowest rank
-    counts.
+    One step, seconds since the one before was over: until hosts and devices are done, and until devices are; slowest
+    rank.
     """
 
     step_ordinal: int = 0
