@@ -164,9 +164,14 @@ def _mended(case: Case, found: Sequence[Ranked]) -> Iterator[Option]:
         )
 
 
+def _indexes(chosen: NDArray[Any]) -> NDArray[Any]:
+    """Numbers of nodes, of a mask or of themselves."""
+    return np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+
+
 def _scaled(*scaled: tuple[Any, tuple[Any, Any, Any]]) -> Callable[[Attempt, Level], None]:
     """What is left of some nodes (``...`` = all), by level: a share, or one for each of them."""
-    places = [(chosen if chosen is ... else np.flatnonzero(chosen), left) for chosen, left in scaled]
+    places = [(chosen if chosen is ... else _indexes(chosen), left) for chosen, left in scaled]
 
     def apply(attempt: Attempt, level: Level) -> None:
         for chosen, left in places:
