@@ -1,6 +1,7 @@
 """What no completion of a prefix is below: the same equations, each term at the completion where it is least.
 
-The time of a layer shrinks with sequence parallelism, and the schedule waits least with most interleaving. The exchange
+The time of a layer shrinks with sequence parallelism (but for what PyTorch's recomputation by operation gathers once
+more, so that both ways are tried), and the schedule waits least with most interleaving. The exchange
 of replicas is taken at the allowed ZeRO stage where it is least. A longer backward pass hides more of the gradients,
 but never more than it is longer; with stage 3 a micro-batch takes the longer of its computation and its gathers: in
 both the sum grows with the time of a layer. Memory is least with sequence parallelism, one chunk a stage and the
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from nodewise.plugin import Floats, PlanConstraints, added
 from nodewise_partitioning.data_parallel import data_parallel_of
 from nodewise_partitioning.hardware import Device
-from nodewise_partitioning.layout import FULL, Layout
+from nodewise_partitioning.layout import FULL, SELECTIVE, Layout
 from nodewise_partitioning.memory import cache_of, needed_of_first_stage
 from nodewise_partitioning.pipeline import pipeline_of
 from nodewise_partitioning.software import Software
@@ -53,6 +54,23 @@ def least_of(
         smallest = replace(smallest, narrow_loss=plain)
     states = _least_states(dimensions, smallest, device, software, constraints)
     quickest = _each(replace(layouts, sequence_parallel=split, interleave=most), recomputation=recomputations)
+    step_s = _least_seconds(dimensions, quickest, device, software, constraints)
+    if software.eager_memory and SELECTIVE in recomputations and constraints.allows("sequence_parallel", 0):
+        # Recomputation by operation gathers once more along sequences.
+        whole = replace(quickest, sequence_parallel=_constant(quickest, 0.0))
+        step_s = np.minimum(step_s, _least_seconds(dimensions, whole, device, software, constraints))
+    chosen = _each(smallest, recomputation=recomputations)
+    held = needed_of_first_stage(dimensions, chosen, device, software).terms
+    activations = (held["activations"] + held["logits"]).reshape(len(recomputations), -1)
+    even = np.mod(dimensions.layers, layouts.pipeline) == 0.0
+    memory = np.array([_least_held(states, each, even, device, software) for each in activations])
+    return step_s.reshape(memory.shape) * MARGIN, memory * MARGIN
+
+
+def _least_seconds(
+    dimensions: Dimensions, quickest: Layout, device: Device, software: Software, constraints: PlanConstraints
+) -> Floats:
+    """Seconds of a step at the stage of ZeRO where the exchange of replicas is least."""
     block, ends = layer_and_ends(dimensions, quickest, device, software)
     pipeline = pipeline_of(dimensions, quickest, block, ends, device, software)
     slots = quickest.micro_batches * pipeline.slowest_layers
@@ -65,13 +83,7 @@ def least_of(
     allowed = (staged.data * staged.context == 1.0) | (staged.pipeline == 1.0) | pipelined
     once = np.where(allowed, replicas.exchange_s + replicas.optimizer_s + replicas.delay_s, np.inf)
     least = once.reshape(len(stages), -1).min(axis=0)
-    step_s = step_s + np.where(np.isfinite(least), least, 0.0)
-    chosen = _each(smallest, recomputation=recomputations)
-    held = needed_of_first_stage(dimensions, chosen, device, software).terms
-    activations = (held["activations"] + held["logits"]).reshape(len(recomputations), -1)
-    even = np.mod(dimensions.layers, layouts.pipeline) == 0.0
-    memory = np.array([_least_held(states, each, even, device, software) for each in activations])
-    return step_s.reshape(memory.shape) * MARGIN, memory * MARGIN
+    return step_s + np.where(np.isfinite(least), least, 0.0)
 
 
 def _each(layouts: Layout, **columns: Sequence[float]) -> Layout:

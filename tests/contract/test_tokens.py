@@ -99,4 +99,4 @@ def test_no_secret_is_in_the_file(tmp_path: Path) -> None:
     store.close()
     held = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
     assert token.token_id.encode() in held
-    assert text.rpartition("_")[2].encode() not in held
+    assert text.partition(f"{token.token_id}_")[2].encode() not in held

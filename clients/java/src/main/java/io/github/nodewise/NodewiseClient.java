@@ -57,6 +57,7 @@ import io.github.nodewise.v1beta1.DiagnoseRequest;
 import io.github.nodewise.v1beta1.DiagnoseResponse;
 import io.github.nodewise.v1beta1.DiagnosisProgress;
 import io.github.nodewise.v1beta1.DiagnosisResult;
+import io.github.nodewise.v1beta1.DiagnosisServiceGrpc;
 import io.github.nodewise.v1beta1.EstimateCompletionRequest;
 import io.github.nodewise.v1beta1.EstimateCompletionResponse;
 import io.github.nodewise.v1beta1.Generation;
