@@ -52,7 +52,7 @@ def shown_by(
 ) -> Callable[[], None]:
     """What a command shows, to be shown again: its times differ from run to run."""
     name, caught = f"nodewise_cli.views.{view}", []
-    CliRunner().invoke(app, ["--version"])
+    CliRunner().invoke(app, [str(arguments[0]), "--help"])  # imports the command, which takes its view by name
     module = sys.modules.get(name) or __import__(name, fromlist=["show"])
     show: Callable[..., None] = module.show
 

@@ -2,37 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from importlib import import_module
+from typing import Annotated, Any, Final, cast
 
 import typer
 from typer import Option
 from typer.core import TyperGroup
+from typer.main import get_group
 
-from nodewise_cli.commands.backtest import backtest
-from nodewise_cli.commands.backups import backup, copy, restore, verify
-from nodewise_cli.commands.devices import devices
-from nodewise_cli.commands.diagnose import diagnose
-from nodewise_cli.commands.estimators import estimators
-from nodewise_cli.commands.health import health
-from nodewise_cli.commands.ingest import ingest
 from nodewise_cli.commands.options import Commands
-from nodewise_cli.commands.plan import plan
-from nodewise_cli.commands.plugins import plugins
-from nodewise_cli.commands.predict import predict
-from nodewise_cli.commands.priors import priors
-from nodewise_cli.commands.profiles import profiles
-from nodewise_cli.commands.rank import rank
-from nodewise_cli.commands.reload import reload
-from nodewise_cli.commands.replay import replay
-from nodewise_cli.commands.running import record
-from nodewise_cli.commands.schedule import schedule
-from nodewise_cli.commands.serve import serve
-from nodewise_cli.commands.share import share
-from nodewise_cli.commands.simulate import simulate
-from nodewise_cli.commands.spot import spot
-from nodewise_cli.commands.suggest import suggest
-from nodewise_cli.commands.sweep import sweep
-from nodewise_cli.commands.tokens import tokens
 from nodewise_cli.console import complain, print_error
 from nodewise_cli.errors import error_document, explained, status_of
 from nodewise_cli.failures import CommandError, ExitStatus, InputError
@@ -45,8 +23,50 @@ _UsageError: Final[type[Exception]] = typer.BadParameter.__bases__[0]
 """Of every wrong option or argument; typer's own parser has no other public name for it."""
 
 
+_COMMANDS: Final = {
+    "serve": ("serve", "Serve until SIGTERM or Ctrl-C, then drain."),
+    "ingest": ("ingest", "Store measurements or traces as profiles of a server."),
+    "predict": ("predict", "Predict configurations that never ran, and recommend one."),
+    "suggest": ("suggest", "Suggest which runs to measure next, best first."),
+    "rank": ("rank", "Rank models that never ran by predicted step time."),
+    "plan": ("plan", "Find the best partition of a model before it is built."),
+    "spot": ("spot", "Tell time, cost and risk on machines that may be taken away."),
+    "schedule": ("schedule", "Share a cluster among jobs by predicted throughput."),
+    "share": ("share", "Say what jobs keep that share a device."),
+    "simulate": ("simulate", "Tell what policies would have done to jobs over time."),
+    "sweep": ("sweep", "Compare policies over loads, seeds and prediction errors."),
+    "backtest": ("backtest", "Score estimators on measurements they have not seen."),
+    "replay": ("replay", "Predict recorded steps from the other recorded steps."),
+    "diagnose": ("diagnose", "Find what bounds recorded steps, and what would help."),
+    "record": ("running", "Ask ranks of a job that runs to record steps."),
+    "devices": ("devices", "List the devices that the catalogue knows."),
+    "estimators": ("estimators", "Show how well each estimator has predicted so far."),
+    "health": ("health", "Ask a server whether it serves."),
+    "reload": ("reload", "Let other plugins take over in a server, under load."),
+    "backup": ("backups", "Copy a store to a directory, while it serves."),
+    "restore": ("backups", "Bring a backup into an empty store."),
+    "copy": ("backups", "Copy a store into an empty one of any kind."),
+    "verify": ("backups", "Say whether a store or a backup is as it was written."),
+    "plugins": ("plugins", "List what plugins bring, or begin one of your own."),
+    "profiles": ("profiles", "List, show, correct, delete and export stored profiles."),
+    "tokens": ("tokens", "Make, list and revoke tokens: who may ask a server for what."),
+    "priors": ("priors", "List, pin and undo what a server learned from its jobs."),
+}
+"""By name, as help lists them: the module of a command, or of a group of them, and its summary."""
+
+
 class _Group(TyperGroup):
     """Commands whose failures are one line on standard error, with --json one object, and an exit status."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = cast("Any", dict.fromkeys(_COMMANDS))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name. Its module is imported now: those of all take longer than most answers."""
+        if cmd_name in self.commands and self.commands[cmd_name] is None:
+            self.commands[cmd_name] = _imported(cmd_name)
+        return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
@@ -67,6 +87,18 @@ class _Group(TyperGroup):
             raise typer.Exit(ExitStatus.BAD_INPUT) from None
 
 
+def _imported(name: str) -> Any:
+    """What typer makes of a command, or of a group of them."""
+    module, summary = _COMMANDS[name]
+    command = getattr(import_module(f"nodewise_cli.commands.{module}"), name)
+    group = Commands(add_completion=False, rich_markup_mode=None)
+    if isinstance(command, Commands):
+        group.add_typer(command, name=name, short_help=summary)
+    else:
+        group.command(short_help=summary)(command)
+    return get_group(group).commands[name]
+
+
 app = Commands(
     cls=_Group, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
 )
@@ -85,35 +117,3 @@ def nodewise(
     ] = False,
 ) -> None:
     """How many nodes is a training job worth? Serve, ingest profiles, predict, schedule, score."""
-
-
-for _command, _summary in (
-    (serve, "Serve until SIGTERM or Ctrl-C, then drain."),
-    (ingest, "Store measurements or traces as profiles of a server."),
-    (predict, "Predict configurations that never ran, and recommend one."),
-    (suggest, "Suggest which runs to measure next, best first."),
-    (rank, "Rank models that never ran by predicted step time."),
-    (plan, "Find the best partition of a model before it is built."),
-    (spot, "Tell time, cost and risk on machines that may be taken away."),
-    (schedule, "Share a cluster among jobs by predicted throughput."),
-    (share, "Say what jobs keep that share a device."),
-    (simulate, "Tell what policies would have done to jobs over time."),
-    (sweep, "Compare policies over loads, seeds and prediction errors."),
-    (backtest, "Score estimators on measurements they have not seen."),
-    (replay, "Predict recorded steps from the other recorded steps."),
-    (diagnose, "Find what bounds recorded steps, and what would help."),
-    (record, "Ask ranks of a job that runs to record steps."),
-    (devices, "List the devices that the catalogue knows."),
-    (estimators, "Show how well each estimator has predicted so far."),
-    (health, "Ask a server whether it serves."),
-    (reload, "Let other plugins take over in a server, under load."),
-    (backup, "Copy a store to a directory, while it serves."),
-    (restore, "Bring a backup into an empty store."),
-    (copy, "Copy a store into an empty one of any kind."),
-    (verify, "Say whether a store or a backup is as it was written."),
-):
-    app.command(short_help=_summary)(_command)
-app.add_typer(plugins, name="plugins", short_help="List what plugins bring, or begin one of your own.")
-app.add_typer(profiles, name="profiles")
-app.add_typer(tokens, name="tokens", short_help="Make, list and revoke tokens: who may ask a server for what.")
-app.add_typer(priors, name="priors", short_help="List, pin and undo what a server learned from its jobs.")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -107,10 +108,17 @@ def _target(server: str | None) -> Iterator[str]:
     if server is not None:
         yield checked_address(server)
         return
-    # Only here: whoever asks another server should not wait for this one's imports.
-    from nodewise.runtime.embedded import embedded_target
+    with ExitStack() as stack:
+        stack.enter_context(starting())
+        # What is imported stays: no use in looking for garbage among it, which takes a tenth of a short command.
+        gc.disable()
+        try:
+            # Only here: whoever asks another server should not wait for this one's imports.
+            from nodewise.runtime.embedded import embedded_target
 
-    with starting(), embedded_target() as target:
+            target = stack.enter_context(embedded_target())
+        finally:
+            gc.enable()
         yield target
 
 
