@@ -102,8 +102,8 @@ def test_a_sample_of_planted_faults_is_in_the_right_part() -> None:
 
 
 @pytest.mark.long
-def test_every_planted_fault_is_in_the_right_part() -> None:
-    assert [why for why in map(judged, faults()) if why] == []
+def test_more_planted_faults_are_in_the_right_part() -> None:
+    assert [why for why in map(judged, islice(faults(), 1, None, 3)) if why] == []
 
 
 def test_a_recorded_straggler_is_told_by_its_own_work_and_the_waits_for_it() -> None:
