@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.core import config
 from numpy.typing import NDArray
 
 from nodewise_laws.object_code import object_code
@@ -40,12 +42,14 @@ ANSWER = "[32, 2] [0, 0, 1, 1, 1]"
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path: Path) -> Iterator[Path]:
     """Where machine code is kept."""
     folder = tmp_path / "kept"
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
-    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
-    return folder
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("NUMBA_CACHE_DIR", str(folder))
+        environment.delenv("NUMBA_DISABLE_JIT", raising=False)
+        yield folder
+    config.reload_config()  # numba reads its environment when it compiles: what comes next would keep its code here
 
 
 def answer(folder: Path) -> tuple[str, bool]:
