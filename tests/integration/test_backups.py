@@ -157,7 +157,7 @@ def test_damage_of_a_store_is_found(tmp_path: Path, full: list[str]) -> None:
     shutil.rmtree(folder / "staged")
     with sqlite3.connect(tmp_path / "full.db") as connection:
         connection.execute("UPDATE profiles SET digest = '2:' || hex(randomblob(32)) WHERE profile_id = 'jobs/scored'")
-        connection.execute("UPDATE batches SET payload = x'7b7d' WHERE key = 1")
+        connection.execute("UPDATE batches SET payload = x'7b7d' WHERE session_key = 1 AND sequence_number = 1")
         connection.execute("DELETE FROM sessions WHERE session_id = 't'")
     found = ran("verify", *full, status=1)["problems"]
     for word in (gone.name, changed.name, "beginning of a trace", "jobs/scored", "jobs/full", "sessions is gone"):

@@ -13,10 +13,11 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from nodewise.domain.errors import invalid_field
 from nodewise.profiles.condition import CORRUPT, DELETED, FULL, LOCKED, READ_ONLY, UNREACHABLE, Faults
-from nodewise.profiles.postgres_schema import CHANNEL
 
-__all__ = ["PostgresConnection", "cause_of", "connect", "conninfo_of"]
+__all__ = ["CHANNEL", "PostgresConnection", "cause_of", "connect", "conninfo_of"]
 
+CHANNEL: Final = "nodewise_generation"
+"""On which every change of a profile is told, with the store's generation."""
 _CONNECT_S: Final = 5
 _IDLE_S: Final = 60
 _DEFAULTS: Final[dict[str, Any]] = {

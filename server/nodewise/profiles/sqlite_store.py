@@ -13,19 +13,18 @@ from typing import Final
 
 from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
-from nodewise.profiles.condition import CORRUPT, DELETED, FULL, LOCKED, READ_ONLY, REPLACED, Faults
+from nodewise.profiles.condition import CORRUPT, DELETED, FULL, READ_ONLY, REPLACED, Faults
 from nodewise.profiles.quotas import DEFAULT_QUOTAS, StoreQuotas
 from nodewise.profiles.sql_keeping import damaged_tables, identity_of, write_a_little
 from nodewise.profiles.sql_rows import Connection, transaction, translated
 from nodewise.profiles.sql_store import SqlProfileStore
+from nodewise.profiles.sqlite_connection import Durability, SqliteConnection, connect, create
 from nodewise.profiles.sqlite_place import StorePlace
-from nodewise.profiles.sqlite_schema import PATIENCE_S, Durability, SqliteConnection, connect, create
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S, Outcome, WriteRequest, store_unavailable
 from nodewise.profiles.traces import TraceStore
 
 __all__ = ["SqliteProfileStore"]
 
-_BRIEFLY_S: Final = 0.1
 _LOOK_S: Final = 0.1
 """Between two looks at the file's place where nothing is read from it: a look costs as much as the answer."""
 _LOST: Final = (DELETED, REPLACED)
@@ -117,8 +116,6 @@ class SqliteProfileStore(SqlProfileStore):
             self._check_place()
         except NodewiseError as error:
             return [error] * len(requests)
-        # Who holds the lock for long keeps the next writes waiting no more: they are refused, and come again.
-        self._writer.patience_s = _BRIEFLY_S if self.condition.cause == LOCKED else PATIENCE_S
         outcomes = super().apply(requests)
         try:
             self._check_place()

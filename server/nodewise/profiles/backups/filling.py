@@ -12,8 +12,8 @@ from nodewise.profiles.backups.contents import Contents, Rows
 from nodewise.profiles.backups.directory import BackupError
 from nodewise.profiles.backups.forms import Table, forms_of, ordered_tables
 from nodewise.profiles.sql_rows import Connection
+from nodewise.profiles.sql_schema import SCHEMA_VERSION
 from nodewise.profiles.sql_store import SqlProfileStore
-from nodewise.profiles.sqlite_schema import SCHEMA_VERSION
 
 __all__ = ["FillFigures", "fill"]
 
