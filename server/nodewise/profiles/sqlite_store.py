@@ -13,7 +13,7 @@ from typing import Final
 
 from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
-from nodewise.profiles.condition import CORRUPT, DELETED, FULL, READ_ONLY, REPLACED, Faults
+from nodewise.profiles.condition import CORRUPT, DELETED, FULL, REPLACED, Faults
 from nodewise.profiles.quotas import DEFAULT_QUOTAS, StoreQuotas
 from nodewise.profiles.sql_keeping import damaged_tables, identity_of, write_a_little
 from nodewise.profiles.sql_rows import Connection, transaction, translated
@@ -153,9 +153,8 @@ class SqliteProfileStore(SqlProfileStore):
         with self._lent("check") as connection:
             if self.condition.cause == CORRUPT:
                 raise store_unavailable(CORRUPT)
-            if cause := self._not_writable():
-                self.condition.note(cause)
-                raise store_unavailable(cause)
+            if self.condition.cause == FULL:  # a little finds room in the log where a batch does not
+                self._place.write_room()
             with transaction(connection, connection.writing):
                 if self.condition.cause:  # as a write would
                     write_a_little(connection)
@@ -180,13 +179,6 @@ class SqliteProfileStore(SqlProfileStore):
         self.traces.close()
 
     # --- connections
-
-    def _not_writable(self) -> str:
-        """Why nothing can be written, as far as the system says so; asked in full where a write has failed."""
-        assert self._place is not None
-        if self.condition.cause == FULL:
-            return self._place.why_not_writable()
-        return READ_ONLY if self._place.is_read_only() else ""
 
     def _check_place(self) -> None:
         """Refuse to go on with a file that was moved, deleted or replaced: others would open another, or none.
