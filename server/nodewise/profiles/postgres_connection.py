@@ -117,6 +117,10 @@ class PostgresConnection:
         f" RETURNING value, pg_notify('{CHANNEL}', CAST(value AS text))"
     )
 
+    patient: tuple[str, ...] = ("SET LOCAL statement_timeout = 0", "SET LOCAL idle_in_transaction_session_timeout = 0")
+    overriding = " OVERRIDING SYSTEM VALUE"
+    structure: tuple[str, ...] = ()
+
     def __init__(self, connecting: Callable[[], psycopg.Connection[Any]], faults: Faults) -> None:
         self.faults = faults
         self._connecting = connecting

@@ -9,8 +9,27 @@ from typing import Final
 from nodewise.profiles.sql_rows import Connection
 from nodewise.profiles.store import StoreFormatError
 
-__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "create_tables", "is_current", "upgrade_tables"]
+__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "TABLES", "create_tables", "is_current", "upgrade_tables"]
 
+TABLES: Final = MappingProxyType(
+    {
+        "profiles": "key",
+        "sessions": "key",
+        "batches": "session_key, sequence_number",
+        "commits": "profile_key, revision",
+        "retractions": "profile_key, request_id",
+        "retracted": "profile_key, number",
+        "retracted_evidence": "profile_key, kind, name, revision",
+        "traces": "key",
+        "unreferenced": "content_sha256",
+        "unscored": "key",
+        "scores": "estimator, version",
+        "tokens": "token_id",
+        "step_reports": "profile_key, rank, begin_s",
+        "step_hours": "profile_key, hour",
+    }
+)
+"""Tables but ``meta``, each after those that it refers to, with the columns that a row is known by."""
 APPLICATION_ID: Final = 0x4E444F57
 """``NDOW``: tells our stores from other applications' databases."""
 SCHEMA_VERSION: Final = 5

@@ -35,6 +35,12 @@ class SqliteConnection(sqlite3.Connection):
     labelled = "EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ?)"
     labelled_as = "EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ? AND value = ?)"
     counting = "UPDATE meta SET value = value + 1 WHERE name = 'generation' RETURNING value"
+    patient: tuple[str, ...] = ()
+    overriding = ""
+    structure: tuple[str, ...] = (
+        "SELECT quick_check FROM pragma_quick_check WHERE quick_check <> 'ok'",
+        "SELECT \"table\" || ' holds rows whose ' || parent || ' is gone' FROM pragma_foreign_key_check GROUP BY 1",
+    )
     faults: Faults
 
 

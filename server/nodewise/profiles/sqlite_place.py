@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import structlog
 
 from nodewise.profiles.condition import CORRUPT, DELETED, FULL, LOCKED, READ_ONLY, REPLACED, UNREACHABLE
+from nodewise.profiles.private_files import open_private
 from nodewise.profiles.store import StoreFormatError
 
 __all__ = ["StorePlace"]
@@ -72,6 +74,8 @@ class StorePlace:
                 f"the file {state}, and there was a store here: put it back, or remove {self._marker.name} beside it"
                 " to begin a new one"
             )
+        with suppress(OSError):  # SQLite says what is wrong; its log gets the permissions that the file has
+            open_private(self._path, "ab").close()
 
     def opened(self, identity: int) -> None:
         """The store of this identity was opened here.
@@ -136,7 +140,8 @@ class StorePlace:
     def _mark(self, identity: int) -> None:
         scratch = self._marker.with_name(f"{self._marker.name}.{os.getpid()}")
         try:
-            scratch.write_text(f"{identity}\n", encoding="ascii")
+            with open_private(scratch, "wb") as file:
+                file.write(b"%d\n" % identity)
             scratch.replace(self._marker)
         except OSError as error:
             _log.warning("store_not_marked", path=str(self._marker), error=str(error))
