@@ -15,23 +15,7 @@ from nodewise.ports.cache import LruCache
 from nodewise.rpc.options import ReadOptions
 from nodewise.rpc.questions import Job
 
-__all__ = ["KnownReplies", "Remembered", "State"]
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """What answers depend on besides their request and the store.
-
-    Attributes
-    ----------
-    adoptions : int
-        How often something learned was adopted.
-    epoch : int
-        Another number after each change of who is left alone.
-    """
-
-    adoptions: int
-    epoch: int
+__all__ = ["KnownReplies", "Remembered"]
 
 
 @dataclass(slots=True, eq=False)
@@ -44,8 +28,10 @@ class Remembered:
         How to answer, and the question.
     reply : bytes
         b"" = none yet, or none that lasts.
-    state, generation : State, hashable
-        In which the reply stands; the generation is the store's, None where the profile stands in the request.
+    state : tuple of int or None
+        Of the answers when the reply was made.
+    generation : hashable
+        Of the store then; None where the profile stands in the request.
     rows : int
         Number of the ready rows that the reply tells: as long as these stand, so does it. 0 = it tells none.
     """
@@ -53,7 +39,7 @@ class Remembered:
     options: ReadOptions
     job: Job
     reply: bytes = b""
-    state: State | None = None
+    state: tuple[int, int] | None = None
     generation: Hashable = None
     rows: int = 0
 
@@ -72,16 +58,7 @@ class KnownReplies:
     def __init__(self, answers: Answers, generation: Callable[[], Hashable]) -> None:
         self._answers = answers
         self._generation = generation
-        self._state = State(-1, -1)
         self._kept: LruCache[bytes, Remembered] = LruCache(answers.space)
-
-    @property
-    def state(self) -> State:
-        """As it is now. Read it before what a reply is made from: what changes meanwhile makes the reply unknown."""
-        adoptions, epoch = self._answers.adoptions, self._answers.estimators.epoch
-        if adoptions != self._state.adoptions or epoch != self._state.epoch:
-            self._state = State(adoptions, epoch)
-        return self._state
 
     def get(self, request: bytes) -> bytes | None:
         """The reply to a request of these bytes, if the same would be answered now."""
@@ -90,7 +67,7 @@ class KnownReplies:
 
     def reply_of(self, kept: Remembered) -> bytes | None:
         """The same, of a request that was looked up."""
-        if not kept.reply or kept.state is not self.state:
+        if not kept.reply or kept.state != self._answers.state:
             return None
         try:
             return kept.reply if kept.generation is None or kept.generation == self._generation() else None
@@ -105,11 +82,15 @@ class KnownReplies:
         """Keep a request as it was read."""
         self._kept.put(request, read, _weight(request, read), (part_of_rows(read.job.configurations),))
 
-    def keep(self, request: bytes, kept: Remembered, reply: bytes, state: State, generation: Hashable) -> None:
+    def keep(
+        self, request: bytes, kept: Remembered, reply: bytes, state: tuple[int, int], generation: Hashable
+    ) -> None:
         """Keep the reply to a request that is remembered, which depends on nothing else than this.
 
         Parameters
         ----------
+        state : tuple of int
+            Of the answers, taken before what the reply is made from: a change meanwhile makes the reply unknown.
         generation : hashable or None
             Of the store, in which the profile was read; None = the profile stands in the request.
         """
