@@ -172,12 +172,12 @@ class Answers:
         # Resolving and assessing are cheap; a fit is what must not happen here.
         configurations, candidates = self._rows(question)
         try:
-            lessons = self.lessons_for(question)
-            choice = self._choice_without_fit(question, configurations, lessons) if _is_small(configurations) else None
-            if choice is None:
+            before = self._fitted_before(question, configurations) if _is_small(configurations) else None
+            if before is None:
                 return None
             question.terms.look_up()
-            fitted = self._model(question, choice, lessons)
+            choice, fitted = before
+            self._note_newest(question.profile)
             return self._put(key, question, (configurations, candidates), fitted, repeatable=choice.settled)
         except NodewiseError as error:
             self._begin_if_missed(question, error)
@@ -352,17 +352,12 @@ class Answers:
             if before is None or before.uid != profile.uid or before.revision < profile.revision:
                 self._newest.put(profile.profile_id, profile, ENTRY_BYTES, (part_of_profile(profile),))
 
-    def _choice_without_fit(
-        self, question: Question, configurations: Configurations, lessons: Lessons
-    ) -> Choice | None:
-        """The choice of an estimator, if nothing would have to be tried or fitted."""
+    def _fitted_before(self, question: Question, configurations: Configurations) -> tuple[Choice, Fitted] | None:
+        """The choice of an estimator and its model, if nothing would have to be tried or fitted."""
+        lessons = self.lessons_for(question)
         choice = self._chooser.choose(question, configurations, lessons, may_try=False)
-        if choice is None:
-            return None
-        for each in lessons.all():
-            if not self._models.all_kept(question, choice, each):
-                return None
-        return choice
+        fitted = None if choice is None else self._models.fitted_before(question, choice, lessons)
+        return None if choice is None or fitted is None else (choice, fitted)
 
     def _older(self, question: Question) -> Profile | None:
         """The profile at an older revision of which everything is fitted, where it may answer and the newest cannot."""
@@ -372,11 +367,10 @@ class Answers:
         older = self._newest.get(profile.profile_id)
         if older is None or older.uid != profile.uid or older.revision >= profile.revision:
             return None
-        lessons = self.lessons_for(question)
-        if self._choice_without_fit(question, self._rows(question)[0], lessons) is not None:
+        if self._fitted_before(question, self._rows(question)[0]) is not None:
             return None
         before = replace(question, profile=older)
-        return None if self._choice_without_fit(before, self._rows(before)[0], lessons) is None else older
+        return None if self._fitted_before(before, self._rows(before)[0]) is None else older
 
     def _begin_if_missed(self, question: Question, error: NodewiseError) -> None:
         if error.reason == Reason.MODEL_NOT_CACHED:

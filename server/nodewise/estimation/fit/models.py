@@ -139,16 +139,24 @@ class Models:
                 settled = settled and not isinstance(error, UnavailableError)
         if all(other is own for other in others):
             return replace(own, settled=settled) if settled != own.settled else own
-        basis = replace(own.basis, evidence=(*own.basis.evidence, MOVED))
-        return replace(own, others=tuple(others), settled=settled, basis=basis)
+        return _moved(own, others, settled=settled)
 
-    def all_kept(self, question: Question, choice: Choice, lessons: Lessons) -> bool:
-        """Whether nothing would have to be fitted."""
+    def fitted_before(self, question: Question, choice: Choice, lessons: Lessons) -> Fitted | None:
+        """As :meth:`fitted` and :meth:`beside_others`, of models that are kept; None = one would have to be fitted."""
         profile, seed = question.profile, question.terms.options.seed
-        for share in choice.shares.mixture:
-            if self._kept.get(self._key(profile, share.estimator, seed, lessons)) is None:
-                return False
-        return True
+        parts, shares = [], choice.shares
+        for share, weights, errors in zip(shares.mixture, shares.weights, shares.errors, strict=True):
+            kept = self._kept.get(self._key(profile, share.estimator, seed, lessons))
+            if kept is None:
+                return None
+            labelled = replace(kept, basis=relabel(kept.basis, profile, choice))
+            parts.append(MixturePart(share, labelled, weights, errors))
+        own = parts[0].fitted if len(parts) == 1 else mixture_of(tuple(parts), choice.why)
+        others = [self.fitted_before(question, choice, each) for each in lessons.others]
+        found = [other for other in others if other is not None]
+        if len(found) < len(others):
+            return None
+        return _moved(own, found, settled=own.settled) if found else own
 
     def kept(self, question: Question, lessons: Lessons) -> Model | None:
         """The model of the estimator that is named, where it was fitted before."""
@@ -340,6 +348,12 @@ class _Context:
             return self.models.beside(self.profile, estimator, self.seed, self.lessons)
         finally:
             fitting.reset(token)
+
+
+def _moved(own: Fitted, others: Sequence[Fitted], *, settled: bool) -> Fitted:
+    """A model with those that jobs of other owners have a part in."""
+    basis = replace(own.basis, evidence=(*own.basis.evidence, MOVED))
+    return replace(own, others=tuple(others), settled=settled, basis=basis)
 
 
 def _checked(answer: Any) -> Model:
