@@ -30,8 +30,9 @@ class Remembered:
         b"" = none yet, or none that lasts.
     state : tuple of int or None
         Of the answers when the reply was made.
-    generation : hashable
-        Of the store then; None where the profile stands in the request.
+    profile_id, generation : str, hashable
+        The stored profile, and a generation of the store at which the reply was true; None where the profile stands in
+        the request.
     rows : int
         Number of the ready rows that the reply tells: as long as these stand, so does it. 0 = it tells none.
     """
@@ -40,6 +41,7 @@ class Remembered:
     job: Job
     reply: bytes = b""
     state: tuple[int, int] | None = None
+    profile_id: str = ""
     generation: Hashable = None
     rows: int = 0
 
@@ -51,13 +53,13 @@ class KnownReplies:
     ----------
     answers : Answers
         Whose answers the replies tell; what is kept is in the same room of bytes.
-    generation : callable
-        The store's generation now.
+    unchanged : callable
+        Whether a profile, by name, surely is as it was at a generation of the store.
     """
 
-    def __init__(self, answers: Answers, generation: Callable[[], Hashable]) -> None:
+    def __init__(self, answers: Answers, unchanged: Callable[[str, Hashable], bool]) -> None:
         self._answers = answers
-        self._generation = generation
+        self._unchanged = unchanged
         self._kept: LruCache[bytes, Remembered] = LruCache(answers.space)
 
     def get(self, request: bytes) -> bytes | None:
@@ -70,9 +72,11 @@ class KnownReplies:
         if not kept.reply or kept.state != self._answers.state:
             return None
         try:
-            return kept.reply if kept.generation is None or kept.generation == self._generation() else None
+            if kept.generation is None or self._unchanged(kept.profile_id, kept.generation):
+                return kept.reply
         except NodewiseError:  # the store cannot be asked, which is told to who asks for the profile
-            return None
+            pass
+        return None
 
     def of(self, request: bytes) -> Remembered | None:
         """A request of these bytes, if it was asked before."""

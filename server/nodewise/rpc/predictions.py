@@ -67,7 +67,7 @@ class Predictions:
     def __post_init__(self) -> None:
         """What is kept of questions and replies shares the room of what they were answered with."""
         answers = self.answering.answers
-        self.known = KnownReplies(answers, self.sources.generation)
+        self.known = KnownReplies(answers, self.sources.is_unchanged)
         self._simulations = LruCache(answers.space)
 
     def forget(self) -> None:
@@ -115,7 +115,7 @@ class Predictions:
         # An exact revision may be an older one than the store's generation goes with.
         current = generation is not None or not profile.profile_id
         if resolved.lasting and current and len(reply) <= self.limits.reply_bytes:
-            kept.rows = rows
+            kept.rows, kept.profile_id = rows, profile.profile_id
             known.keep(data, kept, reply, state, generation)
         return reply
 
