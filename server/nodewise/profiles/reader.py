@@ -52,6 +52,7 @@ class ProfileReader:
         self._space = space or CacheSpace(READER_BYTES)
         self._kept: LruCache[str, tuple[Hashable, Profile]] = LruCache(self._space)
         self._changes = _Changes(store)
+        self.is_unchanged = self._changes.is_unchanged
 
     def get(self, profile_id: str) -> Profile:
         """The profile at its newest revision; the same object for as long as that is the newest.
@@ -94,10 +95,6 @@ class ProfileReader:
         """The store's generation now."""
         return self._store.generation()
 
-    def is_unchanged(self, profile_id: str, since: Hashable) -> bool:
-        """Whether a profile surely is as it was at an earlier generation of the store."""
-        return self._changes.none(profile_id, since, self._store.generation())
-
     def newest_at(self, profile: Profile) -> Hashable | None:
         """A generation of the store in which this object was its profile's newest revision; None = not known."""
         kept = self._kept.get(profile.profile_id)
@@ -127,6 +124,11 @@ class _Changes:
         """Generation since which they are; None = none is."""
         self._changed: dict[str, Any] = {}
         """A generation at or after the last change of each profile that changed."""
+
+    def is_unchanged(self, profile_id: str, since: Hashable) -> bool:
+        """Whether a profile surely is as it was at an earlier generation of the store."""
+        now = self._store.generation()
+        return since == now or self.none(profile_id, since, now)
 
     def none(self, profile_id: str, before: Hashable, now: Hashable) -> bool:
         """Whether a profile surely did not change between two generations."""
