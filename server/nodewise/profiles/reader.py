@@ -52,7 +52,7 @@ class ProfileReader:
         self._space = space or CacheSpace(READER_BYTES)
         self._kept: LruCache[str, tuple[Hashable, Profile]] = LruCache(self._space)
         self._changes = _Changes(store)
-        self.is_unchanged = self._changes.is_unchanged
+        self.confirm = self._changes.confirm
 
     def get(self, profile_id: str) -> Profile:
         """The profile at its newest revision; the same object for as long as that is the newest.
@@ -125,10 +125,10 @@ class _Changes:
         self._changed: dict[str, Any] = {}
         """A generation at or after the last change of each profile that changed."""
 
-    def is_unchanged(self, profile_id: str, since: Hashable) -> bool:
-        """Whether a profile surely is as it was at an earlier generation of the store."""
+    def confirm(self, profile_id: str, since: Hashable) -> Hashable | None:
+        """The store's generation now if a profile surely is as it was at an earlier one, else None."""
         now = self._store.generation()
-        return since == now or self.none(profile_id, since, now)
+        return now if since == now or self.none(profile_id, since, now) else None
 
     def none(self, profile_id: str, before: Hashable, now: Hashable) -> bool:
         """Whether a profile surely did not change between two generations."""

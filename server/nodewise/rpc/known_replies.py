@@ -53,13 +53,14 @@ class KnownReplies:
     ----------
     answers : Answers
         Whose answers the replies tell; what is kept is in the same room of bytes.
-    unchanged : callable
-        Whether a profile, by name, surely is as it was at a generation of the store.
+    confirm : callable
+        From the name of a profile and a generation of the store: the generation now if the profile surely is as it was
+        then, else None.
     """
 
-    def __init__(self, answers: Answers, unchanged: Callable[[str, Hashable], bool]) -> None:
+    def __init__(self, answers: Answers, confirm: Callable[[str, Hashable], Hashable | None]) -> None:
         self._answers = answers
-        self._unchanged = unchanged
+        self._confirm = confirm
         self._kept: LruCache[bytes, Remembered] = LruCache(answers.space)
 
     def get(self, request: bytes) -> bytes | None:
@@ -72,11 +73,14 @@ class KnownReplies:
         if not kept.reply or kept.state != self._answers.state:
             return None
         try:
-            if kept.generation is None or self._unchanged(kept.profile_id, kept.generation):
-                return kept.reply
+            if kept.generation is not None:
+                generation = self._confirm(kept.profile_id, kept.generation)
+                if generation is None:
+                    return None
+                kept.generation = generation
         except NodewiseError:  # the store cannot be asked, which is told to who asks for the profile
-            pass
-        return None
+            return None
+        return kept.reply
 
     def of(self, request: bytes) -> Remembered | None:
         """A request of these bytes, if it was asked before."""

@@ -67,7 +67,7 @@ class Predictions:
     def __post_init__(self) -> None:
         """What is kept of questions and replies shares the room of what they were answered with."""
         answers = self.answering.answers
-        self.known = KnownReplies(answers, self.sources.is_unchanged)
+        self.known = KnownReplies(answers, self.sources.confirm)
         self._simulations = LruCache(answers.space)
 
     def forget(self) -> None:

@@ -51,8 +51,7 @@ class ProfileSources:
         self._executor = executor
         self.generation = reader.generation
         """The store's generation now."""
-        self.is_unchanged = reader.is_unchanged
-        """Whether a profile, by name, surely is as it was at a generation of the store."""
+        self.confirm = reader.confirm
         self._remembered: Callable[[bytes, str], Profile] = lru_cache(maxsize=1024)(self._read)
 
     def newest_at(self, profile: Profile) -> Hashable | None:

@@ -122,8 +122,8 @@ def test_a_commit_of_one_profile_leaves_others_known(store: CountingStore) -> No
     b, generation = reader.get("b"), store.generation()
     store.append("a", "s", [batch(2, 3.0, commit=True)])
     assert reader.cached("b", store.generation()) is b
-    assert reader.is_unchanged("b", generation)
-    assert not reader.is_unchanged("a", generation)
+    assert reader.confirm("b", generation) == store.generation()
+    assert reader.confirm("a", generation) is None
     reader.get("b")
     assert store.loaded == ["a", "b"]
     assert reader.get("a").revision == 2
@@ -142,4 +142,4 @@ def test_a_store_that_does_not_tell_what_changed_has_everything_read_anew(
     generation = store.generation()
     store.append("a", "s", [batch(2, 3.0, commit=True)])
     assert reader.cached("b", store.generation()) is None
-    assert not reader.is_unchanged("b", generation)
+    assert reader.confirm("b", generation) is None
