@@ -218,7 +218,8 @@ class Answers:
             assert objective.efficiency is not None
             best = resolved.candidates.best(objective.efficiency, rows.predictions)
             configurations, predictions = rows.configurations.take(best), rows.predictions.take(best)
-            floor_s = self._floors(question.profile, configurations).step_s
+            floors = self._floors(question.profile, configurations)
+            floor_s = None if floors is None else floors.step_s
             rows = rate(question.terms, configurations, predictions, resolved.fitted, resolved.basis, floor_s)
         return judge(question, rows, resolved.basis, self._resolution.reach(question.profile))
 
@@ -416,17 +417,21 @@ class Answers:
         configurations, fitted = resolved.configurations, resolved.fitted
         predictions = predicted(self.estimators, fitted, configurations, question)
         floors = self._floors(question.profile, configurations)
-        if not predictions.simulated and question.profile.workload.transformer is None:
+        if floors is not None and not predictions.simulated and question.profile.workload.transformer is None:
             # An estimator that is asked for by name is shown as it is: only facts correct it.
             chosen = question.terms.estimator == AUTO
             predictions = raised(predictions, floors if chosen else floors.of_facts())
-        rows = rate(question.terms, configurations, predictions, fitted, resolved.basis, floors.step_s)
+        floor_s = None if floors is None else floors.step_s
+        rows = rate(question.terms, configurations, predictions, fitted, resolved.basis, floor_s)
         if not misses_a_part(rows.notices):
             resolved.rated = rows
         return rows
 
-    def _floors(self, profile: Profile, rows: Configurations) -> Floors:
-        """The least that a step of each row can take."""
+    def _floors(self, profile: Profile, rows: Configurations) -> Floors | None:
+        """The least that a step of each row can take; None = neither facts nor runs say anything of it."""
+        workload = profile.workload
+        if not (workload.parameter_bytes or workload.flops_per_sample or len(profile.observations)):
+            return None
         ran: Configurations | None = None
         with suppress(NodewiseError):  # runs of which something is open bound nothing
             ran = self._resolution.of(profile, profile.observations.configurations)
