@@ -296,8 +296,9 @@ class Sampler:
         makers = (self._predict, self._predict, self._batch, self._suggest, self._schedule, self._share, self._complete)
         right = self._chance.choice(makers)()
         wrong = [mutated(each, self._chance) for each in right.requests]
-        if any("minimum_revision" in str(each) for each in wrong):
-            return self._wrong()  # the server would wait for it
+        # The server would wait for a revision, and names the first of several wrong keys of a map, which has no order.
+        if any("minimum_revision" in str(each) or str(each).count(" key: ") > 1 for each in wrong):
+            return self._wrong()
         return Question("wrong", right.method, wrong)
 
     def _list(self) -> Question:
