@@ -24,7 +24,7 @@ from nodewise.rpc.calls import REQUEST_ID, Call, Context, Method, caller_of, rem
 from nodewise.rpc.caps import too_large
 from nodewise.rpc.classes import STINT_S, Admission
 from nodewise.rpc.errors import grpc_code, internal_error, retry_after_s, status_of
-from nodewise.rpc.intake import Large
+from nodewise.rpc.intake import LARGE_BYTES, Large
 from nodewise.rpc.refusals import pushback
 
 __all__ = ["UNDECODABLE", "abort", "acquire", "stream_handler", "unary_handler"]
@@ -38,6 +38,7 @@ class _Undecodable:
 
 UNDECODABLE: Final = _Undecodable()
 """Bytes that are no message of the method."""
+_UNREAD: Final = (Large, _Undecodable)
 
 
 def _deadline(context: Context, default_s: float | None) -> tuple[float | None, bool]:
@@ -70,6 +71,8 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
         if request.__class__ is bytes:  # the reply: it was known
             if permit is not None:
                 permit.release()
+            if len(request) > LARGE_BYTES:
+                await _hold_until_read(path, method, request, context, named or request_id(context))
             context.set_trailing_metadata(((REQUEST_ID, named or request_id(context)),))
             return request
         if permit is None and queue is not None:
@@ -86,18 +89,14 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
         )
         watch, began_s = asyncio.timeout(default_s if ours else None), time.monotonic()
         try:
-            if request is UNDECODABLE:
-                raise _malformed(path)
             async with watch:
-                if request.__class__ is Large:
+                if request.__class__ in _UNREAD:
                     answer = await _large(request, path, method, call)
                 else:
                     answer = await behaviour(request, call)
             if call.permit is not None and time.monotonic() - began_s > STINT_S:
                 await admission.accept_arrivals()
-            reply = _serialised(answer)
-            if len(reply) > limit:
-                raise too_large(len(reply), limit)
+            reply = _serialised(answer, limit)
         except NodewiseError as error:
             await abort(context, path, call.request_id, error, admission)
         except OverloadedError as error:
@@ -106,14 +105,30 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
             await abort(context, path, call.request_id, _fault(path, call, error, late=watch.expired()), admission)
         finally:
             call.step_aside()
+        if len(reply) > LARGE_BYTES:
+            await _hold_until_read(path, method, reply, context, call.request_id)
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
         return reply
 
     return handle
 
 
-async def _large(request: Large, path: str, method: Method, call: Call) -> Message | bytes:
-    """Answer a message that is looked at before it is decoded."""
+async def _hold_until_read(path: str, method: Method, reply: bytes, context: Any, request_id: str) -> None:
+    """Count a large reply until its caller has read it: gRPC holds it so long. Ends the call if it is one too many."""
+    unread, size = method.unread, len(reply)
+    if unread is None:
+        return
+    try:
+        unread.hold(size)
+    except NodewiseError as error:
+        await abort(context, path, request_id, error, method.admission)
+    context.add_done_callback(lambda _: unread.release(size))
+
+
+async def _large(request: Any, path: str, method: Method, call: Call) -> Message | bytes:
+    """Answer a message that is looked at before it is decoded, or could not be."""
+    if request is UNDECODABLE:
+        raise _malformed(path)
     with method.intake.holding(request):
         read = await method.intake.read(request)
         request.data = b""
@@ -154,9 +169,7 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
                     source = request
                 async with aclosing(behaviour(source, call)) as messages:
                     async for message in messages:
-                        reply = _serialised(message)
-                        if len(reply) > limit:
-                            raise too_large(len(reply), limit)
+                        reply = _serialised(message, limit)
                         call.step_aside()  # nobody waits for how fast this caller reads
                         yield reply
         except NodewiseError as error:
@@ -171,9 +184,12 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
     return handle
 
 
-def _serialised(reply: Message | bytes) -> bytes:
-    """A reply as bytes; a behaviour may have them at hand."""
-    return reply if isinstance(reply, bytes) else reply.SerializeToString()
+def _serialised(answer: Message | bytes, limit: int) -> bytes:
+    """A reply as bytes, at most ``limit`` of them; a behaviour may have them at hand."""
+    reply = answer if isinstance(answer, bytes) else answer.SerializeToString()
+    if len(reply) > limit:
+        raise too_large(len(reply), limit)
+    return reply
 
 
 async def _decoded(requests: AsyncIterator[Any], path: str, method: Method, call: Call) -> AsyncIterator[Any]:
