@@ -84,5 +84,5 @@ class Limits:
     entries_per_list: int = 65_536
     parts_per_call: int = 524_288
     bytes_in_flight: int = 64 * 1024 * 1024
-    unread_reply_bytes: int = 256 * 1024 * 1024
+    unread_reply_bytes: int = 128 * 1024 * 1024
     reply_bytes: int = 4 * 1024 * 1024

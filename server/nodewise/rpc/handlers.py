@@ -71,8 +71,9 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
         if request.__class__ is bytes:  # the reply: it was known
             if permit is not None:
                 permit.release()
-            if len(request) > LARGE_BYTES:
-                await _hold_until_read(path, method, request, context, named or request_id(context))
+            refusal = None if len(request) <= LARGE_BYTES else _hold_until_read(method, len(request), context)
+            if refusal is not None:
+                await abort(context, path, named or request_id(context), refusal, admission)
             context.set_trailing_metadata(((REQUEST_ID, named or request_id(context)),))
             return request
         if permit is None and queue is not None:
@@ -105,24 +106,26 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
             await abort(context, path, call.request_id, _fault(path, call, error, late=watch.expired()), admission)
         finally:
             call.step_aside()
-        if len(reply) > LARGE_BYTES:
-            await _hold_until_read(path, method, reply, context, call.request_id)
+        refusal = None if len(reply) <= LARGE_BYTES else _hold_until_read(method, len(reply), context)
+        if refusal is not None:
+            answer = reply = b""  # else the frames of what is raised hold it until garbage is collected
+            await abort(context, path, call.request_id, refusal, admission)
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
         return reply
 
     return handle
 
 
-async def _hold_until_read(path: str, method: Method, reply: bytes, context: Any, request_id: str) -> None:
-    """Count a large reply until its caller has read it: gRPC holds it so long. Ends the call if it is one too many."""
-    unread, size = method.unread, len(reply)
-    if unread is None:
-        return
-    try:
-        unread.hold(size)
-    except NodewiseError as error:
-        await abort(context, path, request_id, error, method.admission)
-    context.add_done_callback(lambda _: unread.release(size))
+def _hold_until_read(method: Method, size: int, context: Any) -> NodewiseError | None:
+    """Count a large reply until its caller has read it: gRPC holds it so long. Returns what is against it."""
+    unread = method.unread
+    if unread is not None:
+        try:
+            unread.hold(size)
+        except NodewiseError as error:
+            return error.with_traceback(None)
+        context.add_done_callback(lambda _: unread.release(size))
+    return None
 
 
 async def _large(request: Any, path: str, method: Method, call: Call) -> Message | bytes:
