@@ -114,7 +114,7 @@ def test_a_trial_whose_report_cannot_be_kept_stands(site: Site, monkeypatch: pyt
 def test_which_generation_may_be_a_canary(site: Site) -> None:
     def refused(number: int | None) -> str:
         with pytest.raises(NodewiseError) as caught:
-            asyncio.run(site.changes.set_canary(number, 0.5, None))
+            asyncio.run(site.changes.set_canary(number, 0.5))
         (violation,) = caught.value.violations
         assert violation.field == "generation"
         return violation.description
@@ -127,7 +127,7 @@ def test_which_generation_may_be_a_canary(site: Site) -> None:
     assert f"found {number}" in refused(number)
     assert "must be stated" in refused(None)
     site.waiting()
-    found = asyncio.run(site.changes.set_canary(0, 0.5, None))  # another waits, and is not meant
+    found = asyncio.run(site.changes.set_canary(0, 0.5))  # another waits, and is not meant
     assert (found.outcome, found.number) == (Outcome.TAKEN, 0)
 
 
@@ -146,9 +146,9 @@ def test_files_are_read_and_written_away_from_the_event_loop(site: Site, monkeyp
 
     async def life() -> None:
         await site.changes.reload()
-        await site.changes.set_canary(second, 0.5, None)
+        await site.changes.set_canary(second, 0.5)
         await site.changes.rollback()
-        await site.changes.set_canary(second, 0.5, None)
+        await site.changes.set_canary(second, 0.5)
         await site.changes.promote()
         await site.changes.rollback()
         await site.changes.agreed(0.0)
@@ -190,7 +190,7 @@ def test_what_cannot_be_read_hides_nothing_else(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "plugins").write_text("a file", encoding="utf-8")
     folder = PluginsFolder(tmp_path / "plugins")
-    with pytest.raises(foldering.PluginsFolderError, match=r"plugins.*cannot be used"), folder.new_folder():
+    with pytest.raises(foldering.PluginsFolderError, match=r"plugins.*cannot be written"), folder.new_folder():
         pass
 
 

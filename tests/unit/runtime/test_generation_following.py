@@ -82,7 +82,7 @@ def test_a_canary_that_cannot_be_loaded_keeps_nobody_from_the_stable_one(
 ) -> None:
     stable, canary = (site.folder.add("by hand", ()).number for _ in range(2))
     site.broken = frozenset({canary})
-    site.folder.change(lambda now: now.promoted(stable).beside(Canary(number=canary, share=0.5)))
+    site.folder.change(lambda now: replace(now.promoted(stable), canary=Canary(number=canary, share=0.5)))
     looks(site, monkeypatch, 1)
     assert (site.told()["stable"], site.told()["canary"], site.told()["problem"]) == (stable, 0, "no room")
     assert [rooms.closed for rooms in site.rooms] == [False]

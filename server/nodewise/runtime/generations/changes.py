@@ -15,7 +15,7 @@ from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.rpc.calls import run_in
 from nodewise.runtime.generations.apart import failures_apart
 from nodewise.runtime.generations.folder import PluginsFolderError
-from nodewise.runtime.generations.manifest import Canary, Generation, Rule, State
+from nodewise.runtime.generations.manifest import Canary, Generation, State
 from nodewise.runtime.generations.rooms import Rooms
 from nodewise.runtime.generations.serving import CANARY, LOOK_S, NEEDS_NEW, UNLOADABLE, Serving
 from nodewise.runtime.generations.standing import folder_faults, found_in
@@ -110,15 +110,14 @@ class Changes:
             await self._wait_no_more(wanted)
             return Reloaded(outcome=Outcome.FAILED, number=wanted.number, before=before, trial=trial)
         async with self._to_serve(rooms):
-            state = await run_in(None, self.folder.change, lambda now: now.promoted(wanted.number))
-            await self.serving.take(state, rooms)
+            await self.serving.take(await self._decide(lambda now: now.promoted(wanted.number)), rooms)
         return Reloaded(outcome=Outcome.TAKEN, number=wanted.number, before=before, trial=trial)
 
-    async def set_canary(self, number: int | None, share: float, rule: Rule | None) -> Reloaded:
+    async def set_canary(self, number: int | None, share: float) -> Reloaded:
         """Let a generation answer a share of the jobs; raises as :meth:`reload`, and INVALID_FIELD."""
-        return await self._alone(self._set_canary(number, share, rule))
+        return await self._alone(self._set_canary(number, share))
 
-    async def _set_canary(self, number: int | None, share: float, rule: Rule | None) -> Reloaded:
+    async def _set_canary(self, number: int | None, share: float) -> Reloaded:
         state = await run_in(None, self.folder.state)
         number = _beside(state, number)
         generation, before = await run_in(None, found_in, self.folder, number), state.stable
@@ -131,10 +130,9 @@ class Changes:
             rooms, trial = await self._try(generation, CANARY)
         if rooms is None:
             return Reloaded(outcome=Outcome.FAILED, number=number, before=before, trial=trial)
-        canary = Canary(number=number, share=share, rule=rule)
+        canary = Canary(number=number, share=share)
         async with self._to_serve(rooms):
-            state = await run_in(None, self.folder.change, lambda now: now.beside(canary))
-            await self.serving.set_beside(state, rooms)
+            await self.serving.take(await self._decide(lambda now: replace(now, canary=canary)), rooms)
         return Reloaded(outcome=Outcome.TAKEN, number=number, before=before, trial=trial)
 
     async def promote(self) -> int:
@@ -145,7 +143,7 @@ class Changes:
         canary = (await run_in(None, self.folder.state)).canary
         if canary is None:
             raise NodewiseError(Reason.GENERATION_NOT_FOUND, "there is no canary")
-        await self.serving.take(await run_in(None, self.folder.change, lambda now: now.promoted(canary.number)))
+        await self.serving.take(await self._decide(lambda now: now.promoted(canary.number)))
         return int(canary.number)
 
     async def rollback(self) -> Reloaded:
@@ -156,7 +154,7 @@ class Changes:
         state: State = await run_in(None, self.folder.state)
         before = state.stable
         if state.canary is not None:
-            await self.serving.take(await run_in(None, self.folder.change, lambda now: replace(now, canary=None)))
+            await self.serving.take(await self._decide(lambda now: replace(now, canary=None)))
             return Reloaded(outcome=Outcome.TAKEN, number=before, before=before)
         if not state.previous:
             raise NodewiseError(Reason.GENERATION_NOT_FOUND, "no generation was stable before this one")
@@ -170,7 +168,7 @@ class Changes:
         except UNLOADABLE as error:
             return Reloaded.failed(before, before, str(error))
         async with self._to_serve(rooms):
-            await self.serving.take(await run_in(None, self.folder.change, lambda _: back), rooms)
+            await self.serving.take(await self._decide(lambda _: back), rooms)
         return Reloaded(outcome=Outcome.TAKEN, number=number, before=before)
 
     async def agreed(self, seconds: float) -> None:
@@ -186,6 +184,11 @@ class Changes:
                     ):
                         return
                     await asyncio.sleep(LOOK_S / 10)
+
+    async def _decide(self, update: Callable[[State], State]) -> State:
+        """What is served from now on, by this process and the others."""
+        state: State = await run_in(None, self.folder.change, update)
+        return state
 
     @property
     def _stable(self) -> int:
@@ -225,7 +228,7 @@ class Changes:
     async def _wait_no_more(self, failed: Generation) -> None:
         """Else the next start, which tries nothing, would take it."""
         with suppress(PluginsFolderError):  # a folder that cannot be written fails the next change, in words
-            await run_in(None, self.folder.change, lambda now: now.without(failed.number))
+            await self._decide(lambda now: now.without(failed.number))
 
     async def _restarted(self, wanted: Generation, before: int, state: State | None = None) -> Reloaded:
         """What runs inline changed: a process cannot import it again, so others must start, once one could."""
@@ -239,7 +242,7 @@ class Changes:
             trial = await self._told(wanted, Trial(failures=failures))
             await self._wait_no_more(wanted)
             return Reloaded(outcome=Outcome.FAILED, number=wanted.number, before=before, trial=trial)
-        await run_in(None, self.folder.change, lambda now: state or now.promoted(wanted.number))
+        await self._decide(lambda now: state or now.promoted(wanted.number))
         self._restart()
         return Reloaded(outcome=Outcome.RESTARTING, number=wanted.number, before=before)
 

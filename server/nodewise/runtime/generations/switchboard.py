@@ -11,8 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from inspect import isasyncgenfunction
-from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.rpc.answering import Answering
@@ -21,19 +20,7 @@ from nodewise.runtime.generations.arriving import awaited
 from nodewise.runtime.generations.rooms import Rooms
 from nodewise_protos.v1 import profile_pb2
 
-__all__ = ["Outcomes", "Switchboard", "Tracks", "names_of", "share_of_job"]
-
-
-class Outcomes(Protocol):
-    """Hears how calls of a track ended, while there are two tracks."""
-
-    def heard(self, method: str, *, canary: bool, seconds: float, error: BaseException | None) -> None:
-        """A call ended."""
-        ...
-
-    def answered(self, request: Any, reply: bytes, *, canary: bool) -> None:
-        """A question was answered by a reply."""
-        ...
+__all__ = ["Switchboard", "Tracks", "names_of", "share_of_job"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,14 +35,11 @@ class Tracks:
         Answers a share of the jobs; None = there is none.
     share : float
         Of the jobs, 0 to 1.
-    outcomes : Outcomes or None
-        Told of both tracks' calls.
     """
 
     stable: Rooms
     canary: Rooms | None = None
     share: float = 0.0
-    outcomes: Outcomes | None = None
 
     @property
     def rooms(self) -> tuple[Rooms, ...]:
@@ -129,9 +113,7 @@ class Switchboard:
     def _unary(self, name: str) -> Callable[..., Any]:
         async def behaviour(request: Any, call: Call) -> Any:
             tracks = self.tracks
-            if tracks.canary is not None:
-                return await self._on_tracks(tracks, name, request, call)
-            rooms = tracks.stable
+            rooms = tracks.stable if tracks.canary is None else _rooms_of(tracks, request)
             rooms.calls += 1
             try:
                 return await rooms.methods[name](request, call)
@@ -157,29 +139,6 @@ class Switchboard:
 
         return behaviour
 
-    async def _on_tracks(self, tracks: Tracks, name: str, request: Any, call: Call) -> Any:
-        """As its job's track answers, which is told to who compares them."""
-        rooms = _rooms_of(tracks, request)
-        outcomes, canary = tracks.outcomes, rooms is tracks.canary
-        error: BaseException | None = None
-        started = perf_counter()
-        rooms.calls += 1
-        try:
-            reply = await rooms.methods[name](request, call)
-            if outcomes is not None and name == "predict":
-                outcomes.answered(request, reply, canary=canary)
-            return reply
-        except NodewiseError as raised:
-            error = awaited(raised, rooms.plugged.registry)
-            raise error from None
-        except BaseException as raised:
-            error = raised
-            raise
-        finally:
-            if outcomes is not None:
-                outcomes.heard(name, canary=canary, seconds=perf_counter() - started, error=error)
-            self._leave(rooms)
-
     async def _batch_predict(self, request: Any, call: Call) -> bytes:
         """Every job by its own track; a batch of architectures by that of its job."""
         tracks = self.tracks
@@ -187,9 +146,7 @@ class Switchboard:
         for each in rooms:
             each.calls += 1
         try:
-            if tracks.canary is None:
-                return await tracks.stable.batches.batch_predict(request, call)
-            if request.HasField("architectures"):
+            if tracks.canary is None or request.HasField("architectures"):
                 return await tracks.of(request.profile).batches.batch_predict(request, call)
 
             def answering(profile: profile_pb2.ProfileSource) -> Answering:

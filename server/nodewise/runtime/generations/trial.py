@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from pydantic import TypeAdapter
+
 from nodewise.rpc.calls import run_in
 from nodewise.runtime.generations.apart import newly_left_out
 from nodewise.runtime.generations.conformity import changed_records, conformity_of
@@ -44,9 +46,7 @@ class Trial:
     @classmethod
     def read(cls, report: Mapping[str, Any]) -> Trial:
         """From what is kept."""
-        parts = {name: tuple(report[name]) for name in ("failures", "notices")}
-        differences = tuple(Difference(**each) for each in report["differences"])
-        return cls(**{**report, **parts, "differences": differences})
+        return TypeAdapter(cls).validate_python(report)
 
 
 async def tried(settings: Settings, before: Rooms, after: Rooms) -> Trial:
