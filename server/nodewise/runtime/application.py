@@ -92,7 +92,7 @@ class Application:
     processes : int
         For long calls, with the plugins that are installed; 0 = threads of this process, with its registry.
     audit : AuditLog or None
-        Where it is put down who administers, deletes, or is turned away; closed by :meth:`stop`.
+        Where it is put down who administers, deletes, or is turned away.
     """
 
     def __init__(
@@ -322,8 +322,6 @@ class Application:
         await loop.run_in_executor(None, self._writer.close)
         ended = await loop.run_in_executor(None, self._ended)
         self._store.close()
-        if self._audit is not None:
-            self._audit.close()
         _log.info("stopped", threads_left=not ended)
         return ended
 

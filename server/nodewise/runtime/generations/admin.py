@@ -53,9 +53,6 @@ class Administration:
 
     async def set_canary(self, request: pb.SetCanaryRequest, call: Call) -> pb.SetCanaryResponse:
         """Let one answer a share of the jobs."""
-        if request.HasField("rule"):
-            must = "must be absent: no rule decides any more; compare its metrics, then call Promote or Rollback"
-            raise invalid_field("rule", must)
         if not 0.0 < request.share < 1.0:
             raise invalid_field("share", f"must be above 0 and below 1, found {request.share:g}")
         number = request.generation if request.HasField("generation") else None
