@@ -268,7 +268,7 @@ class Chooser:
     ) -> tuple[dict[str, Assessment], bool]:
         """What the estimators say that can answer, by name, and whether all could be asked."""
         terms = question.terms
-        names = [name for name in self._estimators.predicting if name != terms.estimator]
+        names = [name for name in self._estimators.asked_by_auto if name != terms.estimator]
         silent = self._estimators.silent(question.profile)
         able, refusals, settled = self._asked(question, configurations, [name for name in names if name not in silent])
         if not able and refusal is None and silent:
