@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -154,10 +154,7 @@ def _trial(trial: Trial) -> pb.Trial | None:
         notices=trial.notices,
         checks_passed_count=trial.checks_passed_count,
         checks_left_out_count=trial.checks_left_out_count,
-        differences=[
-            pb.EstimatorDifference(**{name: getattr(each, name) for name in each.__dataclass_fields__})
-            for each in trial.differences
-        ],
+        differences=[pb.EstimatorDifference(**asdict(each)) for each in trial.differences],
     )
 
 
