@@ -71,8 +71,8 @@ def test_a_change_is_carried_to_its_end_where_its_caller_goes(site: Site, monkey
     number = asyncio.run(life())
     state = site.folder.state()
     assert (state.stable, state.candidate) == (number, 0)
-    assert [rooms.closed for rooms in site.rooms] == [False]
-    assert site.application.tracks.stable is site.rooms[0]
+    assert [each.closed for each in site.serving_states] == [False]
+    assert site.application.tracks.stable is site.serving_states[0]
 
 
 def test_a_trial_that_breaks_leaves_nothing_behind(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_a_trial_that_breaks_leaves_nothing_behind(site: Site, monkeypatch: pyte
     site.waiting()
     with pytest.raises(RuntimeError, match="a fault of ours"):
         asyncio.run(site.changes.reload())
-    assert [rooms.closed for rooms in site.rooms] == [True]
+    assert [each.closed for each in site.serving_states] == [True]
     assert site.folder.state().candidate == 0
 
 
@@ -94,7 +94,7 @@ def test_a_full_disk_is_told_and_what_waits_goes_on_waiting(site: Site, monkeypa
         with pytest.raises(NodewiseError, match="No space left on device") as caught:
             asyncio.run(site.changes.reload())
     assert caught.value.reason is Reason.STORE_UNAVAILABLE
-    assert [rooms.closed for rooms in site.rooms] == [True]
+    assert [each.closed for each in site.serving_states] == [True]
     assert site.folder.state().candidate == number
     assert asyncio.run(site.changes.reload()).outcome is Outcome.TAKEN
 

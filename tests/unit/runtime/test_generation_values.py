@@ -10,7 +10,7 @@ from serving import inline, one_worker_phases, stored
 
 from nodewise.runtime.compute.recent import Recent
 from nodewise.runtime.generations.manifest import Canary, Generation, Installed, State
-from nodewise.runtime.generations.switchboard import share_of_job
+from nodewise.runtime.generations.traffic_router import share_of_job
 
 
 def test_jobs_are_spread_evenly_and_stay() -> None:

@@ -14,8 +14,8 @@ from nodewise.rpc.wire_plugins import write_plugin, write_plugin_problem
 from nodewise.rpc.wire_rows import timestamp
 from nodewise.runtime.generations.changes import Changes, Reloaded
 from nodewise.runtime.generations.manifest import Generation
-from nodewise.runtime.generations.rooms import Rooms
 from nodewise.runtime.generations.serving import CANARY
+from nodewise.runtime.generations.serving_state import ServingState
 from nodewise.runtime.generations.standing import folder_faults
 from nodewise.runtime.generations.trial import Trial
 from nodewise_protos.v1beta1 import admin_service_pb2 as pb
@@ -85,7 +85,7 @@ class Administration:
     async def list_plugin_states(self, request: pb.ListPluginStatesRequest, call: Call) -> pb.ListPluginStatesResponse:
         """Plugins of all tracks."""
         tracks = self.changes.serving.application.tracks
-        states = [state for rooms in tracks.rooms for state in _states(rooms, canary=rooms is tracks.canary)]
+        states = [state for each in tracks.serving_states for state in _states(each, canary=each is tracks.canary)]
         problems = [write_plugin_problem(each) for each in tracks.stable.plugged.registry.problems]
         return pb.ListPluginStatesResponse(plugins=states, problems=problems)
 
@@ -158,15 +158,15 @@ def _trial(trial: Trial) -> pb.Trial | None:
     )
 
 
-def _states(rooms: Rooms, *, canary: bool) -> list[pb.PluginState]:
+def _states(serving_state: ServingState, *, canary: bool) -> list[pb.PluginState]:
     states = []
-    for kind, records in rooms.plugged.registry.by_kind.items():
+    for kind, records in serving_state.plugged.registry.by_kind.items():
         for loaded in records.values():
             counted = loaded.calls.by_method().values()
             states.append(
                 pb.PluginState(
                     plugin=write_plugin(loaded, kind),
-                    generation=rooms.plugged.number,
+                    generation=serving_state.plugged.number,
                     track=CANARY if canary else "",
                     serving=loaded.breaker is None or loaded.breaker.closed,
                     calls_count=sum(each.calls for each in counted),

@@ -193,31 +193,31 @@ class Changes:
         self, generation: Generation, update: Callable[[State], State], track: str = "", *, tries: bool = True
     ) -> Reloaded:
         """Let a generation serve on a track as the state will say then, unless its trial fails."""
-        serving, before, rooms, trial = self.serving, self._stable, None, UNTRIED
+        serving, before, serving_state, trial = self.serving, self._stable, None, UNTRIED
         if await run_in(None, serving.standing.needs_new_processes, generation):
             if track:
                 return Reloaded.failed(generation.number, before, NEEDS_NEW)
             return await self._restarted(generation, before, update)
         try:
             try:
-                rooms = await serving.made(generation.number, track)
+                serving_state = await serving.made(generation.number, track)
             except UNLOADABLE as error:
                 trial = Trial(failures=(str(error),))
             else:
                 if tries:
-                    trial = await tried(serving.settings, serving.application.tracks.stable, rooms)
+                    trial = await tried(serving.settings, serving.application.tracks.stable, serving_state)
             if trial is not UNTRIED:
                 trial = await self._keep(generation, trial)
             if not trial.failures:
-                await serving.take(await self._decide(update), rooms)
+                await serving.take(await self._decide(update), serving_state)
                 return Reloaded(outcome=Outcome.TAKEN, number=generation.number, before=before, trial=trial)
         except Exception:
             await self._wait_no_more(generation)
             raise
         finally:
             # Whatever keeps it from serving: what its plugins run in goes then.
-            if rooms is not None and rooms not in serving.application.tracks.rooms:
-                await run_in(None, rooms.close)
+            if serving_state is not None and serving_state not in serving.application.tracks.serving_states:
+                await run_in(None, serving_state.close)
         await self._wait_no_more(generation)
         return Reloaded(outcome=Outcome.FAILED, number=generation.number, before=before, trial=trial)
 

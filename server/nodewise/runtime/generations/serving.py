@@ -22,9 +22,9 @@ from nodewise.runtime.generations.arriving import with_arrivals
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError
 from nodewise.runtime.generations.loading import loaded
 from nodewise.runtime.generations.manifest import State
-from nodewise.runtime.generations.rooms import Plugged, Rooms
+from nodewise.runtime.generations.serving_state import LoadedPlugins, ServingState
 from nodewise.runtime.generations.standing import Standing
-from nodewise.runtime.generations.switchboard import Tracks
+from nodewise.runtime.generations.traffic_router import Tracks
 from nodewise.runtime.settings import Settings, SettingsError
 
 __all__ = ["CANARY", "LOOK_S", "NEEDS_NEW", "UNLOADABLE", "Serving"]
@@ -78,7 +78,7 @@ class Serving:
                 try:
                     if self.folder.stamp() != self._looked or time.monotonic() >= self._again_s:
                         await self._follow()
-                    if any(rooms.plugged.registry.arrived for rooms in self.application.tracks.rooms):
+                    if any(registry.arrived for registry in self.application.tracks.registries):
                         await self._welcome()
                 except Exception as error:  # noqa: BLE001  # what serves goes on; the folder may be mended
                     _log.error("generation_not_followed", exc_info=error)
@@ -89,12 +89,12 @@ class Serving:
         if self.folder.path.is_dir():
             self.folder.untell(os.getpid())
 
-    async def take(self, state: State, tried: Rooms | None = None) -> None:
+    async def take(self, state: State, tried: ServingState | None = None) -> None:
         """Serve what this process has decided, with the lock held.
 
         Parameters
         ----------
-        tried : Rooms or None
+        tried : ServingState or None
             Of the generation that the state is new by; None = loaded here.
 
         Raises
@@ -105,12 +105,12 @@ class Serving:
         await self._serve(state, tried)
         await self._tell(state)
 
-    async def made(self, number: int, track: str = "", *, beside: Rooms | None = None) -> Rooms:
-        """Rooms of a generation; of the plugins of rooms that serve it on another track already. Raises as above."""
+    async def made(self, number: int, track: str = "", *, beside: ServingState | None = None) -> ServingState:
+        """A generation, ready to serve; by the plugins of the one beside, if that is given. Raises as :meth:`take`."""
         plugged = None if beside is None else beside.plugged
         if plugged is None:
             plugged = await run_in(None, self._loaded, number)
-        return await self.application.rooms_of(plugged, track)
+        return await self.application.serving_state_of(plugged, track)
 
     async def _follow(self) -> None:
         async with self.changing:
@@ -127,7 +127,7 @@ class Serving:
             if self.folder.path.is_dir():
                 await self._tell(state, problem)
 
-    async def _serve(self, state: State, tried: Rooms | None = None) -> None:
+    async def _serve(self, state: State, tried: ServingState | None = None) -> None:
         """Switch to what a state says, as far as it is not served yet."""
         tracks, canary = self.application.tracks, state.canary
         stable, beside = tracks.stable, tracks.canary
@@ -156,7 +156,7 @@ class Serving:
         number = tracks.stable.plugged.number
         if number != standing.generation.number:
             standing = await run_in(None, self._standing, number)
-        if tracks.rooms != now.rooms or tracks.share != now.share:
+        if tracks.serving_states != now.serving_states or tracks.share != now.share:
             beside = None if tracks.canary is None else tracks.canary.plugged.number
             _log.info("generation_serves", stable=number, canary=beside)
         await self.application.switch(tracks)
@@ -177,18 +177,19 @@ class Serving:
             stable = await self._with_arrivals(tracks.stable)
             beside = None if tracks.canary is None else await self._with_arrivals(tracks.canary, CANARY)
             await self._switch(Tracks(stable, beside, tracks.share))
-            left = [name for rooms in self.application.tracks.rooms for name in rooms.plugged.registry.arriving]
+            left = [name for registry in self.application.tracks.registries for name in registry.arriving]
             _log.info("plugins_arrived", still_loading=left)
 
-    async def _with_arrivals(self, rooms: Rooms, track: str = "") -> Rooms:
-        if not rooms.plugged.registry.arrived:
-            return rooms
-        return await self.application.rooms_of(await run_in(None, with_arrivals, rooms.plugged), track, warm=False)
+    async def _with_arrivals(self, serving_state: ServingState, track: str = "") -> ServingState:
+        if not serving_state.plugged.registry.arrived:
+            return serving_state
+        return await self.application.serving_state_of(
+            await run_in(None, with_arrivals, serving_state.plugged), track, warm=False
+        )
 
-    def _loaded(self, number: int) -> Plugged:
+    def _loaded(self, number: int) -> LoadedPlugins:
         generation = self.folder.generation(number)
-        serving = [rooms.plugged.registry for rooms in self.application.tracks.rooms]
-        return loaded(self.settings, self.folder, generation, serving)
+        return loaded(self.settings, self.folder, generation, self.application.tracks.registries)
 
     async def _tell(self, state: State | None, problem: str = "") -> None:
         """Let other processes know what this one serves, by which state (None = none could be read), or why not."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from nodewise.domain.errors import Kind, NodewiseError
 from nodewise.estimation.question import AUTO
 from nodewise.rpc.calls import Call
-from nodewise.runtime.generations.rooms import Rooms
+from nodewise.runtime.generations.serving_state import ServingState
 from nodewise_protos.v1 import options_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
@@ -80,7 +80,7 @@ class _Comparison:
         )
 
 
-async def compared(before: Rooms, after: Rooms, most: int, seconds: float) -> list[Difference]:
+async def compared(before: ServingState, after: ServingState, most: int, seconds: float) -> list[Difference]:
     """Ask both, the newest requests first, one at a time; simulations are left out for what they cost."""
     ends_s = time.monotonic() + seconds
     comparisons: dict[str, _Comparison] = {}
@@ -97,10 +97,12 @@ async def compared(before: Rooms, after: Rooms, most: int, seconds: float) -> li
     return [comparison.difference(name) for name, comparison in sorted(comparisons.items())]
 
 
-async def _asked(rooms: Rooms, seconds: list[float], request: pb.PredictRequest) -> pb.PredictResponse | NodewiseError:
+async def _asked(
+    serving_state: ServingState, seconds: list[float], request: pb.PredictRequest
+) -> pb.PredictResponse | NodewiseError:
     started_s = time.perf_counter()
     try:
-        data: Any = await rooms.predictions.predict(request, Call("shadow", time.monotonic() + ASKED_S))
+        data: Any = await serving_state.predictions.predict(request, Call("shadow", time.monotonic() + ASKED_S))
         return pb.PredictResponse.FromString(data)
     except NodewiseError as error:
         return error
