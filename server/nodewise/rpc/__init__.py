@@ -1,1 +1,1 @@
-"""The boundary: wire to domain and back, errors, interceptors, thin servicers. Only here is there protobuf or gRPC."""
+"""The boundary: questions off the wire, answers on it, errors, interceptors, thin servicers. Only here is there gRPC."""

@@ -13,12 +13,12 @@ from nodewise.estimation.answer.architectures import ArchitecturesQuestion, rank
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, computed_in
+from nodewise.rpc.candidates import read_candidates
 from nodewise.rpc.caps import check_steps, too_many
 from nodewise.rpc.long_call import ANSWER_SHARE, LongCall, Workshop, unary
 from nodewise.rpc.options import ReadOptions, read_options
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.wire_architectures import read_architectures, write_ranked
-from nodewise.rpc.wire_configurations import read_candidates
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 __all__ = ["ArchitectureBatches"]

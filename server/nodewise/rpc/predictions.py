@@ -20,6 +20,7 @@ from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
 from nodewise.rpc.answering import Answering, found
 from nodewise.rpc.calls import Call
+from nodewise.rpc.candidates import read_candidates
 from nodewise.rpc.caps import check_steps
 from nodewise.rpc.default_ranges import counts_nothing, with_counts
 from nodewise.rpc.known_replies import KnownReplies, Remembered
@@ -28,7 +29,6 @@ from nodewise.rpc.options import ReadOptions, read_model_options, read_options
 from nodewise.rpc.questions import Job, objective_of, says_more
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.varint import framed, tag_of
-from nodewise.rpc.wire_configurations import read_candidates
 from nodewise.rpc.wire_objectives import write_recommendation
 from nodewise.rpc.wire_predictions import packed_predictions, write_basis
 from nodewise.rpc.wire_suggestions import read_runnable, read_wish, write_suggestions

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
 from nodewise.estimation.question import Basis
+from nodewise.mapper.reading import Reader
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.ports.limits import Limits
 from nodewise.rpc.caps import schedule_limits
 from nodewise.rpc.options import ReadOptions
-from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_schedules import read_pools, read_quotas
 from nodewise.rpc.wire_shared_pairs import read_simulated_pairs
 from nodewise.rpc.wire_simulated_jobs import read_curve, read_jobs, read_profile_curve

@@ -11,9 +11,9 @@ from nodewise.domain.columns import Ints, constant_ints, freeze
 from nodewise.domain.errors import Reason, Refusal
 from nodewise.domain.predictions import RowRefusal
 from nodewise.estimation.answer.architectures import Ranked
+from nodewise.mapper.reading import Reader
 from nodewise.ports.limits import Limits
 from nodewise.rpc.caps import too_many
-from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_predictions import write_basis, write_predictions
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 from nodewise_protos.v1 import workload_pb2

@@ -5,9 +5,9 @@ from __future__ import annotations
 from nodewise.completion.questions import CompletionResult, HybridResult, OfferResult
 from nodewise.domain.lifetimes import LifetimeBasis
 from nodewise.domain.transitions import HybridOutcome
+from nodewise.mapper.mapping import timestamp, to_message
 from nodewise.rpc.errors import write_notice, write_problem
 from nodewise.rpc.wire_predictions import write_basis
-from nodewise.rpc.wire_rows import timestamp, written
 from nodewise_protos.v1beta1 import completion_pb2
 from nodewise_protos.v1beta1 import completion_service_pb2 as pb
 
@@ -24,7 +24,7 @@ def write_completion(result: CompletionResult) -> pb.EstimateCompletionResponse:
         no_choice_why=result.no_choice_why,
         estimator=result.estimator,
         estimator_version=result.estimator_version,
-        on_demand=None if result.on_demand is None else written(completion_pb2.OnDemandAnswer, result.on_demand),
+        on_demand=None if result.on_demand is None else to_message(result.on_demand, completion_pb2.OnDemandAnswer),
         hybrid=None if result.hybrid is None else _hybrid(result.hybrid),
     )
 
@@ -38,9 +38,9 @@ def _row(row: OfferResult) -> completion_pb2.CompletionRow:
     if found is None or offer is None:
         problem = None if row.error is None else write_problem(row.error)
         return completion_pb2.CompletionRow(name=row.name, status="ROW_STATUS_REFUSED", problem=problem)
-    return written(
-        completion_pb2.CompletionRow,
+    return to_message(
         found,
+        completion_pb2.CompletionRow,
         name=row.name,
         status="ROW_STATUS_ANSWERED",
         problem=None,
@@ -56,16 +56,16 @@ def _row(row: OfferResult) -> completion_pb2.CompletionRow:
 
 
 def _lifetime(found: LifetimeBasis) -> completion_pb2.LifetimeBasis:
-    return written(completion_pb2.LifetimeBasis, found, measured_time=timestamp(found.measured_time))
+    return to_message(found, completion_pb2.LifetimeBasis, measured_time=timestamp(found.measured_time))
 
 
 def _hybrid(result: HybridResult) -> completion_pb2.HybridAnswer:
     if result.error is not None:
         return completion_pb2.HybridAnswer(problem=write_problem(result.error))
     assert isinstance(result.outcome, HybridOutcome)
-    return written(
-        completion_pb2.HybridAnswer,
+    return to_message(
         result.outcome,
+        completion_pb2.HybridAnswer,
         problem=None,
         bases=[write_basis(each) for each in result.bases],
         warnings=[write_notice(each) for each in result.warnings],

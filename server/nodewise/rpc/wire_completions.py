@@ -24,12 +24,12 @@ from nodewise.domain.configurations import SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.lifetimes import AvailabilityRecord, KnownRevocations, LifetimeLaw
 from nodewise.domain.objective import FewestDevices, LeastCost, LeastTime, Objective
+from nodewise.mapper.mapping import from_message, read_time
+from nodewise.mapper.reading import Reader, shown
 from nodewise.rpc.errors import below
 from nodewise.rpc.options import ReadOptions
-from nodewise.rpc.reading import Reader, shown
 from nodewise.rpc.wire_lifetimes import read_data_sets, read_law
 from nodewise.rpc.wire_objectives import read_objective
-from nodewise.rpc.wire_rows import read_row, read_time
 from nodewise.rpc.wire_transitions import read_hybrid, read_on_demand
 from nodewise_protos.v1 import objective_pb2
 from nodewise_protos.v1beta1 import completion_offer_pb2
@@ -158,9 +158,9 @@ def _offer(message: completion_offer_pb2.CompletionOffer, known: _Known) -> Comp
         most=1e18,
     )
     groups = _groups(whole, known, reader)
-    found = read_row(
-        CompletionOffer,
+    found = from_message(
         whole,
+        CompletionOffer,
         "",
         reader,
         groups=groups,
@@ -208,9 +208,9 @@ def _group(message: completion_offer_pb2.CompletionGroup, path: str, known: _Kno
         reader.wrong(
             f"{path}.lifetime", "must be given for nodes on spot: a law, observations, a record, or a data set"
         )
-    return read_row(
-        CompletionGroup,
+    return from_message(
         message,
+        CompletionGroup,
         f"{path}.",
         reader,
         spot=spot,
@@ -221,7 +221,7 @@ def _group(message: completion_offer_pb2.CompletionGroup, path: str, known: _Kno
 
 
 def _prices(message: completion_offer_pb2.NodePrices, path: str, reader: Reader) -> NodePrices:
-    found = read_row(NodePrices, message, f"{path}.", reader)
+    found = from_message(message, NodePrices, f"{path}.", reader)
     since = found.since_s
     if not since or since[0] != 0.0 or any(one >= other for one, other in itertools.pairwise(since)):
         reader.wrong(f"{path}.since_seconds", "must ascend from 0")
@@ -234,7 +234,7 @@ def _prices(message: completion_offer_pb2.NodePrices, path: str, reader: Reader)
 def _replacement(message: completion_offer_pb2.CompletionGroup, path: str, reader: Reader) -> NodeReplacement | None:
     if not message.HasField("replacement"):
         return None
-    found = read_row(NodeReplacement, message.replacement, f"{path}.replacement.", reader)
+    found = from_message(message.replacement, NodeReplacement, f"{path}.replacement.", reader)
     if not found.delays_s:
         reader.wrong(f"{path}.replacement.delays_seconds", "must hold at least one delay")
     return found
@@ -256,7 +256,7 @@ def _checkpoints(message: completion_offer_pb2.CompletionCheckpoints, reader: Re
 
 
 def _saved(message: completion_offer_pb2.SavedBytes, path: str, reader: Reader) -> SavedBytes:
-    found = read_row(SavedBytes, message, f"{path}.", reader)
+    found = from_message(message, SavedBytes, f"{path}.", reader)
     saves = len(found.measured_s)
     if saves < 2:
         reader.wrong(f"{path}.measured_seconds", f"must hold at least two saves, found {saves}")

@@ -15,9 +15,9 @@ from nodewise.diagnosis.results import Diagnosed, Replayed, TraceQuestion
 from nodewise.domain.diagnosis import DiagnosisQuestion
 from nodewise.domain.profile import Profile
 from nodewise.domain.replay import Change, ChangeKind, EdgeCounts, ReplayQuestion
+from nodewise.mapper.mapping import from_message, to_message
+from nodewise.mapper.reading import Reader
 from nodewise.profiles.reading import LoadedTrace
-from nodewise.rpc.reading import Reader
-from nodewise.rpc.wire_rows import read_row, written
 from nodewise_protos.v1 import problem_pb2
 from nodewise_protos.v1beta1 import diagnosis_service_pb2 as pb
 
@@ -92,9 +92,9 @@ def read_replay(message: pb.ReplayRequest) -> ReplayQuestion:
     reader = Reader()
     if len(message.changes) > MOST_CHANGES:
         reader.wrong("changes", f"must hold at most {MOST_CHANGES}, found {len(message.changes)}")
-    question = read_row(
-        ReplayQuestion,
+    question = from_message(
         message,
+        ReplayQuestion,
         "",
         reader,
         fit_steps=_steps(message.fit_steps, "fit_steps", reader),
@@ -116,7 +116,7 @@ def read_diagnosis(message: pb.DiagnoseRequest) -> DiagnosisQuestion:
         INVALID_FIELD.
     """
     reader = Reader()
-    question = read_row(DiagnosisQuestion, message, "", reader, steps=_steps(message.steps, "steps", reader))
+    question = from_message(message, DiagnosisQuestion, "", reader, steps=_steps(message.steps, "steps", reader))
     reader.finish()
     return question
 
@@ -146,7 +146,9 @@ def _change(message: pb.ReplayChange, path: str, reader: Reader) -> Change:
     if problem is not None:
         reader.wrong(f"{path}.name_pattern", problem)
     names = tuple(dict.fromkeys(message.event_kinds))
-    return read_row(Change, message, "", reader, kind=kind, value=value, event_kinds=names, ranks=tuple(sorted(ranks)))
+    return from_message(
+        message, Change, "", reader, kind=kind, value=value, event_kinds=names, ranks=tuple(sorted(ranks))
+    )
 
 
 def _pattern_problem(pattern: str) -> str | None:
@@ -172,9 +174,9 @@ def write_replay(found: Replayed) -> pb.ReplayResult:
     """The answer of a replay, without its pieces."""
     replay = found.replay
     tied = replay.clock_uncertainty_s >= 0.0
-    return written(
-        pb.ReplayResult,
+    return to_message(
         replay,
+        pb.ReplayResult,
         edges=_edges(replay.edges),
         clock_uncertainty_seconds=np.where(tied, replay.clock_uncertainty_s, 0.0),
         clock_tied=None if tied.all() else tied.tolist(),
@@ -186,10 +188,10 @@ def write_replay(found: Replayed) -> pb.ReplayResult:
 def write_diagnosis(found: Diagnosed) -> pb.DiagnosisResult:
     """The answer of a diagnosis, without its pieces."""
     diagnosis = found.diagnosis
-    return written(
-        pb.DiagnosisResult,
+    return to_message(
         diagnosis,
-        rank_shares=[written(pb.RankShares, each) for each in diagnosis.ranks],
+        pb.DiagnosisResult,
+        rank_shares=[to_message(each, pb.RankShares) for each in diagnosis.ranks],
         steps=None,
         edges=_edges(diagnosis.edges),
         warnings=_notices(DIAGNOSER, diagnosis.warnings),
@@ -198,7 +200,7 @@ def write_diagnosis(found: Diagnosed) -> pb.DiagnosisResult:
 
 
 def _edges(edges: Mapping[str, EdgeCounts]) -> Iterable[pb.EdgeCounts]:
-    return [written(pb.EdgeCounts, counts, kind=kind) for kind, counts in edges.items()]
+    return [to_message(counts, pb.EdgeCounts, kind=kind) for kind, counts in edges.items()]
 
 
 def _notices(reason: str, warnings: Iterable[str]) -> Iterable[problem_pb2.Notice]:
@@ -207,9 +209,9 @@ def _notices(reason: str, warnings: Iterable[str]) -> Iterable[problem_pb2.Notic
 
 def _basis(found: Replayed | Diagnosed) -> pb.DiagnosisBasis:
     evidence = found.evidence
-    return written(
-        pb.DiagnosisBasis,
+    return to_message(
         evidence,
+        pb.DiagnosisBasis,
         diagnoser=found.diagnoser,
         diagnoser_version=found.diagnoser_version,
         profile_id=found.profile.profile_id,
@@ -221,9 +223,9 @@ def _basis(found: Replayed | Diagnosed) -> pb.DiagnosisBasis:
 
 def _read_trace(read: LoadedTrace) -> pb.ReadTrace:
     trace = read.trace
-    return written(
-        pb.ReadTrace,
+    return to_message(
         read,
+        pb.ReadTrace,
         rank=trace.rank,
         world_size=trace.world_size or None,
         events_count=trace.recorded_events,

@@ -14,17 +14,14 @@ from nodewise.domain.measurements import MeasurementTable
 from nodewise.domain.profile import PhaseTimings
 from nodewise.domain.workload import Network, Workload
 from nodewise.evaluation.results import BacktestResult, EstimatorEvaluation, RowPredictions
-from nodewise.ports.limits import Limits
-from nodewise.rpc.caps import too_much
-from nodewise.rpc.reading import Reader, shown
-from nodewise.rpc.wire_configurations import read_evidence
-from nodewise.rpc.wire_profiles import known_rows, read_network, read_phase_columns, read_workload
-from nodewise.rpc.wire_rows import written
-from nodewise_protos.v1 import configuration_pb2
+from nodewise.mapper.configurations import read_evidence
+from nodewise.mapper.mapping import from_message, to_message
+from nodewise.mapper.profiles import read_phase_timings, read_workload
+from nodewise.mapper.reading import Reader, shown
+from nodewise.ports.limits import Limits, too_much
+from nodewise_protos.v1 import configuration_pb2, workload_pb2
 from nodewise_protos.v1beta1 import evaluation_service_pb2 as pb
-from nodewise_values import Metrics
-from nodewise_values.facts import MEASUREMENT_TABLE
-from nodewise_values.wire import to_message
+from nodewise_values.wire import to_message as to_wire
 
 __all__ = ["read_estimators", "read_held_back", "read_table", "write_result"]
 
@@ -53,27 +50,28 @@ def read_table(message: pb.MeasurementTable, path: str, limits: Limits) -> Measu
     jobs = _jobs(message.job_names, f"{path}.job_names", reader)
     job_index = reader.ints(message.job_indexes, f"{path}.job_indexes", rows, default=None, most=max(len(jobs) - 1, 0))
     configurations = _configurations(message.configurations, f"{path}.configurations", rows, reader, limits)
-    measured = {
-        fact.row: reader.column(getattr(message, field), f"{path}.{field}", rows, fact, known_rows(message, field))
-        for field, fact in MEASUREMENT_TABLE.items()
-    }
     if len(message.train) != rows:
         reader.wrong(f"{path}.train", f"must have one entry for each of {rows} rows, found {len(message.train)}")
     phase_rows, phase_timings = _phases(message, path, configurations, rows, reader, limits)
     workloads = _facts(message.workloads, f"{path}.workloads", jobs, reader, read_workload, Workload())
-    networks = _facts(message.networks, f"{path}.networks", jobs, reader, read_network, Network())
-    reader.finish()
-    return MeasurementTable(
+    networks = _facts(message.networks, f"{path}.networks", jobs, reader, _read_network, Network())
+    table = from_message(
+        message,
+        MeasurementTable,
+        f"{path}.",
+        reader,
+        rows=rows,
         jobs=jobs,
         job_index=job_index,
         configurations=configurations,
-        **measured,
         train=freeze(np.array(message.train, dtype=np.bool_)),
         phase_rows=phase_rows,
         phase_timings=phase_timings,
         workloads=workloads,
         networks=networks,
     )
+    reader.finish()
+    return table
 
 
 def read_estimators(names: Iterable[str]) -> tuple[str, ...]:
@@ -167,8 +165,12 @@ def _phases(
     inside = freeze(np.clip(phase_rows, 0, rows - 1))
     # What is timed here comes with its rows, so the cap is the table's and not that of a batch.
     table_limits = replace(limits, rows_per_batch=limits.backtest_rows)
-    found = read_phase_columns(timings, f"{path}.phase_timings", reader, table_limits, configurations.take(inside))
+    found = read_phase_timings(timings, f"{path}.phase_timings", reader, table_limits, configurations.take(inside))
     return inside, found
+
+
+def _read_network(message: workload_pb2.Network, path: str, reader: Reader) -> Network:
+    return from_message(message, Network, f"{path}.", reader)
 
 
 def _facts(
@@ -192,25 +194,21 @@ def write_result(result: BacktestResult) -> pb.BacktestResult:
 
 
 def _evaluation(evaluation: EstimatorEvaluation) -> pb.EstimatorEvaluation:
-    return pb.EstimatorEvaluation(
-        estimator=evaluation.estimator,
+    return to_message(
+        evaluation,
+        pb.EstimatorEvaluation,
         estimator_version=evaluation.version,
-        overall=to_message(evaluation.overall),
-        by_job=_groups(evaluation.by_job),
-        by_sync=_groups(evaluation.by_sync),
+        by_job=[pb.GroupMetrics(name=name, metrics=to_wire(metrics)) for name, metrics in evaluation.by_job],
+        by_sync=[pb.GroupMetrics(name=name, metrics=to_wire(metrics)) for name, metrics in evaluation.by_sync],
         predictions=_predictions(evaluation.predictions),
     )
 
 
-def _groups(found: Iterable[tuple[str, Metrics]]) -> Iterable[pb.GroupMetrics]:
-    return [pb.GroupMetrics(name=name, metrics=to_message(metrics)) for name, metrics in found]
-
-
 def _predictions(predictions: RowPredictions) -> pb.TestPredictions:
     refused = predictions.reason_index.any()
-    return written(
-        pb.TestPredictions,
+    return to_message(
         predictions,
+        pb.TestPredictions,
         statuses=predictions.status.tolist(),
         refusal_reasons=map(_shortened, predictions.reasons) if refused else (),
         refusal_indexes=predictions.reason_index if refused else (),

@@ -20,8 +20,8 @@ from nodewise.domain.lifetimes import (
     ObservedLifetimes,
     WeibullLifetimes,
 )
-from nodewise.rpc.reading import Reader, shown
-from nodewise.rpc.wire_rows import read_row
+from nodewise.mapper.mapping import from_message
+from nodewise.mapper.reading import Reader, shown
 from nodewise_protos.v1beta1 import completion_offer_pb2 as pb
 
 __all__ = ["read_availability", "read_data_sets", "read_law"]
@@ -86,9 +86,9 @@ def read_law(message: pb.LifetimeLaw, path: str, reader: Reader, known: Mapping[
         return LifetimeLaw(law=read_availability(part, place, reader))
     if not _is_long(part, place, reader):
         return LifetimeLaw()
-    law = read_row(_KINDS[kind], part, f"{place}.", reader)
+    law = from_message(part, _KINDS[kind], f"{place}.", reader)
     _checked(law, place, reader)
-    origin = read_row(LifetimeOrigin, message.origin, f"{path}.origin.", reader)
+    origin = from_message(message.origin, LifetimeOrigin, f"{path}.origin.", reader)
     return LifetimeLaw(law=law, family=family, origin=origin)
 
 
@@ -97,7 +97,7 @@ def read_availability(message: pb.AvailabilityRecord, path: str, reader: Reader)
     empty = AvailabilityRecord(since_s=(0.0,), nodes=(0,), length_s=1.0)
     if not _is_long(message, path, reader):
         return empty
-    found = read_row(AvailabilityRecord, message, f"{path}.", reader)
+    found = from_message(message, AvailabilityRecord, f"{path}.", reader)
     _alike(reader, path, since_seconds=found.since_s, nodes_counts=found.nodes)
     if not found.since_s or found.since_s[0] != 0.0 or not _rises(found.since_s):
         reader.wrong(f"{path}.since_seconds", "must ascend from 0")

@@ -11,15 +11,15 @@ from nodewise.domain.configurations import Recomputation, SyncMode
 from nodewise.domain.objective import HighestThroughput, Objective
 from nodewise.domain.planning import PlanConstraints, PlanPool
 from nodewise.domain.profile import Profile
+from nodewise.mapper.mapping import from_message, to_message
+from nodewise.mapper.reading import Reader
 from nodewise.planning.results import PlanQuestion, PlanResult
 from nodewise.planning.search import Progress
 from nodewise.ports.limits import Limits
+from nodewise.rpc.candidates import read_counts
 from nodewise.rpc.options import ALL_COLUMNS, ReadOptions
-from nodewise.rpc.reading import Reader
-from nodewise.rpc.wire_configurations import read_counts, write_configurations
 from nodewise.rpc.wire_objectives import read_objective, write_recommendation
 from nodewise.rpc.wire_predictions import write_basis, write_predictions
-from nodewise.rpc.wire_rows import read_row, written
 from nodewise_protos.v1beta1 import plan_service_pb2 as pb
 
 __all__ = ["read_plan", "write_plan", "write_progress"]
@@ -95,9 +95,9 @@ def _constraints(message: pb.PlanConstraints, path: str, reader: Reader, limits:
         reader.wrong(f"{path}.global_batch_samples", text)
     for number, name in enumerate(message.precisions):
         reader.text(name, f"{path}.precisions[{number}]", 16)
-    return read_row(
-        PlanConstraints,
+    return from_message(
         message,
+        PlanConstraints,
         f"{path}.",
         reader,
         pools=_pools(message.pools, f"{path}.pools", reader, limits),
@@ -133,7 +133,7 @@ def _pools(messages: Iterable[pb.PlanPool], path: str, reader: Reader, limits: L
         nodes = _counts(message.nodes, f"{place}.nodes", limits.max_nodes, reader)
         if nodes is None:
             reader.wrong(f"{place}.nodes", "must hold at least one number of nodes")
-        pool = read_row(PlanPool, message, f"{place}.", reader, nodes=nodes or (1,))
+        pool = from_message(message, PlanPool, f"{place}.", reader, nodes=nodes or (1,))
         per_node = pool.workers_per_node
         if nodes is not None and max(nodes) * per_node > limits.max_workers:
             reader.wrong(f"{place}.nodes", f"must come to at most {limits.max_workers} workers")
@@ -165,10 +165,10 @@ def _counts(message: pb.CountSet, path: str, most: int, reader: Reader) -> tuple
 def write_progress(progress: Progress) -> pb.PlanProgress:
     """How far a search is."""
     found = len(progress.best) > 0
-    return written(
-        pb.PlanProgress,
+    return to_message(
         progress,
-        best=write_configurations(progress.best) if found else None,
+        pb.PlanProgress,
+        best=progress.best if found else None,
         best_step_seconds=float(progress.best_step_s[0]) if found else None,
     )
 
@@ -176,10 +176,10 @@ def write_progress(progress: Progress) -> pb.PlanProgress:
 def write_plan(result: PlanResult) -> pb.PlanResult:
     """The answer, with every column."""
     answer = result.answer
-    found = written(
-        pb.PlanResult,
+    found = to_message(
         result,
-        configurations=None if answer is None else write_configurations(answer.configurations),
+        pb.PlanResult,
+        configurations=None if answer is None else answer.configurations,
         predictions=None,
         basis=None if answer is None else write_basis(answer.basis),
         recommendation=write_recommendation(result.recommendation),

@@ -10,11 +10,11 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
 from nodewise.domain.schedule import NodePool
+from nodewise.mapper.configurations import read_settings
+from nodewise.mapper.mapping import from_message, read_time, to_message
+from nodewise.mapper.reading import Reader, shown
 from nodewise.rpc.errors import write_problem, write_refusal
-from nodewise.rpc.reading import Reader, shown
-from nodewise.rpc.wire_configurations import read_settings
 from nodewise.rpc.wire_predictions import write_basis
-from nodewise.rpc.wire_rows import read_row, read_time, written
 from nodewise.scheduling.decision import Decision, JobDecision
 from nodewise.scheduling.request import AskedPair, HeldDevices, JobQuestion, QueueQuota, ScheduleQuestion
 from nodewise_protos.v1 import problem_pb2, schedule_pb2
@@ -30,7 +30,7 @@ _UNKNOWN_NODE: Final = -1
 def read_pools(messages: Sequence[schedule_pb2.NodePool], reader: Reader) -> tuple[NodePool, ...]:
     """Pools as given; ``scheduling.checks`` judges what is more than one number."""
     return tuple(
-        read_row(NodePool, pool, f"cluster.pools[{n}].", reader, available_devices=as_ints(pool.available_devices))
+        from_message(pool, NodePool, f"cluster.pools[{n}].", reader, available_devices=as_ints(pool.available_devices))
         for n, pool in enumerate(messages)
     )
 
@@ -145,14 +145,14 @@ def _node(message: schedule_pb2.NodeDevices, path: str, pool: NodePool | None, r
 
 def write_decision(decision: Decision, question: ScheduleQuestion, seconds: float) -> pb.ScheduleResponse:
     """The allocations, in the request's order."""
-    response = written(
-        pb.ScheduleResponse,
+    response = to_message(
         decision,
+        pb.ScheduleResponse,
         allocations=(),
         decision_seconds=seconds,
         policy_state=decision.memory,
         bases=(),
-        pool_demands=[written(schedule_pb2.PoolDemand, each) for each in decision.demands],
+        pool_demands=[to_message(each, schedule_pb2.PoolDemand) for each in decision.demands],
     )
     places: dict[int, int] = {}
     names = {pool.name: pool.node_names for pool in question.pools}

@@ -8,7 +8,7 @@ import numpy as np
 
 from nodewise.domain.columns import Floats, freeze
 from nodewise.domain.errors import NodewiseError, Reason, Violation
-from nodewise.rpc.reading import Reader
+from nodewise.mapper.reading import Reader
 from nodewise.scheduling.pair_checks import MOST_SHARE
 from nodewise.scheduling.simulation.settings import SimulatedSharing
 from nodewise_protos.v1beta1 import simulation_pb2

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.sharing import KernelShape, Processors, SharingMode, SoloJob
+from nodewise.mapper.mapping import from_message
+from nodewise.mapper.profiles import read_mode
+from nodewise.mapper.reading import Reader, shown
 from nodewise.plugin import Catalogue
 from nodewise.ports.limits import Limits
 from nodewise.rpc.caps import above_cap
 from nodewise.rpc.errors import write_problem
-from nodewise.rpc.reading import Reader, shown
-from nodewise.rpc.wire_profiles import SHARING_MODE_NAMES, SHARING_MODES
-from nodewise.rpc.wire_rows import read_row
 from nodewise.sharing.evidence import peak_ratio
 from nodewise.sharing.request import AskedJob, AskedShares, PredictedShares, PredictedSharing
 from nodewise_protos.v1beta1 import sharing_service_pb2 as pb
@@ -56,12 +56,10 @@ def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> Ask
     """
     reader = Reader()
     device = reader.stated(request.device, "device.")
-    mode = SHARING_MODES.get(request.mode)
-    if mode is None:
-        reader.wrong("mode", f"must be one of {', '.join(SHARING_MODE_NAMES)}; found {request.mode}")
+    mode = read_mode(request.mode, "mode", reader)
     processors = None
     if request.device.HasField("processors"):
-        processors = read_row(Processors, request.device.processors, "device.processors.", reader)
+        processors = from_message(request.device.processors, Processors, "device.processors.", reader)
     if not request.jobs:
         reader.wrong("jobs", "must hold a job")
     places: dict[str, int] = {}
@@ -84,7 +82,7 @@ def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> Ask
         device=device.get("device", ""),
         memory_bytes=device.get("memory_bytes"),
         processors=processors,
-        mode=mode or SharingMode.TIME_SLICED,
+        mode=mode,
         jobs=tuple(jobs),
         runs=runs,
         sets=tuple(sets or combinations(range(len(jobs)), 2)),
@@ -94,7 +92,7 @@ def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> Ask
 
 
 def _job(
-    message: pb.SharingJob, path: str, mode: SharingMode | None, device: str, catalogue: Catalogue, reader: Reader
+    message: pb.SharingJob, path: str, mode: SharingMode, device: str, catalogue: Catalogue, reader: Reader
 ) -> SoloJob:
     said: dict[str, Any] = reader.stated(message, f"{path}.")
     if "step_s" in said:
@@ -107,7 +105,7 @@ def _job(
         if len(getattr(message, name)) > MOST_PARTS:
             reader.wrong(f"{path}.{name}", f"must hold at most {MOST_PARTS}, found {len(getattr(message, name))}")
     kernels = (
-        read_row(KernelShape, kernel, f"{path}.kernels[{number}].", reader)
+        from_message(kernel, KernelShape, f"{path}.kernels[{number}].", reader)
         for number, kernel in enumerate(message.kernels[:MOST_PARTS])
     )
     elsewhere: dict[str, tuple[float, float]] = {}

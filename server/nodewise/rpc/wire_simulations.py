@@ -9,11 +9,11 @@ from itertools import pairwise
 from typing import Any, Final
 
 from nodewise.estimation.question import Basis
+from nodewise.mapper.mapping import from_message, to_message
+from nodewise.mapper.reading import Reader
 from nodewise.plugin import PolicyRecord
 from nodewise.ports.limits import Limits
-from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_predictions import write_basis
-from nodewise.rpc.wire_rows import read_row, written
 from nodewise.scheduling.simulating import Repetition, figures_of
 from nodewise.scheduling.simulation.core import Progress
 from nodewise.scheduling.simulation.results import SimulationResult
@@ -67,9 +67,9 @@ def read_settings(
     if clock is None:
         words = ", ".join(sorted(simulation_pb2.SimulationClock.keys())[:3])
         reader.wrong("settings.clock", f"must be one of {words}, found {message.clock}")
-    settings = read_row(
-        SimulationSettings,
+    settings = from_message(
         message,
+        SimulationSettings,
         "settings.",
         reader,
         clock=clock or Clock.EVENTS,
@@ -103,7 +103,7 @@ def _early_stops(message: simulation_pb2.SimulationSettings, reader: Reader) -> 
     if not message.HasField("early_stops"):
         return None
     path, shares = "settings.early_stops.", tuple(message.early_stops.progress_shares)
-    found = read_row(EarlyStops, message.early_stops, path, reader)
+    found = from_message(message.early_stops, EarlyStops, path, reader)
     if not shares:
         return found
     rising = all(a <= b for a, b in pairwise(shares))
@@ -114,9 +114,9 @@ def _early_stops(message: simulation_pb2.SimulationSettings, reader: Reader) -> 
 
 def write_progress(done: int, repetitions: int, jobs: int, found: Progress) -> pb.SimulateResponse:
     """How far a simulation is."""
-    progress = written(
-        simulation_pb2.SimulationProgress,
+    progress = to_message(
         found,
+        simulation_pb2.SimulationProgress,
         repetitions_done_count=done,
         repetitions_count=repetitions,
         jobs_count=jobs,
@@ -130,16 +130,16 @@ def write_rows(found: Sequence[Repetition], *, jobs: bool) -> Iterator[pb.Simula
         columns, held, finished = each.result.per_job, each.result.timeline, each.result.finished if jobs else 0
         for rows in _slices(finished):
             yield pb.SimulateResponse(
-                jobs=written(
-                    simulation_pb2.SimulationJobRows,
+                jobs=to_message(
                     columns,
+                    simulation_pb2.SimulationJobRows,
                     rows=rows,
                     seed=each.seed,
                     done_samples=columns.samples[rows].tolist(),
                 )
             )
         for rows in _slices(0 if held is None else len(held.job_id)):
-            part = written(simulation_pb2.SimulationTimelineRows, held, rows=rows, seed=each.seed)
+            part = to_message(held, simulation_pb2.SimulationTimelineRows, rows=rows, seed=each.seed)
             yield pb.SimulateResponse(timeline=part)
 
 
@@ -156,7 +156,7 @@ def write_result(
     return simulation_pb2.SimulationResult(
         runs=[_run(each.seed, each.result, each.summary) for each in found],
         figures=[
-            written(simulation_pb2.SimulationFigure, figure, measure=f"SIMULATION_MEASURE_{name.upper()}")
+            to_message(figure, simulation_pb2.SimulationFigure, measure=f"SIMULATION_MEASURE_{name.upper()}")
             for name, figure in figures.items()
         ],
         policy=policy.name,
@@ -173,4 +173,4 @@ def _run(
     told: dict[str, Any] = {
         name: None if value is None or not math.isfinite(value) else value for name, value in figures.items()
     }
-    return written(simulation_pb2.SimulationRun, result, seed=seed, **told)
+    return to_message(result, simulation_pb2.SimulationRun, seed=seed, **told)

@@ -11,8 +11,8 @@ import numpy as np
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.step_times import STEP_PARTS, StepsDiagnosis, StepTimes
-from nodewise.rpc.reading import Reader
-from nodewise.rpc.wire_rows import written
+from nodewise.mapper.mapping import to_message
+from nodewise.mapper.reading import Reader
 from nodewise_protos.v1beta1 import diagnosis_service_pb2 as pb
 
 __all__ = ["ALARM", "alarm_label", "read_report", "read_since", "recording_of", "write_steps"]
@@ -107,7 +107,7 @@ def read_since(message: pb.DiagnoseRequest) -> tuple[str, float]:
 
 def write_steps(found: StepsDiagnosis) -> pb.StepsDiagnosis:
     """What the times of steps say."""
-    return written(pb.StepsDiagnosis, found)
+    return to_message(found, pb.StepsDiagnosis)
 
 
 def recording_of(labels: Mapping[str, str]) -> pb.RecordingRequest | None:

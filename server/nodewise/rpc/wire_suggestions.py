@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from nodewise.domain.configurations import Configurations
 from nodewise.estimation.suggestion.search import MOST_ROWS, Suggestions, Wish
-from nodewise.ports.limits import Limits
-from nodewise.rpc.caps import too_much
+from nodewise.mapper.mapping import from_message, to_message
+from nodewise.mapper.reading import Reader
+from nodewise.ports.limits import Limits, too_much
+from nodewise.rpc.candidates import read_candidates
 from nodewise.rpc.errors import write_notice
-from nodewise.rpc.reading import Reader
-from nodewise.rpc.wire_configurations import read_candidates
 from nodewise.rpc.wire_predictions import write_basis
-from nodewise.rpc.wire_rows import read_row, written
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 __all__ = ["read_runnable", "read_wish", "write_suggestions"]
@@ -25,7 +24,7 @@ def read_wish(request: pb.SuggestMeasurementsRequest) -> Wish:
         INVALID_FIELD.
     """
     reader = Reader()
-    wish = read_row(Wish, request, "", reader)
+    wish = from_message(request, Wish, "", reader)
     reader.finish()
     return wish
 
@@ -50,9 +49,9 @@ def read_runnable(request: pb.SuggestMeasurementsRequest, limits: Limits) -> Con
 
 def write_suggestions(found: Suggestions) -> pb.SuggestMeasurementsResponse:
     """The measurements, best first, and what they rest on."""
-    return written(
-        pb.SuggestMeasurementsResponse,
+    return to_message(
         found,
+        pb.SuggestMeasurementsResponse,
         basis=write_basis(found.basis),
         warnings=[write_notice(notice) for notice in found.notices],
     )

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Any, Final
 
 from nodewise.domain.replay import ReplayedCollective, Timeline
-from nodewise.rpc.wire_rows import written
+from nodewise.mapper.mapping import to_message
 from nodewise_protos.v1beta1 import diagnosis_service_pb2 as pb
 
 __all__ = ["write_collectives", "write_timeline"]
@@ -32,7 +32,7 @@ def write_timeline(timeline: Timeline, *, recorded: bool) -> Iterator[pb.Timelin
     for begin in range(0, len(timeline), PIECE_ROWS):
         rows = slice(begin, begin + PIECE_ROWS)
         said: dict[str, Any] = dict.fromkeys(_WORDS, ())
-        yield written(pb.TimelinePiece, timeline, rows=rows, recorded=recorded, **said)
+        yield to_message(timeline, pb.TimelinePiece, rows=rows, recorded=recorded, **said)
 
 
 def _cut(words: Sequence[str]) -> Iterator[Sequence[str]]:

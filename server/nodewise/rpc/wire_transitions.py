@@ -9,9 +9,9 @@ from nodewise.completion.questions import HybridQuestion
 from nodewise.domain.completion_offers import CompletionGroup
 from nodewise.domain.lifetimes import AvailabilityLaw, LifetimeLaw
 from nodewise.domain.transitions import HybridTimes, OnDemandQuestion
-from nodewise.rpc.reading import Reader
+from nodewise.mapper.mapping import from_message
+from nodewise.mapper.reading import Reader
 from nodewise.rpc.wire_lifetimes import read_availability
-from nodewise.rpc.wire_rows import read_row
 from nodewise_protos.v1beta1 import completion_pb2
 
 __all__ = ["read_hybrid", "read_on_demand"]
@@ -30,14 +30,14 @@ def read_on_demand(message: completion_pb2.OnDemandQuestion, reader: Reader) -> 
     if len(message.learned_from) > MOST_RECORDS:
         reader.wrong(f"{path}.learned_from", f"must hold at most {MOST_RECORDS} records")
         return None
-    found = read_row(
-        OnDemandQuestion,
+    found = from_message(
         message,
+        OnDemandQuestion,
         f"{path}.",
         reader,
         availability=read_availability(message.availability, f"{path}.availability", reader)
         if source == "availability"
-        else read_row(AvailabilityLaw, message.law, f"{path}.law.", reader),
+        else from_message(message.law, AvailabilityLaw, f"{path}.law.", reader),
         learned_from=tuple(
             read_availability(each, f"{path}.learned_from[{number}]", reader)
             for number, each in enumerate(message.learned_from)
@@ -55,11 +55,11 @@ def read_on_demand(message: completion_pb2.OnDemandQuestion, reader: Reader) -> 
 def read_hybrid(message: completion_pb2.HybridQuestion, reader: Reader) -> HybridQuestion:
     """When to switch from synchronous to asynchronous training."""
     path = "hybrid."
-    times = read_row(HybridTimes, message, path, reader)
+    times = from_message(message, HybridTimes, path, reader)
     nodes = None
     if message.HasField("nodes"):
         others: dict[str, Any] = {"lifetime": LifetimeLaw(), "prices": None, "replacement": None}
-        nodes = read_row(CompletionGroup, message.nodes, f"{path}nodes.", reader, spot=False, **others)
+        nodes = from_message(message.nodes, CompletionGroup, f"{path}nodes.", reader, spot=False, **others)
         if not nodes.nodes:
             reader.wrong(f"{path}nodes.nodes", "must be at least 1")
     if len(times.slowdowns) == 1:

@@ -13,8 +13,8 @@ from simulations import pools
 
 from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.mapper.reading import Reader
 from nodewise.ports.limits import Limits
-from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_simulated_jobs import read_curve, read_jobs
 from nodewise.rpc.wire_simulations import FIGURES, read_repetitions, read_settings, write_result
 from nodewise.scheduling.simulating import SimulateQuestion, simulated_repeatedly
