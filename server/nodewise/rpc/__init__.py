@@ -1,1 +1,1 @@
-"""The boundary: questions off the wire, answers on it, errors, interceptors, thin servicers. Only here is there gRPC."""
+"""The boundary: questions in, answers out, errors, interceptors, thin servicers. Only here is there gRPC."""

@@ -45,7 +45,7 @@ def profile() -> Profile:
         steps=as_ints([0, 100]),
     )
     return Profile(
-        workload=Workload(parameter_bytes=4e8, transformer=TRANSFORMER),
+        workload=Workload(parameter_bytes=400_000_000, transformer=TRANSFORMER),
         network=Network(link_bytes_per_s=1e9),
         phase_timings=timings,
         phase_timing_numbers=as_ints([3, 5]),
@@ -112,7 +112,7 @@ def test_columns_and_named_columns_go_both_ways() -> None:
     rows = Rows(as_floats([1.0, 2.0]), {"compute": as_floats([1.0, 2.0])}, None, (Notice("NO_SPREAD", "none", (1,)),))
     told = {each.name: None for each in prediction_pb2.Predictions.DESCRIPTOR.fields}
     stated = {"step_seconds": rows.step_s, "breakdown_seconds": rows.breakdown_s, "warnings": rows.notices}
-    message = to_message(rows, prediction_pb2.Predictions, **{**told, **stated})
+    message = to_message(rows, prediction_pb2.Predictions, **{**told, **stated})  # type: ignore[arg-type]  # fields
     found = from_message(message, Rows)
     assert same(found.step_s, rows.step_s)
     assert same(found.breakdown_s["compute"], rows.step_s)
