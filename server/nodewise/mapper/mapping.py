@@ -23,7 +23,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodewise.domain.columns import as_floats, as_ints, constant
 from nodewise.mapper.configurations import write_configurations
-from nodewise.mapper.names import domain_name
+from nodewise.mapper.names import ABSENT, domain_name
 from nodewise.mapper.reading import Reader
 from nodewise_values import wire
 from nodewise_values.fact import Fact
@@ -109,7 +109,7 @@ def _field(field: Any, fact: Fact | None, kind: type, hints: Mapping[str, Any]) 
         name=field.name,
         attribute=attribute or field.name,
         optional=bool(field.has_presence),
-        nothing=_nothing(fact),
+        nothing=0 if f"{field.containing_type.name}.{field.name}" in ABSENT else _nothing(fact),
         choice=choice,
         needed=needed,
         mask=mask if field.is_repeated and mask in field.containing_type.fields_by_name else "",
@@ -185,13 +185,13 @@ def _part_writer(kind: type[Message]) -> Callable[[Any], Any]:
     return one
 
 
-def to_message(value: Any, kind: type[MessageT], /, *, rows: slice | None = None, **others: Any) -> MessageT:
+def to_message(value: Any, kind: type[MessageT], /, *, only: slice | None = None, **others: Any) -> MessageT:
     """The message that says what a value of the domain says, and its parts what the parts of the value say.
 
     Parameters
     ----------
-    rows : slice or None
-        Of columns, which ones are said; None = all.
+    only : slice or None
+        Of columns, which rows are said; None = all.
     **others
         What the domain says in fields that are not the value's, or that it holds otherwise; None = absent.
     """
@@ -199,8 +199,8 @@ def to_message(value: Any, kind: type[MessageT], /, *, rows: slice | None = None
     for field in _fields(kind, type(value)):
         given = field.name in others
         entry = others[field.name] if given else getattr(value, field.attribute)
-        if rows is not None and not given:
-            entry = entry[rows]
+        if only is not None and not given:
+            entry = entry[only]
         if field.choice is not None and type(entry) is not field.choice:
             continue
         if isinstance(entry, np.ndarray):
@@ -227,7 +227,7 @@ def from_message(
     reader: Reader | None = None,
     /,
     *,
-    rows: int | None = None,
+    row_count: int | None = None,
     most: float = math.inf,
     **others: Any,
 ) -> ValueT:
@@ -242,7 +242,7 @@ def from_message(
         Of the message; empty, or ends with a dot.
     reader : Reader or None
         Collects what is wrong; None = it is raised.
-    rows : int or None
+    row_count : int or None
         Rows of its columns; None = as many as the longest has.
     most : float
         Greatest number where the facts name none.
@@ -261,11 +261,11 @@ def from_message(
         if needed is None or field.attribute in held:
             continue
         if field.column is not None:
-            if rows is None:
-                rows = _rows(message, kind)
+            if row_count is None:
+                row_count = _rows(message, kind)
             value, known = getattr(message, name), getattr(message, field.mask) if field.mask else ()
             if value or needed:
-                held[field.attribute] = field.column(value, f"{path}{name}", findings, rows, known)
+                held[field.attribute] = field.column(value, f"{path}{name}", findings, row_count, known)
             continue
         if field.optional and not message.HasField(name):
             if field.nothing is not None:
@@ -276,9 +276,13 @@ def from_message(
             entry = field.read(value, f"{path}{name}", findings, most)
             if entry is not _NOTHING:
                 held[field.attribute] = entry
+    value = kind(**held)
+    check = findings.checks.get(kind)
+    if check is not None:
+        check(value, path, findings)
     if reader is None:
         findings.finish()
-    return kind(**held)
+    return value
 
 
 def _rows(message: Any, kind: type) -> int:
@@ -294,7 +298,8 @@ def _reader(field: FieldDescriptor, fact: Fact | None, hint: Any) -> Callable[[A
     if message is not None and _is_named_column(field):
         return lambda value, _path, _reader, _most: {each.name: as_floats(each.values) for each in value}
     if message is not None and parts:
-        return partial(_read_parts, parts[0]) if field.is_repeated else partial(_read_part, parts[0])
+        part = next((each for each in parts if each.__name__ == message.name), parts[0])
+        return partial(_read_parts, part) if field.is_repeated else partial(_read_part, part)
     if message is not None:
         return lambda value, _path, _reader, _most: read_time(value)
     if field.is_repeated:
@@ -309,11 +314,12 @@ def _reader(field: FieldDescriptor, fact: Fact | None, hint: Any) -> Callable[[A
 
 
 def _read_part(kind: type, value: Any, path: str, reader: Reader, most: float) -> Any:
-    return from_message(value, kind, f"{path}.", reader, most=most)
+    read = reader.parts.get(kind)
+    return from_message(value, kind, f"{path}.", reader, most=most) if read is None else read(value, path, reader)
 
 
 def _read_parts(kind: type, values: Any, path: str, reader: Reader, most: float) -> Any:
-    return tuple(from_message(each, kind, f"{path}[{n}].", reader, most=most) for n, each in enumerate(values))
+    return tuple(_read_part(kind, each, f"{path}[{n}]", reader, most) for n, each in enumerate(values))
 
 
 def _read_list(fact: Fact | None, values: Any, path: str, reader: Reader, _most: float) -> Any:

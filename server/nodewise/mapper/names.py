@@ -1,11 +1,11 @@
-"""Names of the contract and of the domain: the one place that says where they differ."""
+"""Names of the contract and of the domain: the one place that says where they differ, and what is absent."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
 from typing import Final
 
-__all__ = ["domain_name"]
+__all__ = ["ABSENT", "domain_name"]
 
 UNITS: Final = (("_per_second", "_per_s"), ("_nanoseconds", "_ns"), ("_seconds", "_s"))
 """Units at the end of a name, which the domain abbreviates."""
@@ -20,6 +20,15 @@ OTHERS: Final = {
     "warnings": "notices",
 }
 """Names that differ in more than their end."""
+ABSENT: Final = frozenset(
+    {
+        "Basis.profile_revision",
+        "DiagnosisBasis.profile_revision",
+        "DiagnosisProgress.total_count",
+        "ReadTrace.world_size",
+    }
+)
+"""Fields that are absent where the domain holds 0, though the contract states no fact that says so."""
 
 
 def domain_name(field: str, row: str, held: Container[str]) -> str | None:

@@ -154,7 +154,7 @@ def _runs(
     _capped(rows, path, limits)
     if not rows:
         reader.wrong(f"{path}.configurations", f"must have one row per {what} run")
-    return from_message(message, kind, f"{path}.", reader, rows=rows, configurations=configurations, **others)
+    return from_message(message, kind, f"{path}.", reader, row_count=rows, configurations=configurations, **others)
 
 
 def _capped(rows: int, path: str, limits: Limits) -> None:

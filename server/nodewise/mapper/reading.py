@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Sized
+from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -29,9 +30,41 @@ _SHOWN: Final = 60
 
 
 class Reader(Findings):
-    """What is wrong in a message, field by field."""
+    """What is wrong in a message, field by field.
+
+    Parameters
+    ----------
+    checks : mapping of type to callable
+        (value, path, reader): what more than one field says of a value of this type, wherever it stands in the message.
+    parts : mapping of type to callable
+        (message, path, reader): reads a part of this type, in place of the mapper.
+    """
 
     TRUSTS: ClassVar = False
+
+    def __init__(
+        self,
+        checks: Mapping[type, Callable[[Any, str, Reader], None]] = MappingProxyType({}),
+        parts: Mapping[type, Callable[[Any, str, Reader], Any]] = MappingProxyType({}),
+    ) -> None:
+        super().__init__()
+        self.checks = checks
+        self.parts = parts
+
+    def at_most(self, values: Sized, path: str, most: int, what: str = "") -> bool:
+        """Whether a list is no longer than it may be."""
+        fits = len(values) <= most
+        if not fits:
+            self.wrong(path, f"must hold at most {most}{what and ' '}{what}, found {len(values)}")
+        return fits
+
+    def alike(self, path: str, **columns: Sized) -> None:
+        """Lists have as many entries as the first of them."""
+        (first, entries), *others = columns.items()
+        for name, values in others:
+            if len(values) != len(entries):
+                text = f"must have as many entries as {first} ({len(entries)}), found {len(values)}"
+                self.wrong(f"{path}{name}", text)
 
     def identifier(self, value: str, path: str) -> str:
         """A name chosen by the client."""

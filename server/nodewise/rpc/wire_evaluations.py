@@ -60,7 +60,7 @@ def read_table(message: pb.MeasurementTable, path: str, limits: Limits) -> Measu
         MeasurementTable,
         f"{path}.",
         reader,
-        rows=rows,
+        row_count=rows,
         jobs=jobs,
         job_index=job_index,
         configurations=configurations,

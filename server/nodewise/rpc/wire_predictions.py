@@ -322,9 +322,4 @@ def _write_statuses(message: prediction_pb2.Predictions, answers: Sequence[Answe
 @lru_cache(maxsize=8192)
 def write_basis(basis: Basis) -> prediction_pb2.Basis:
     """What an answer rests on. One message per basis, shared: treat it as read-only."""
-    return to_message(
-        basis,
-        prediction_pb2.Basis,
-        profile_revision=basis.profile_revision or None,
-        catalog_digest=basis.catalogue_digest,
-    )
+    return to_message(basis, prediction_pb2.Basis)

@@ -133,13 +133,13 @@ def write_rows(found: Sequence[Repetition], *, jobs: bool) -> Iterator[pb.Simula
                 jobs=to_message(
                     columns,
                     simulation_pb2.SimulationJobRows,
-                    rows=rows,
+                    only=rows,
                     seed=each.seed,
                     done_samples=columns.samples[rows].tolist(),
                 )
             )
         for rows in _slices(0 if held is None else len(held.job_id)):
-            part = to_message(held, simulation_pb2.SimulationTimelineRows, rows=rows, seed=each.seed)
+            part = to_message(held, simulation_pb2.SimulationTimelineRows, only=rows, seed=each.seed)
             yield pb.SimulateResponse(timeline=part)
 
 

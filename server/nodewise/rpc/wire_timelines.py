@@ -32,7 +32,7 @@ def write_timeline(timeline: Timeline, *, recorded: bool) -> Iterator[pb.Timelin
     for begin in range(0, len(timeline), PIECE_ROWS):
         rows = slice(begin, begin + PIECE_ROWS)
         said: dict[str, Any] = dict.fromkeys(_WORDS, ())
-        yield to_message(timeline, pb.TimelinePiece, rows=rows, recorded=recorded, **said)
+        yield to_message(timeline, pb.TimelinePiece, only=rows, recorded=recorded, **said)
 
 
 def _cut(words: Sequence[str]) -> Iterator[Sequence[str]]:

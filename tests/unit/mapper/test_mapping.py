@@ -123,7 +123,7 @@ def test_columns_and_named_columns_go_both_ways() -> None:
 def test_a_column_of_another_length_is_named() -> None:
     message = prediction_pb2.Predictions(step_seconds=[1.0, 2.0, 3.0], staleness_mean_steps=[1.0, 2.0])
     with pytest.raises(NodewiseError, match="step_seconds: must have one entry, or one for each of 2 rows; found 3"):
-        from_message(message, Rows, rows=2)
+        from_message(message, Rows, row_count=2)
 
 
 def test_what_is_wrong_is_named_by_its_path() -> None:
