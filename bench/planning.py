@@ -20,7 +20,7 @@ from nodewise.planning.results import PlanQuestion, PlanResult
 from nodewise.ports.limits import Limits
 from nodewise.rpc.contents import read_content
 from nodewise.rpc.options import ReadOptions
-from nodewise.rpc.wire_plans import read_plan
+from nodewise.rpc.plans import read_plan
 from nodewise_cli.inputs.documents import read_value
 from nodewise_values import PlanRequest
 from nodewise_values.wire import to_message

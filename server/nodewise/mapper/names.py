@@ -9,7 +9,7 @@ __all__ = ["ABSENT", "domain_name"]
 
 UNITS: Final = (("_per_second", "_per_s"), ("_nanoseconds", "_ns"), ("_seconds", "_s"))
 """Units at the end of a name, which the domain abbreviates."""
-LEFT_OUT: Final = ("_ratio", "_ratios", "_name", "_count", "_counts", "_numbers", "_indexes", "_ordinal")
+LEFT_OUT: Final = ("_ratio", "_ratios", "_name", "_count", "_counts", "_numbers", "_indexes", "_ordinal", "_shares")
 """Ends of a name that the domain leaves out."""
 OTHERS: Final = {
     "catalog_digest": "catalogue_digest",

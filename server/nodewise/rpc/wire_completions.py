@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
-from nodewise.completion.questions import CompletionQuestion
+from nodewise.completion.questions import CompletionQuestion, HybridQuestion
 from nodewise.domain.completion_offers import (
     ChiefLoss,
     CompletionCheckpoints,
@@ -21,20 +22,21 @@ from nodewise.domain.completion_offers import (
 from nodewise.domain.completions import CompletionTerms
 from nodewise.domain.configurations import SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
-from nodewise.domain.lifetimes import AvailabilityRecord, KnownRevocations, LifetimeLaw
+from nodewise.domain.lifetimes import AvailabilityLaw, AvailabilityRecord, KnownRevocations, LifetimeLaw
 from nodewise.domain.objective import FewestDevices, LeastCost, LeastTime, Objective
+from nodewise.domain.transitions import HybridTimes, OnDemandQuestion
 from nodewise.mapper.mapping import from_message, read_time
 from nodewise.mapper.reading import Reader, shown
 from nodewise.rpc.errors import below
 from nodewise.rpc.options import ReadOptions
 from nodewise.rpc.wire_lifetimes import LIFETIME_CHECKS, read_data_sets, read_law, rises
 from nodewise.rpc.wire_objectives import read_objective
-from nodewise.rpc.wire_transitions import TRANSITION_CHECKS, read_hybrid, read_on_demand
 from nodewise_protos.v1 import objective_pb2
 from nodewise_protos.v1beta1 import completion_offer_pb2 as pb_offer
+from nodewise_protos.v1beta1 import completion_pb2
 from nodewise_protos.v1beta1 import completion_service_pb2 as pb
 
-__all__ = ["read_completion"]
+__all__ = ["TRANSITION_CHECKS", "read_completion", "read_hybrid", "read_on_demand"]
 
 MOST_OFFERS: Final = 1000
 MOST_RUNS: Final = 10_000_000
@@ -236,3 +238,45 @@ _CHECKS: Final[Mapping[type, Any]] = MappingProxyType(
         CompletionOffer: _check_offer,
     }
 )
+
+
+MOST_RECORDS: Final = 64
+USUAL_FRACTIONS: Final = (0.0, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
+
+
+def read_on_demand(message: completion_pb2.OnDemandQuestion, reader: Reader) -> OnDemandQuestion | None:
+    """When to pay for machines on demand; None = the reader was told what is missing."""
+    path, others = "on_demand", {}
+    source = message.WhichOneof("source")
+    if source is None:
+        reader.wrong(path, "must state availability, a record, or a law")
+        return None
+    if len(message.learned_from) > MOST_RECORDS:
+        reader.wrong(f"{path}.learned_from", f"must hold at most {MOST_RECORDS} records")
+        return None
+    if source == "law":
+        others["availability"] = from_message(message.law, AvailabilityLaw, f"{path}.law.", reader)
+    return from_message(message, OnDemandQuestion, f"{path}.", reader, **others)  # type: ignore[arg-type]  # attributes
+
+
+def _check_on_demand(found: OnDemandQuestion, path: str, reader: Reader) -> None:
+    if found.deadline_s < found.work_s + found.switch_s:
+        text = f"must be at least work_seconds + switch_seconds ({found.work_s + found.switch_s:g})"
+        reader.wrong(f"{path}deadline_seconds", f"{text}, found {found.deadline_s:g}")
+    if found.spot_per_h > found.on_demand_per_h:
+        text = f"must be at most on_demand_price_per_hour ({found.on_demand_per_h:g}), found {found.spot_per_h:g}"
+        reader.wrong(f"{path}spot_price_per_hour", text)
+
+
+TRANSITION_CHECKS: Final[Mapping[type, Any]] = MappingProxyType({OnDemandQuestion: _check_on_demand})
+
+
+def read_hybrid(message: completion_pb2.HybridQuestion, reader: Reader) -> HybridQuestion:
+    """When to switch from synchronous to asynchronous training."""
+    times = from_message(message, HybridTimes, "hybrid.", reader)
+    found = from_message(message, HybridQuestion, "hybrid.", reader, times=times)
+    if found.nodes is not None and not found.nodes.nodes:
+        reader.wrong("hybrid.nodes.nodes", "must be at least 1")
+    if len(times.slowdowns) == 1:
+        reader.wrong("hybrid.slowdown_ratios", "must hold one ratio for each worker, at least two")
+    return found if times.fractions else replace(found, times=replace(times, fractions=USUAL_FRACTIONS))

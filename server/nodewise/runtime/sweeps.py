@@ -26,7 +26,7 @@ from nodewise.rpc.contents import read_content
 from nodewise.rpc.options import read_model_options
 from nodewise.rpc.policies import policy_named
 from nodewise.rpc.simulation_requests import ReadSimulation, read_simulation
-from nodewise.rpc.wire_simulations import write_result
+from nodewise.rpc.simulations import write_result
 from nodewise.scheduling.simulating import simulated_repeatedly
 from nodewise_protos.v1beta1 import simulation_pb2
 from nodewise_protos.v1beta1 import simulation_service_pb2 as pb
