@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
+from nodewise.mapper.profiles import write_profile
+from nodewise.mapper.reading import Reader
 from nodewise.ports.limits import Limits
 from nodewise.profiles.backups.copying import CopyError, CopyFigures, copy_store
 from nodewise.profiles.backups.directory import BackupFigures, back_up, open_backup
@@ -20,8 +22,7 @@ from nodewise.profiles.backups.verifying import Verdict, verify_store
 from nodewise.profiles.condition import CORRUPT
 from nodewise.profiles.opening import sqlite_file
 from nodewise.profiles.sql_store import SqlProfileStore
-from nodewise.rpc.reading import Reader
-from nodewise.rpc.wire_profiles import read_content, write_facts, write_observations
+from nodewise.rpc.contents import read_content
 from nodewise.runtime.assembly import start_faults, store_of
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, load_settings, redacted_url
@@ -120,8 +121,7 @@ def verified(place: Place, backup: Path | None, *, content: bool) -> Verdict:
 
 def _wrong_content(profile: Profile) -> str:
     """What of a profile no server would have taken; empty = nothing."""
-    message = write_facts(profile)
-    message.observations.CopyFrom(write_observations(profile.observations))
+    message = write_profile(profile)
     reader = Reader()
     reader.identifier(profile.profile_id, "profile_id")
     try:

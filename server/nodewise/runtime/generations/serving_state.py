@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from nodewise.diagnosis.watching import StepWatch
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.kept import Kept
 from nodewise.estimation.lessons.lessons import Teachings
@@ -191,7 +192,7 @@ def serving_state_of(
             Simulations(answers, sources, limits, compute, policy),
             Completions(answers, sources, compute),
             Plans(answers, sources, limits, compute),
-            Diagnoses(sources, compute, resources.store, resources.writer, resources.reads),
+            Diagnoses(sources, compute, StepWatch(compute, resources.store, resources.writer, resources.reads)),
             Evaluations(compute),
             Sharing(answers, sources, limits, compute),
         )
