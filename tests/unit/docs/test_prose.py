@@ -19,7 +19,7 @@ def test_a_page_has_no_refused_word_and_no_long_sentence(page: Path) -> None:
 
 def test_a_refused_word_and_a_long_sentence_are_found(tmp_path: Path) -> None:
     page = ROOT / "docs" / "planted.md"
-    text = "Whoever asks is `told`.\n\n" + "word " * 51 + ".\n"
+    text = "```sh\nnodewise told\n```\n    told\n\nWhoever asks is `told`.\n\n" + "word " * 51 + ".\n"
     planted = PlantedPage(page, text)
     assert [finding.split(": ", 1)[1] for finding in PROSE["refused_words"](planted)] == [
         "Whoever: name the caller, estimator, worker or server"
