@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NoReturn
 
 import grpc
@@ -81,6 +81,10 @@ class HttpContext:
         transport = self.request.transport
         held = transport.get_extra_info("peercert") if transport is not None else None
         return {} if not held else _told(held)
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        """At once: what is not read of a reply over HTTP is the connection's."""
+        callback(self)
 
     def set_trailing_metadata(self, trailers: Iterable[tuple[str, str | bytes]]) -> None:
         """Nothing but the request id stands there, which is told in a header."""
