@@ -179,7 +179,7 @@ class Answers:
             question.terms.look_up()
             choice, fitted = before
             self._note_newest(question.profile)
-            return self._put(key, question, (configurations, candidates), fitted, repeatable=choice.settled)
+            return self._keep(key, question, (configurations, candidates), fitted, repeatable=choice.settled)
         except NodewiseError as error:
             self._begin_if_missed(question, error)
             raise
@@ -221,8 +221,7 @@ class Answers:
             best = resolved.candidates.best(objective.efficiency, rows.predictions)
             configurations, predictions = rows.configurations.take(best), rows.predictions.take(best)
             floors = self._floors(question.profile, configurations)
-            floor_s = None if floors is None else floors.step_s
-            rows = rate(question.terms, configurations, predictions, resolved.fitted, resolved.basis, floor_s)
+            rows = rate(question.terms, configurations, predictions, resolved.fitted, resolved.basis, floors)
         return judge(question, rows, resolved.basis, self._resolution.reach(question.profile))
 
     def fit_ahead(self, profile: Profile) -> None:
@@ -310,7 +309,7 @@ class Answers:
         except PluginError as error:
             names = [share.estimator for share in choice.shares.mixture]
             return self._resolve_without(question, names, error, failed)
-        return self._put(key, question, rows, fitted, repeatable=choice.settled)
+        return self._keep(key, question, rows, fitted, repeatable=choice.settled)
 
     def _resolve_without(
         self, question: Question, names: Sequence[str], error: PluginError, failed: Mapping[str, Refusal]
@@ -332,7 +331,7 @@ class Answers:
                 raise
             raise error from None
 
-    def _put(
+    def _keep(
         self,
         key: tuple[object, ...] | None,
         question: Question,
@@ -464,8 +463,7 @@ class Answers:
             # An estimator that is asked for by name is shown as it is: only facts correct it.
             chosen = question.terms.estimator == AUTO
             predictions = raised(predictions, floors if chosen else floors.of_facts())
-        floor_s = None if floors is None else floors.step_s
-        rows = rate(question.terms, configurations, predictions, fitted, resolved.basis, floor_s)
+        rows = rate(question.terms, configurations, predictions, fitted, resolved.basis, floors)
         if not misses_a_part(rows.notices):
             resolved.rated = rows
         return rows
