@@ -198,8 +198,7 @@ class Answers:
         if older is not None:
             self._ahead.begin(question)
             older_question = replace(question, profile=older)
-            resolved = self.resolve(older_question)
-            rated = self._rate(older_question, resolved)
+            resolved, rated = self._rate_or_substitute(older_question, self.resolve(older_question))
             basis = replace(resolved.basis, stale=True)
             return replace(resolved, basis=basis, rated=rated, packed=None, number=0)
         try:
@@ -213,7 +212,7 @@ class Answers:
 
         Predicted rows stay with the resolved query for as long as nothing that they depend on changes.
         """
-        resolved, rows = self._rated_by_some(question, resolved)
+        resolved, rows = self._rate_or_substitute(question, resolved)
         objective = question.objective
         if resolved.candidates is not None:
             assert objective is not None  # the wire refuses bounds without efficiency
@@ -440,8 +439,8 @@ class Answers:
 
     # --- completing
 
-    def _rated_by_some(self, question: Question, resolved: ResolvedQuery) -> tuple[ResolvedQuery, Answer]:
-        """The rows predicted and rated, with others in the place of estimators that fail, as they may have been."""
+    def _rate_or_substitute(self, question: Question, resolved: ResolvedQuery) -> tuple[ResolvedQuery, Answer]:
+        """The rows predicted and rated; where an estimator fails, another one is resolved in its place."""
         failed: dict[str, Refusal] = {}
         while True:
             try:
