@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 
 from nodewise.processes.channel import Channel
 from nodewise.processes.child import limit_memory
-from nodewise.processes.spawning import spawn
+from nodewise.processes.spawning import spawn_connected
 
 
 def echo(descriptor: int) -> int:
@@ -58,9 +57,7 @@ def allocate(limit_bytes: int, wanted_bytes: int) -> str | None:
 
 def start_another(descriptor: int) -> None:
     """Start a process that ends with this one, and send its number."""
-    ours, theirs = socket.socketpair()
-    with theirs:
-        process = spawn("started_functions:ignore_sigterm", theirs.fileno(), name="below", pass_fds=[theirs.fileno()])
-    Channel(ours.detach()).receive()  # by then it is what it will be
+    process, connection = spawn_connected("started_functions:ignore_sigterm", name="below")
+    Channel(connection.detach()).receive()  # by then it is what it will be
     Channel(descriptor).send(str(process.pid).encode())
     time.sleep(600)

@@ -21,11 +21,13 @@ class Channel:
     ----------
     descriptor : int
         Of one of a pair of sockets; closed with the channel.
+    timeout_s : float or None
+        Longest wait for a part of a message, after which TimeoutError is raised; None = for ever.
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, timeout_s: float | None = None) -> None:
         self._socket = socket.socket(fileno=descriptor)
-        self._socket.settimeout(None)
+        self._socket.settimeout(timeout_s)
 
     def send(self, message: bytes) -> None:
         """Send a message. Raises OSError if the other end is gone."""
@@ -44,9 +46,9 @@ class Channel:
             data += part
         return bytes(data)
 
-    def detach(self) -> socket.socket:
-        """The socket, for another kind of channel; nothing more goes over this one."""
-        return self._socket
+    def duplicate(self) -> socket.socket:
+        """The same end once more, for an :class:`AsyncChannel` that receives in the place of this one."""
+        return self._socket.dup()
 
     def close(self) -> None:
         """Let go of this end."""

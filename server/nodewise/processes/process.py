@@ -10,8 +10,9 @@ import subprocess
 import threading
 import weakref
 from contextlib import suppress
+from pathlib import Path
 
-__all__ = ["Process", "status_text"]
+__all__ = ["Process", "start_ticks", "status_text"]
 
 
 class Process:
@@ -112,3 +113,15 @@ def status_text(status: int) -> str:
         return signal.Signals(-status).name
     except ValueError:  # signals of real time have no names
         return f"signal {-status}"
+
+
+def start_ticks(pid: int) -> int:
+    """When a process began, in ticks since the machine did: tells it from another that has its number later.
+
+    0 where the kernel does not tell, or no process has that number.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        return int(stat.rpartition(")")[2].split()[19])  # the name before the parenthesis may hold anything
+    except (OSError, IndexError, ValueError):
+        return 0

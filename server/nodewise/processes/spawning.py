@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -15,7 +16,7 @@ from typing import IO, Any, Final
 
 from nodewise.processes.process import Process
 
-__all__ = ["allowed_environment", "spawn"]
+__all__ = ["allowed_environment", "spawn", "spawn_connected"]
 
 _PROGRAM: Final = (
     "import json, sys; order = json.loads(sys.argv.pop()); sys.path[:] = order['path']; "
@@ -104,6 +105,20 @@ def spawn(
     if threading.current_thread() is threading.main_thread():
         return start()
     return _starter(os.getpid()).submit(start).result()
+
+
+def spawn_connected(function: str, *arguments: Any, **options: Any) -> tuple[Process, socket.socket]:
+    """As :func:`spawn`, with one of a pair of sockets, whose descriptor is the function's first argument.
+
+    Returns the process and the other socket.
+    """
+    ours, theirs = socket.socketpair()
+    try:
+        with theirs:
+            return spawn(function, theirs.fileno(), *arguments, pass_fds=[theirs.fileno()], **options), ours
+    except OSError:
+        ours.close()
+        raise
 
 
 def allowed_environment(names: Collection[str] = (), **values: str) -> dict[str, str]:

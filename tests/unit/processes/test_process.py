@@ -6,7 +6,6 @@ import ast
 import asyncio
 import os
 import signal
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,17 +19,13 @@ from serving import ended, name_of
 from nodewise.processes.backoff import FORGIVEN_PER_S, LONGEST_DELAY_S, Backoff
 from nodewise.processes.channel import AsyncChannel, Channel
 from nodewise.processes.process import Process, status_text
-from nodewise.processes.spawning import allowed_environment, spawn
+from nodewise.processes.spawning import allowed_environment, spawn, spawn_connected
 
 
 @contextmanager
 def started(function: str, **more: Any) -> Iterator[tuple[Process, Channel]]:
-    ours, theirs = socket.socketpair()
-    with theirs:
-        process = spawn(
-            f"started_functions:{function}", theirs.fileno(), name="a-test", pass_fds=[theirs.fileno()], **more
-        )
-    channel = Channel(ours.detach())
+    process, connection = spawn_connected(f"started_functions:{function}", name="a-test", **more)
+    channel = Channel(connection.detach())
     try:
         yield process, channel
     finally:
@@ -77,7 +72,8 @@ def test_a_process_ends_with_the_one_that_started_it() -> None:
 
 async def test_messages_of_any_size_go_both_ways_until_one_end_closes() -> None:
     with started("echo") as (process, channel):
-        other = await AsyncChannel.of(channel.detach())
+        other = await AsyncChannel.of(channel.duplicate())
+        channel.close()
         for message in (b"", b"x", bytes(3_000_000)):
             sending = asyncio.create_task(other.send(message))
             with pytest.raises(TimeoutError):
