@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from nodewise.domain.configurations import Configurations
+from nodewise.domain.facts import CONFIGURATION_DEFAULTS
 from nodewise.domain.profile import Profile
 from nodewise.ports.cache import Part
 from nodewise.profiles.reader import profile_bytes
@@ -14,10 +15,9 @@ __all__ = [
     "CACHE_BYTES",
     "ENTRY_BYTES",
     "HOSTED_MODEL_BYTES",
-    "answer_bytes",
     "part_of_profile",
     "part_of_rows",
-    "ready_bytes",
+    "resolved_bytes",
 ]
 
 CACHE_BYTES: Final = 256 << 20
@@ -31,8 +31,8 @@ HOSTED_MODEL_BYTES: Final = 16 << 10
 queueing estimator takes, so that hosts are told to let go of models too."""
 _COLUMNS_BYTES: Final = 2_048
 """Configurations, predictions or an answer of few rows: objects more than numbers."""
-_ROW_BYTES: Final = 128
-"""Columns of one row of configurations; of predictions with their breakdown a little more."""
+_ROW_BYTES: Final = 8 * (len(CONFIGURATION_DEFAULTS) + 2)
+"""Columns of one row of configurations, eight bytes each; those of predictions with their breakdown are no more."""
 
 
 def part_of_rows(configurations: Configurations) -> Part:
@@ -40,14 +40,9 @@ def part_of_rows(configurations: Configurations) -> Part:
     return configurations, _COLUMNS_BYTES + _ROW_BYTES * len(configurations.workers)
 
 
-def ready_bytes(rows: int) -> int:
-    """Of what is made of rows without a work of their own: predictions, what they come to, and both as told."""
+def resolved_bytes(rows: int) -> int:
+    """Of what is made of resolved rows: predictions, their rates and intervals, and both as they go over the wire."""
     return 3 * _COLUMNS_BYTES + 5 * _ROW_BYTES * rows
-
-
-def answer_bytes(rows: int) -> int:
-    """Of an answer, without the rows that answers to several objectives share."""
-    return _COLUMNS_BYTES + _ROW_BYTES * rows
 
 
 def part_of_profile(profile: Profile) -> Part:

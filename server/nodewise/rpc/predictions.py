@@ -7,19 +7,21 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeVar
 
+from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import KNEE
 from nodewise.domain.predictions import Fidelity
-from nodewise.estimation.answer.assembly import Rated
-from nodewise.estimation.answer.prepared import Prepared
+from nodewise.estimation.answer.resolved_query import ResolvedQuery
 from nodewise.estimation.question import Answer, Basis, Question
-from nodewise.estimation.suggestion.search import Wish
+from nodewise.estimation.suggestion.search import MOST_ROWS, Wish
 from nodewise.estimation.suggestion.suggest import suggest
 from nodewise.estimation.weights import ENTRY_BYTES, part_of_rows
+from nodewise.mapper.mapping import from_message, to_message
 from nodewise.ports.cache import LruCache
 from nodewise.ports.compute import Compute, LongRun
-from nodewise.ports.limits import Limits
+from nodewise.ports.limits import Limits, too_much
 from nodewise.rpc.answering import Answering, found
 from nodewise.rpc.calls import Call
+from nodewise.rpc.candidates import read_candidates
 from nodewise.rpc.caps import check_steps
 from nodewise.rpc.default_ranges import counts_nothing, with_counts
 from nodewise.rpc.known_replies import KnownReplies, Remembered
@@ -28,10 +30,8 @@ from nodewise.rpc.options import ReadOptions, read_model_options, read_options
 from nodewise.rpc.questions import Job, objective_of, says_more
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.varint import framed, tag_of
-from nodewise.rpc.wire_configurations import read_candidates
 from nodewise.rpc.wire_objectives import write_recommendation
 from nodewise.rpc.wire_predictions import packed_predictions, write_basis
-from nodewise.rpc.wire_suggestions import read_runnable, read_wish, write_suggestions
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 __all__ = ["Predictions"]
@@ -68,7 +68,7 @@ class Predictions:
     def __post_init__(self) -> None:
         """What is kept of questions and replies shares the room of what they were answered with."""
         answers = self.answering.answers
-        self.known = KnownReplies(answers, self.sources.generation)
+        self.known = KnownReplies(answers, self.sources.confirm)
         self._simulations = LruCache(answers.space)
 
     def forget(self) -> None:
@@ -84,7 +84,7 @@ class Predictions:
         if counts_nothing(request):
             request = await self._counted(request, read_options(request.options), call)
         data = request.SerializeToString()
-        known, state = self.known, self.known.state
+        known, state = self.known, self.answering.answers.state
         kept = known.of(data)
         if kept is None:
             kept = Remembered(*self._as_read(request))
@@ -100,23 +100,23 @@ class Predictions:
         question = options.question(profile, asked.configurations, asked.objective)
         if question.terms.options.fidelity == Fidelity.SIMULATE:
             return await self._simulated(question, options, request.if_none_match, call)
-        prepared = self.answering.answers.ready(question)
-        if prepared is None:
+        resolved = self.answering.answers.resolve_now(question)
+        if resolved is None:
             return _reply(await self.answering.slowly(question, request.if_none_match, call), options)
-        if request.if_none_match and prepared.basis.digest == request.if_none_match:
-            reply, rows = _reply(prepared.basis, options), 0
-        elif kept.rows == prepared.rows.number:
+        if request.if_none_match and resolved.basis.digest == request.if_none_match:
+            reply, rows = _reply(resolved.basis, options), 0
+        elif kept.rows == resolved.number:
             reply, rows = kept.reply, kept.rows
         else:
-            reply = self._told(prepared, options.columns)
-            rows = prepared.rows.number if prepared.rows.rated is not None else 0
+            reply = self._pack(question, resolved, options.columns)
+            rows = resolved.number if resolved.rated is not None else 0
             if not rows:  # somebody is missing that may be back
                 return reply
         generation = self.sources.newest_at(profile) if profile.profile_id else None
         # An exact revision may be an older one than the store's generation goes with.
         current = generation is not None or not profile.profile_id
-        if prepared.lasting and current and len(reply) <= self.limits.reply_bytes:
-            kept.rows = rows
+        if resolved.lasting and current and len(reply) <= self.limits.reply_bytes:
+            kept.rows, kept.profile_id = rows, profile.profile_id
             known.keep(data, kept, reply, state, generation)
         return reply
 
@@ -124,21 +124,18 @@ class Predictions:
         """Requests that were asked last, each once, the last first: PredictRequests as they came."""
         return self.known.newest(most)
 
-    def _told(self, prepared: Prepared, columns: frozenset[int]) -> bytes:
-        """The reply to a question that is answered here and now.
+    def _pack(self, question: Question, resolved: ResolvedQuery, columns: frozenset[int]) -> bytes:
+        """The reply to a query that is answered here and now.
 
         Rows that no objective changes are written once for all objectives.
         """
-        answers = self.answering.answers
-        # Where a plugin has a process of its own, its answers are found again without asking there.
-        answer = answers.complete(prepared, keep=not answers.estimators.all_inline)
-        ready = prepared.rows
-        shared = ready.rated is not None and _tells_no_more(answer, ready.rated)
-        if shared and ready.told is not None and ready.told[0] == columns:
-            return ready.told[1] + _verdict(answer)
+        answer = self.answering.answers.complete(question, resolved)
+        shared = resolved.rated is not None and _tells_no_more(answer, resolved.rated)
+        if shared and resolved.packed is not None and resolved.packed[0] == columns:
+            return resolved.packed[1] + _verdict(answer)
         rows = _rows(answer, columns)
         if shared:
-            ready.told = (columns, rows)
+            resolved.packed = (columns, rows)
         return rows + _verdict(answer)
 
     def _as_read(self, request: pb.PredictRequest) -> tuple[ReadOptions, Job]:
@@ -176,7 +173,7 @@ class Predictions:
     @unary
     async def suggest_measurements(self, request: pb.SuggestMeasurementsRequest, call: Call) -> LongCall:
         """What to measure next."""
-        wish = read_wish(request)
+        wish = from_message(request, Wish)
         options = read_model_options(request.options).required_of(self.answering.answers)
         if counts_nothing(request):
             request = await self._counted(request, options, call)
@@ -189,7 +186,8 @@ class Predictions:
 def _suggested(workshop: Workshop, asked: tuple[Question, Wish], run: LongRun) -> Iterator[bytes]:
     question, wish = asked
     timed = replace(question, terms=question.terms.within(run.budget))
-    yield write_suggestions(suggest(workshop.answers, timed, wish)).SerializeToString()
+    found = suggest(workshop.answers, timed, wish)
+    yield to_message(found, pb.SuggestMeasurementsResponse).SerializeToString()
 
 
 def _answered(workshop: Workshop, asked: tuple[Question, ReadOptions, str], run: LongRun) -> Iterator[bytes]:
@@ -205,7 +203,7 @@ def _reply(answered: Answer | Basis, options: ReadOptions) -> bytes:
     return _rows(answered, options.columns) + _verdict(answered)
 
 
-def _tells_no_more(answer: Answer, rows: Rated) -> bool:
+def _tells_no_more(answer: Answer, rows: Answer) -> bool:
     """Whether an answer's rows are as those of every other objective."""
     alone = answer.finish_s is None and answer.costs is None and answer.goodput_per_s is None
     return alone and answer.predictions is rows.predictions and answer.notices is rows.notices
@@ -227,3 +225,21 @@ def _verdict(answer: Answer) -> bytes:
 def _rests_on(basis: Basis) -> bytes:
     """A reply of what it rests on alone."""
     return framed(_BASIS, write_basis(basis).SerializeToString())
+
+
+def read_runnable(request: pb.SuggestMeasurementsRequest, limits: Limits) -> Configurations:
+    """What may be run, as Predict reads what it is asked about.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD, CONTRADICTORY_FACTS or LIMIT_EXCEEDED.
+    """
+    found = read_candidates(request.configurations, request.ranges, limits)
+    if len(found) > MOST_ROWS:
+        text = (
+            f"configurations: {len(found)} rows, a call takes rows_per_suggestion = {MOST_ROWS}: every row is weighed "
+            "against every other; ask for fewer counts, such as powers of two"
+        )
+        raise too_much(text, "rows_per_suggestion", MOST_ROWS, len(found))
+    return found

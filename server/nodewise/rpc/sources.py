@@ -12,11 +12,11 @@ from typing import Final
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.profile import Profile
+from nodewise.mapper.reading import Reader
 from nodewise.ports.limits import Limits
 from nodewise.profiles.reader import ProfileReader
 from nodewise.rpc.calls import Call, run_in
-from nodewise.rpc.reading import Reader
-from nodewise.rpc.wire_profiles import read_content
+from nodewise.rpc.contents import read_content
 from nodewise_protos.v1 import profile_pb2
 
 __all__ = ["ProfileSources"]
@@ -51,6 +51,7 @@ class ProfileSources:
         self._executor = executor
         self.generation = reader.generation
         """The store's generation now."""
+        self.confirm = reader.confirm
         self._remembered: Callable[[bytes, str], Profile] = lru_cache(maxsize=1024)(self._read)
 
     def newest_at(self, profile: Profile) -> Hashable | None:

@@ -27,8 +27,8 @@ from nodewise.runtime.generations.arriving import with_arrivals
 from nodewise.runtime.generations.changes import Changes, Outcome
 from nodewise.runtime.generations.folder import PluginsFolder, plugins_folder_of
 from nodewise.runtime.generations.loading import served_first
-from nodewise.runtime.generations.rooms import Plugged
 from nodewise.runtime.generations.serving import Serving
+from nodewise.runtime.generations.serving_state import LoadedPlugins
 from nodewise.runtime.learning.administration import LearnedPriors
 from nodewise.runtime.logging import configure_logging, log_unhandled
 from nodewise.runtime.settings import Settings
@@ -83,7 +83,7 @@ class _Worker:
         self._changes: Changes | None = None
         self._reloading: asyncio.Task[None] | None = None
 
-    async def serve(self, plugged: Plugged, channel: Channel) -> None:
+    async def serve(self, plugged: LoadedPlugins, channel: Channel) -> None:
         """Until the end. Raises what keeps it from serving."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(log_unhandled)
@@ -114,7 +114,7 @@ class _Worker:
         if not threads_ended:
             _leave()  # a thread that a plugin holds would keep the interpreter; all that must be kept is kept
 
-    async def _ready(self, plugged: Plugged) -> Plugged:
+    async def _ready(self, plugged: LoadedPlugins) -> LoadedPlugins:
         """Warm up, and wait for plugins that are still being loaded; the rest joins later."""
         patience_s = math.inf if self._patient else self._settings.hosts.start_patience_s
         await asyncio.to_thread(warm_up, plugged.registry.estimators)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -35,6 +36,7 @@ from nodewise.ports.footprint import footprint
 
 __all__ = ["Choice", "Chooser"]
 
+NONE_FAILED: Final[Mapping[str, Refusal]] = MappingProxyType({})
 QUICK: Final = "quick"
 """What an estimator whose fits cost next to nothing lists among its capabilities: it is tried before the others."""
 
@@ -109,6 +111,7 @@ class Chooser:
         *,
         may_try: bool,
         model: Model | None = None,
+        failed: Mapping[str, Refusal] = NONE_FAILED,
     ) -> Choice | None:
         """Who answers, or None where that takes trials which may not be made here. Choices are kept.
 
@@ -120,6 +123,9 @@ class Chooser:
             What was tried on the store's jobs, and the priors that predictions depend on.
         model : Model or None
             Of the estimator that is named, where it is fitted already.
+        failed : mapping of str to Refusal
+            Estimators that were chosen for this question and failed, with their failures: others answer, and what is
+            chosen so is not kept.
 
         Raises
         ------
@@ -128,8 +134,14 @@ class Chooser:
             and the question does not wait.
         """
         self._estimators.require(question.terms.estimator)
+        if failed:
+            instead = self._choose(question, configurations, lessons, may_try=may_try, model=model, failed=failed)
+            if instead is None:
+                return None
+            names = ", ".join(f"{name} failed ({refusal.reason})" for name, refusal in failed.items())
+            return replace(instead, why=f"{names}; {instead.why}", settled=False)
         if not question.profile.digest:
-            return self._chosen(question, configurations, lessons, may_try=may_try, model=model)
+            return self._choose(question, configurations, lessons, may_try=may_try, model=model)
         key = (
             question.profile.digest,
             question.terms.estimator,
@@ -141,13 +153,13 @@ class Chooser:
         )
         known = self._choices.get(key)
         if known is None:
-            known = self._chosen(question, configurations, lessons, may_try=may_try, model=model)
+            known = self._choose(question, configurations, lessons, may_try=may_try, model=model)
             # What is chosen without trials is kept with the question that it makes ready.
             if known is not None and known.settled and may_try:
                 self._choices.put(key, known, ENTRY_BYTES + BASIS_BYTES, (part_of_rows(configurations),))
         return known
 
-    def _chosen(
+    def _choose(
         self,
         question: Question,
         configurations: Configurations,
@@ -155,26 +167,28 @@ class Chooser:
         *,
         may_try: bool,
         model: Model | None,
+        failed: Mapping[str, Refusal] = NONE_FAILED,
     ) -> Choice | None:
         refusal: Refusal | None = None
         if question.terms.estimator != AUTO:
-            named = self._assessed(question, configurations, model)
+            failure = failed.get(question.terms.estimator)
+            named = self._assess(question, configurations, model) if failure is None else Assessment(refusal=failure)
             if named.refusal is None:
                 shares = Shares.alone(question.terms.estimator)
                 return Choice(shares=shares, why="asked for by name", fallback=False, evidence=named.evidence)
             if not question.terms.allow_fallback:
                 raise NodewiseError.refused(named.refusal)
             refusal = named.refusal
-            for name in self._fallbacks:
+            for name in (name for name in self._fallbacks if name not in failed):
                 standing_in = self._standing_in(name, question, configurations, refusal)
                 if standing_in is not None:
                     return standing_in
-        able, settled = self._able(question, configurations, refusal)
+        able, settled = self._able(question, configurations, refusal, failed)
         kinds = RowKinds.of(configurations)
         # Other rows of which the same is said are answered by the same: of these only their modes and devices count.
         key = (
             question.profile.digest,
-            tuple((name, _said(assessment)) for name, assessment in able.items()),
+            tuple((name, _statement(assessment)) for name, assessment in able.items()),
             refusal,
             question.terms.estimator,
             question.terms.options,
@@ -183,14 +197,14 @@ class Chooser:
         )
         known = self._among.get(key) if settled and question.profile.digest else None
         if known is None:
-            known = self._weighed(question, able, refusal, kinds, lessons, may_try=may_try)
+            known = self._weigh(question, able, refusal, kinds, lessons, may_try=may_try)
             if known is not None and not settled:
                 known = replace(known, settled=False)
             if known is not None and known.settled and question.profile.digest:
                 self._among.put(key, known, ENTRY_BYTES + BASIS_BYTES)
         return known
 
-    def _weighed(
+    def _weigh(
         self,
         question: Question,
         able: Mapping[str, Assessment],
@@ -214,7 +228,7 @@ class Chooser:
         errors = expected_log_errors(candidates, kinds)
         for quick in (True, False) if len(able) > 1 else ():
             # Trials of others than rules are fits, and cost most of a first answer.
-            decided = None if quick else _decided(candidates, errors)
+            decided = None if quick else _decide(candidates, errors)
             if decided is not None and decided.all():
                 break
             names = tuple(candidate.estimator for candidate in candidates if candidate.quick == quick)
@@ -235,7 +249,7 @@ class Chooser:
         fallback = refusal is not None
         return Choice(shares=shares, why=text, fallback=fallback, evidence=tuple(evidence), settled=settled)
 
-    def _assessed(self, question: Question, configurations: Configurations, model: Model | None) -> Assessment:
+    def _assess(self, question: Question, configurations: Configurations, model: Model | None) -> Assessment:
         """What the estimator that is named says; its failure is a refusal where another may answer."""
         terms = question.terms
         try:
@@ -264,21 +278,25 @@ class Chooser:
         return Choice(shares=Shares.alone(name), why=text, fallback=True, evidence=assessment.evidence, settled=settled)
 
     def _able(
-        self, question: Question, configurations: Configurations, refusal: Refusal | None
+        self,
+        question: Question,
+        configurations: Configurations,
+        refusal: Refusal | None,
+        failed: Mapping[str, Refusal],
     ) -> tuple[dict[str, Assessment], bool]:
         """What the estimators say that can answer, by name, and whether all could be asked."""
-        terms = question.terms
-        names = [name for name in self._estimators.predicting if name != terms.estimator]
+        excluded = {question.terms.estimator, *failed}
+        names = [name for name in self._estimators.asked_by_auto if name not in excluded]
         silent = self._estimators.silent(question.profile)
-        able, refusals, settled = self._asked(question, configurations, [name for name in names if name not in silent])
+        able, refusals, settled = self._ask(question, configurations, [name for name in names if name not in silent])
         if not able and refusal is None and silent:
             # Who refuses every question about the profile is asked too, for what it says of this one.
-            able, refusals, settled = self._asked(question, configurations, names)
+            able, refusals, settled = self._ask(question, configurations, names)
         if not able:
             raise NodewiseError.refused(refusal or joint_refusal(refusals))
         return able, settled
 
-    def _asked(
+    def _ask(
         self, question: Question, configurations: Configurations, names: Sequence[str]
     ) -> tuple[dict[str, Assessment], list[tuple[str, Refusal]], bool]:
         """What those say that can answer, why the others refuse, and whether all could be asked."""
@@ -337,7 +355,7 @@ class Chooser:
                     if not may_try:
                         return None
                     try:
-                        trials = self._tried(name, lessons, held, about if profile.digest else object())
+                        trials = self._try(name, lessons, held, about if profile.digest else object())
                     except UnavailableError:
                         settled = False
                         continue
@@ -346,7 +364,7 @@ class Chooser:
                 found[name] += trials
         return found, settled
 
-    def _tried(self, name: str, lessons: Lessons, held: Sequence[HeldBack], about: Hashable) -> tuple[Trial, ...]:
+    def _try(self, name: str, lessons: Lessons, held: Sequence[HeldBack], about: Hashable) -> tuple[Trial, ...]:
         """Trials on what is held back; raises UnavailableError where they take longer than the asker waits."""
 
         def trials() -> tuple[Trial, ...]:
@@ -357,13 +375,13 @@ class Chooser:
         return soon(self._estimators.named(name), ("assess", "fit", "predict"), ("trials", about), trials)
 
 
-def _said(assessment: Assessment) -> tuple[object, ...]:
+def _statement(assessment: Assessment) -> tuple[object, ...]:
     """All that an assessment of who can answer says."""
     claim = assessment.expected_log_error
     return assessment.evidence, assessment.strength, claim.tobytes() if isinstance(claim, np.ndarray) else claim
 
 
-def _decided(candidates: Sequence[Candidate], errors: Floats) -> NDArray[np.bool_]:
+def _decide(candidates: Sequence[Candidate], errors: Floats) -> NDArray[np.bool_]:
     """Rows of which the only one that is not tried yet is expected to answer alone, as it would by trials too.
 
     ``errors`` are those expected before its trials, and after those of the rules.

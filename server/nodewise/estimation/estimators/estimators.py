@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import replace
 from functools import partial
@@ -33,6 +34,12 @@ _EPOCH: Final = attrgetter("epoch")
 _NOBODY: Final[frozenset[str]] = frozenset()
 
 
+MOST_OF_ONE: Final = 8
+"""Estimators of one distribution outside the workers that ``auto`` asks."""
+MOST_OUTSIDE: Final = 16
+"""The same of all such distributions together: each may cost a question milliseconds, and a new job a fit."""
+
+
 class Estimators:
     """A registry's estimators.
 
@@ -59,6 +66,8 @@ class Estimators:
         self.provenance = Provenance(registry, catalogue, {} if built_on is None else built_on)
         self.all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
         self.predicting = tuple(registry.predicting)
+        self.asked_by_auto = _asked_by_auto(registry)
+        """Who is asked where nobody is named."""
         self._breakers = tuple(loaded.breaker for loaded in registry.estimators.values() if loaded.breaker is not None)
         self._shown: LruCache[tuple[Configurations, frozenset[str], str], Shown] = LruCache(space)
         self._silent: LruCache[str, frozenset[str]] = LruCache(space)
@@ -192,6 +201,22 @@ class Estimators:
         return call(self.named(name), model, "predict", configurations, options, check=check, quiet=quiet)
 
 
+def _asked_by_auto(registry: Registry) -> tuple[str, ...]:
+    """All that run inline, and of the others so many that no distribution leaves too little time for the rest.
+
+    By name within a distribution, and the first of each distribution before the second of any.
+    """
+    inline = [name for name, loaded in registry.predicting.items() if loaded.mode == "inline"]
+    turns: Counter[str] = Counter()
+    outside: list[tuple[int, str]] = []
+    for name, loaded in sorted(registry.predicting.items()):
+        if loaded.mode != "inline" and turns[loaded.distribution] < MOST_OF_ONE:
+            outside.append((turns[loaded.distribution], name))
+            turns[loaded.distribution] += 1
+    chosen = {*inline, *(name for _, name in sorted(outside)[:MOST_OUTSIDE])}
+    return tuple(name for name in registry.predicting if name in chosen)
+
+
 def joint_refusal(refusals: Sequence[tuple[str, Refusal]]) -> Refusal:
     """What every estimator misses, in one refusal."""
     if not refusals:
@@ -199,13 +224,13 @@ def joint_refusal(refusals: Sequence[tuple[str, Refusal]]) -> Refusal:
     if len(refusals) == 1:
         return refusals[0][1]
     # First those that lack no more than what a question can state: they came nearest.
-    refusals = sorted(refusals, key=lambda each: not 0 < len(each[1].missing_fields) == len(_stated(each[1])))
+    refusals = sorted(refusals, key=lambda each: not 0 < len(each[1].missing_fields) == len(_missing_columns(each[1])))
     fields = tuple(dict.fromkeys(field for _, refusal in refusals for field in refusal.missing_fields))
     text = "; ".join(f"{name}: {refusal.message}" for name, refusal in refusals)
     return Refusal(Reason.EVIDENCE_MISSING, f"no estimator can answer ({text})", fields)
 
 
-def _stated(refusal: Refusal) -> list[str]:
+def _missing_columns(refusal: Refusal) -> list[str]:
     return [field for field in refusal.missing_fields if field in {"batch_per_worker", "global_batch", "device"}]
 
 

@@ -1,0 +1,215 @@
+"""Configurations as messages and back, by hand: most calls bring some, and most of their columns are empty."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from nodewise.domain.columns import Ints, as_ints, constant_floats, constant_ints, freeze
+from nodewise.domain.configurations import (
+    UNSTATED,
+    Configurations,
+    Placement,
+    SyncMode,
+)
+from nodewise.domain.facts import NUMBER_COLUMNS, unstated
+from nodewise.mapper.groups import grouped_workers, read_groups, write_groups
+from nodewise.mapper.reading import Reader
+from nodewise.ports.limits import Limits, too_much
+from nodewise_protos.v1 import configuration_pb2 as pb
+from nodewise_values.facts import CONFIGURATIONS, OFFER
+
+__all__ = [
+    "read_configurations",
+    "read_evidence",
+    "read_offer_indexes",
+    "read_settings",
+    "write_configurations",
+]
+
+_NUMBERS: Final = frozenset(fact.field for fact in NUMBER_COLUMNS)
+_COLUMNS: Final = _NUMBERS | {"placement_offsets", "device_indexes", "precisions", "group_offsets", "offer_indexes"}
+_SCALE: Final = frozenset({"nodes", "workers"})
+"""Columns whose greatest values are the server's limits."""
+_OFFSETS: Final = frozenset({"placement_offsets", "group_offsets"})
+"""Columns with one entry more than there are rows."""
+_DICTIONARIES: Final = MappingProxyType({"device": "devices", "precision": "precisions"})
+"""What a row says by name, and the dictionary that holds it."""
+
+
+def read_configurations(message: pb.Configurations, path: str, reader: Reader, limits: Limits) -> Configurations:
+    """Configurations as columns; what is wrong goes to the reader (the result is then of no use)."""
+    # Most of some forty columns are empty: only those that are not are looked at.
+    given: dict[str, Any] = {field.name: values for field, values in message.ListFields()}
+    rows = max((len(given[name]) - (name in _OFFSETS) for name in given.keys() & _COLUMNS), default=0)
+    if rows > limits.rows_per_call and rows > limits.rows_per_batch and rows > limits.backtest_rows:
+        text = f"{path}: {rows} rows, more than any call takes"
+        raise too_much(text, "rows_per_call", limits.rows_per_call, rows)
+    columns: dict[str, object] = {
+        "nodes": reader.ints(message.nodes, f"{path}.nodes", rows, default=0, most=limits.max_nodes),
+        "workers": reader.ints(message.workers, f"{path}.workers", rows, default=0, most=limits.max_workers),
+    }
+    for fact in NUMBER_COLUMNS:
+        if fact.field in given and fact.row not in _SCALE:
+            columns[fact.row] = reader.column(given[fact.field], f"{path}.{fact.field}", rows, fact)
+    if given.keys() - _NUMBERS:
+        columns.update(_dictionaries(message, path, rows, reader))
+    found = Configurations.unstated(rows).replaced(**columns)
+    if reader.clean:
+        _consistent(found, path, reader)
+    return found
+
+
+def _dictionaries(message: pb.Configurations, path: str, rows: int, reader: Reader) -> dict[str, object]:
+    """Columns that are more than numbers: devices, precisions and placement."""
+    columns: dict[str, object] = {}
+    if message.device_names or message.device_indexes:
+        columns.update(_devices(message, path, rows, reader))
+    if message.offer_names or message.offer_indexes:
+        read_offer_indexes(message, path, rows, reader)
+    if message.precisions:
+        columns.update(_precisions(message, path, rows, reader))
+    if message.placement_workers or message.placement_offsets:
+        columns["placement"] = _placement(message, path, rows, reader)
+    if message.group_offsets or message.group_workers or message.group_device_indexes or message.group_compute_factors:
+        columns.update(read_groups(message, path, rows, reader))
+    return columns
+
+
+def _devices(message: pb.Configurations, path: str, rows: int, reader: Reader) -> dict[str, object]:
+    grouped = bool(message.group_device_indexes)
+    index = reader.entries(message, path, rows, "device", CONFIGURATIONS["device_names"], elsewhere=grouped)
+    return {"devices": tuple(message.device_names), "device_index": index}
+
+
+def read_offer_indexes(message: pb.Configurations, path: str, rows: int, reader: Reader) -> Ints:
+    """Row to entry of offer_names, -1 where there is none. What these are worth is for the objective to say."""
+    return reader.entries(message, path, rows, "offer", OFFER["name"], nothing=-1)
+
+
+def _precisions(message: pb.Configurations, path: str, rows: int, reader: Reader) -> dict[str, object]:
+    values = list(message.precisions)
+    if len(values) not in (1, rows):
+        reader.wrong(f"{path}.precisions", f"must have one entry, or one for each of {rows} rows; found {len(values)}")
+        values = values[:1]
+    for number, name in enumerate(values):
+        reader.text(name, f"{path}.precisions[{number}]", 16)
+    dictionary = tuple(dict.fromkeys(values))
+    codes = [dictionary.index(name) for name in values]
+    return {
+        "precisions": dictionary,
+        "precision_index": constant_ints(rows, 0) if len(codes) != rows else as_ints(codes),
+    }
+
+
+def _placement(message: pb.Configurations, path: str, rows: int, reader: Reader) -> Placement | None:
+    workers, field = list(message.placement_workers), f"{path}.placement_offsets"
+    offsets = reader.offsets(message.placement_offsets, field, rows, len(workers), "placement_workers")
+    if offsets is None:
+        return None
+    if any(count < 1 for count in workers):
+        reader.wrong(f"{path}.placement_workers", "must be at least 1 on every node")
+        return None
+    return Placement(offsets, as_ints(workers))
+
+
+def _consistent(found: Configurations, path: str, reader: Reader) -> None:
+    """Columns that are right one by one must agree with each other."""
+    everyone = found.workers
+    if found.worker_groups is not None:
+        everyone = grouped_workers(everyone, found.worker_groups, path, reader)
+    none = constant_ints(len(found), 0)
+    laid_out = found.nodes is not none or found.placement is not None or found.worker_groups is not None
+    if not laid_out and (found.global_batch is none or found.batch_per_worker is none):
+        return
+    both = (found.nodes > 0) & (everyone > 0)
+    short = both & (everyone < found.nodes)
+    if short.any():
+        row = int(short.argmax())
+        reader.contradicts(
+            f"{path}.workers[{row}]",
+            f"{everyone[row]} workers cannot fill {found.nodes[row]} nodes: every node runs at least one",
+        )
+    if found.placement is not None:
+        for row in range(len(found)):
+            layout = found.placement.row(row)
+            if not layout:
+                continue
+            nodes, workers = int(found.nodes[row]), int(everyone[row])
+            if (workers and sum(layout) != workers) or (nodes and len(layout) != nodes):
+                reader.contradicts(
+                    f"{path}.placement_workers",
+                    f"row {row} places {sum(layout)} workers on {len(layout)} nodes, "
+                    f"but the row says {workers} workers on {nodes} nodes",
+                )
+    given = (found.global_batch > 0) & (found.batch_per_worker > 0) & (found.workers > 0)
+    if given.any():
+        replicas = found.replicas()
+        product = replicas.astype(np.float64) * found.batch_per_worker * found.accumulation
+        # A pipeline's micro-batches are accumulation steps that need not be stated.
+        wrong = given & (product != found.global_batch) & (found.accumulation > 1)
+        wrong |= given & (product > found.global_batch + replicas * found.accumulation)
+        if wrong.any():
+            row = int(wrong.argmax())
+            reader.contradicts(
+                f"{path}.global_batch_samples[{row}]",
+                f"is {found.global_batch[row]}, but {replicas[row]} replicas x {found.batch_per_worker[row]} samples x "
+                f"{found.accumulation[row]} accumulation steps are {product[row]:.0f}",
+            )
+
+
+def read_evidence(message: pb.Configurations, path: str, reader: Reader, limits: Limits) -> Configurations:
+    """Configurations that really ran: nodes, workers and synchronisation must be stated."""
+    found = read_configurations(message, path, reader, limits)
+    if message.offer_names or message.offer_indexes:
+        reader.wrong(f"{path}.offer_names", "must be empty: evidence says what ran, not what can be had")
+    if not len(found):
+        return found
+    if found.worker_groups is not None:
+        found = found.replaced(workers=grouped_workers(found.workers, found.worker_groups, path, reader))
+    for name, column in (("nodes", found.nodes), ("workers", found.workers)):
+        if (column == 0).any():
+            reader.wrong(f"{path}.{name}", "must be given: evidence says what really ran")
+    if (found.sync_mode == SyncMode.UNSPECIFIED).any():
+        reader.wrong(f"{path}.sync_modes", "must be given: evidence says what really ran")
+    servers = found.parameter_servers
+    if (servers == UNSTATED).any():
+        implied = np.where(found.sync_mode == SyncMode.ALLREDUCE, 0, 1)
+        found = found.replaced(parameter_servers=freeze(np.where(servers == UNSTATED, implied, servers)))
+    return found
+
+
+def read_settings(message: pb.ConfigurationSettings, path: str, reader: Reader) -> Configurations:
+    """One row that says how a job runs, without its scale. The offer that it may name is not part of it."""
+    stated = reader.stated(message, f"{path}.", but=("offer_name",))
+    columns: dict[str, object] = {}
+    for name, value in stated.items():
+        if name in _DICTIONARIES:
+            columns[_DICTIONARIES[name]] = (value,)
+        else:
+            columns[name] = constant_floats(1, value) if isinstance(value, float) else constant_ints(1, int(value))
+    reader.text(message.offer_name, f"{path}.offer_name", 64)
+    found = Configurations.of(1)
+    return found.replaced(**columns) if columns else found
+
+
+def write_configurations(configurations: Configurations) -> pb.Configurations:
+    """All columns that are not defaults throughout."""
+    message = pb.Configurations(nodes=configurations.nodes.tolist(), workers=configurations.workers.tolist())
+    for fact in NUMBER_COLUMNS:
+        column = getattr(configurations, fact.row)
+        if fact.row not in _SCALE and (column != unstated(fact)).any():
+            getattr(message, fact.field).extend(column.tolist())
+    if configurations.worker_groups is not None:
+        write_groups(configurations, message)
+    if configurations.devices != ("",):
+        message.device_names.extend(configurations.devices)
+        message.device_indexes.extend(configurations.device_index.tolist())
+    if configurations.precisions != ("",):
+        message.precisions.extend(configurations.precisions[code] for code in configurations.precision_index.tolist())
+    if configurations.placement is not None:
+        message.placement_offsets.extend(configurations.placement.offsets.tolist())
+        message.placement_workers.extend(configurations.placement.workers.tolist())
+    return message

@@ -1,0 +1,200 @@
+"""What serves one generation: every behaviour whose answers depend on plugins, made together and given up together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from nodewise.diagnosis.watching import StepWatch
+from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.answer.kept import Kept
+from nodewise.estimation.lessons.lessons import Teachings
+from nodewise.hosting.processes.host import Listing as HostListing
+from nodewise.hosting.registry import Registry
+from nodewise.plugin import Catalogue
+from nodewise.profiles.store import ProfileStore
+from nodewise.profiles.writer import StoreWriter
+from nodewise.rpc.answering import Answering
+from nodewise.rpc.architectures import ArchitectureBatches
+from nodewise.rpc.batches import Batches
+from nodewise.rpc.calls import run_in
+from nodewise.rpc.completions import Completions
+from nodewise.rpc.diagnoses import Diagnoses
+from nodewise.rpc.evaluations import Evaluations
+from nodewise.rpc.listing import Listing
+from nodewise.rpc.long_call import Workshop
+from nodewise.rpc.plans import Plans
+from nodewise.rpc.predictions import Predictions
+from nodewise.rpc.schedules import Schedules
+from nodewise.rpc.services import behaviours_by_name
+from nodewise.rpc.sharing import Sharing
+from nodewise.rpc.simulations import Simulations
+from nodewise.rpc.sources import ProfileSources
+from nodewise.runtime.compute.pool import ComputePool, Equipped, Tools
+from nodewise.runtime.settings import Settings
+from nodewise.runtime.workshops import workshop_of
+
+__all__ = ["LoadedPlugins", "ServingState", "SharedResources", "serving_state_of"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SharedResources:
+    """What outlives generations: the store, threads and processes, and what is kept of unchanged plugins.
+
+    Attributes
+    ----------
+    work, simulations : Executor
+        Threads for fits and large questions; for simulations.
+    reads : Executor
+        Threads for what reaches the disk.
+    ahead : callable
+        Does work that no call waits for.
+    """
+
+    settings: Settings
+    store: ProfileStore
+    writer: StoreWriter
+    sources: ProfileSources
+    pool: ComputePool
+    work: Executor
+    simulations: Executor
+    reads: Executor
+    kept: Kept
+    ahead: Callable[[Callable[[], None]], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class LoadedPlugins:
+    """What a serving state is made from.
+
+    Attributes
+    ----------
+    name : str
+        Of the generation, as bases say it; "" = a digest of the registry.
+    number : int
+        Of the generation; 0 = it has none.
+    opening : callable or None
+        From the directory of traces, and what the hosts said of themselves, to what :class:`Tools` has; None = only
+        this process can have these plugins.
+    """
+
+    registry: Registry
+    catalogue: Catalogue
+    name: str = ""
+    number: int = 0
+    opening: Callable[[Path, Mapping[str, HostListing]], Callable[[], Workshop]] | None = None
+    _holding: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _holders: list[None] = field(default_factory=list, init=False)
+
+    def hold(self) -> None:
+        """A serving state is made of it; each lets go once."""
+        with self._holding:
+            self._holders.append(None)
+
+    def let_go(self) -> None:
+        """End what the plugins run in, with the last serving state that was made of it."""
+        with self._holding:
+            self._holders.pop()
+            left = bool(self._holders)
+        if not left:
+            self.registry.close()
+
+
+@dataclass(slots=True, eq=False)
+class ServingState:
+    """Behaviours over one registry, one catalogue and what was learned of them.
+
+    Attributes
+    ----------
+    methods : mapping of name to callable
+        Behaviours by their methods' names in snake case.
+    homes : mapping of distribution to executor
+        Threads for questions to one plugin host.
+    calls : int
+        In flight; counted by the event loop's thread alone.
+    retired : bool
+        Whether no call begins here any more.
+    """
+
+    plugged: LoadedPlugins
+    answers: Answers
+    predictions: Predictions
+    batches: Batches
+    methods: Mapping[str, Callable[..., Any]]
+    homes: Mapping[str, ThreadPoolExecutor]
+    calls: int = 0
+    retired: bool = field(default=False)
+
+    def close(self) -> None:
+        """End what its plugins run in. Blocks for a moment; no call may be left."""
+        self.predictions.forget()
+        self.answers.forget()
+        self.plugged.let_go()
+        for home in self.homes.values():
+            home.shutdown(wait=True, cancel_futures=True)
+
+    @property
+    def answering(self) -> Answering:
+        """What answers one question."""
+        return self.predictions.answering
+
+
+def serving_state_of(
+    resources: SharedResources, plugged: LoadedPlugins, teachings: Teachings, track: str = ""
+) -> ServingState:
+    """What serves a generation.
+
+    Parameters
+    ----------
+    teachings : Teachings
+        What is known of its estimators by now.
+    track : str
+        As bases name it; "" = the default one.
+    """
+    plugged.hold()
+    settings, catalogue = resources.settings, plugged.catalogue
+    workshop = workshop_of(
+        settings,
+        plugged.registry,
+        catalogue,
+        resources.store.traces,
+        ahead=resources.ahead,
+        kept=resources.kept,
+        generation=plugged.name,
+        track=track,
+    )
+    answers, limits, policy = workshop.answers, workshop.limits, settings.default_policy
+    answers.adopt(teachings)
+    opening = plugged.opening
+    how_opened = None if opening is None else lambda: opening(resources.store.traces.root, plugged.registry.listings)
+    compute = Equipped(resources.pool, Tools(workshop, how_opened))
+    sources = resources.sources
+    homes = {
+        host.distribution: ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-hosted")
+        for host in plugged.registry.hosts
+    }
+    answering = Answering(answers, resources.work, resources.simulations, homes)
+    architectures = ArchitectureBatches(answers, sources, limits, resources.work, compute)
+    predictions = Predictions(answering, sources, limits, compute)
+    batches = Batches(answering, architectures, sources, limits)
+    methods = behaviours_by_name(
+        (
+            predictions,
+            batches,
+            Listing(answers, partial(run_in, resources.reads, resources.store.scores.scores)),
+            Schedules(answers, sources, limits, resources.work, policy, homes),
+            Simulations(answers, sources, limits, compute, policy),
+            Completions(answers, sources, compute),
+            Plans(answers, sources, limits, compute),
+            Diagnoses(sources, compute, StepWatch(compute, resources.store, resources.writer, resources.reads)),
+            Evaluations(compute),
+            Sharing(answers, sources, limits, compute),
+        )
+    )
+    return ServingState(plugged, answers, predictions, batches, MappingProxyType(methods), homes)
