@@ -198,7 +198,7 @@ def test_a_signal_while_a_worker_starts_ends_the_server(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_the_only_worker_is_replaced_by_its_spare(tmp_path: Path) -> None:
-    with ServerProcess("serve", "--store", f"sqlite:{tmp_path}/store.db") as server:
+    with ServerProcess("--store", f"sqlite:{tmp_path}/store.db") as server:
         wait_until(lambda: "nodewise-spare" in map(name_of, children_of(server.pid)))
         (spare,) = (pid for pid in children_of(server.pid) if name_of(pid) == "nodewise-spare")
         os.kill(*server.workers(), signal.SIGKILL)
