@@ -105,7 +105,7 @@ class Application:
         self._settings = settings
         self._audit = audit
         self._store = store
-        self._limits = settings.limits.limits()
+        self._limits = settings.limits
         self.callers = callers_of(settings, store)
         """Tells callers apart; None = everybody may do everything."""
         # Apart, so that a plugin that never returns keeps no profile from being read, a fit ahead no answer, and a
@@ -121,7 +121,7 @@ class Application:
         self._reader = ProfileReader(store, space)
         self._profiles = Profiles(
             *(store, self._writer, self._reader, self._limits, self._reads, self._committed, self._doubts),
-            quotas=settings.quotas.store(),
+            quotas=settings.quotas,
         )
         runners = processes or THREAD_RUNNERS
         self._compute = ComputePool(ProcessRunner if processes else ThreadRunner, runners)
@@ -356,7 +356,7 @@ class Application:
             self._admission,
             known,
             self.callers,
-            quotas=self._settings.quotas.callers(),
+            quotas=self._settings.quotas,
             audit=None if self._audit is None else Audit(self._audit.write),
         )
 

@@ -10,17 +10,17 @@ from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 from pydantic import Field, ValidationError, field_validator
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from nodewise.estimation.weights import CACHE_BYTES
+from nodewise.ports.limits import Limits
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.remote_traces import DEFAULT_CACHE_BYTES
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S
 from nodewise.runtime.groups_of_settings import (
     ConnectionSettings,
     HostSettings,
-    LimitSettings,
-    QuotaSettings,
+    Quotas,
     RetentionSettings,
 )
 from nodewise.runtime.identity.settings import CertificateGrant, JwtSettings, TlsSettings, Way
@@ -183,8 +183,8 @@ class Settings(BaseSettings):
         description="file of what was administered, deleted, brought back and retracted, and of who was turned away, "
         "one JSON object a line; empty = in the log, with `audit` true, whatever the level",
     )
-    limits: LimitSettings = LimitSettings()
-    quotas: QuotaSettings = QuotaSettings()
+    limits: Limits = Limits()
+    quotas: Quotas = Quotas()
     connections: ConnectionSettings = ConnectionSettings()
 
     def __hash__(self) -> int:
@@ -253,11 +253,7 @@ def load_settings(config: Path | None = None, **flags: Any) -> Settings:
             known = ", ".join(Settings.model_fields)
             raise SettingsError(f"{path}: unknown setting {unknown[0]!r}; known are: {known}")
     try:
-        above = Settings(**given)
-        if not from_file:
-            return above
-        stated = above.model_dump(exclude_unset=True)
-        return Settings(**_merged(from_file, stated))
+        return Settings(**_merged(_merged(from_file, EnvSettingsSource(Settings)()), given))
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
