@@ -1,8 +1,7 @@
-"""A plugin host, as its process runs it: ``python -m nodewise.hosting.processes.main FD PARENT``.
+"""A plugin host, as its process runs it: ``python -m nodewise.hosting.processes.main FOLDER READY PARENT``.
 
 Imports the distribution's entry points and does one call after the other, in its main thread. What goes wrong in this
-process stays in it: who started it watches its end, its time and its memory. It runs as the same user, so that it is a
-bound against faults, and none against malice.
+process stays in it: who started it watches its end, its time and its memory.
 """
 
 from __future__ import annotations
@@ -11,232 +10,168 @@ import ctypes
 import gc
 import importlib.metadata
 import io
-import itertools
 import os
-import pickle
+import queue
 import resource
 import signal
-import socket
 import sys
-import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
-import numpy as np
+import grpc
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.hosting.processes.codec import Encoder, Opaque, UndecodableError
-from nodewise.hosting.processes.decoder import Decoder
-from nodewise.hosting.processes.frames import LostError, Pipe
+from nodewise.hosting.processes.connection import OPTIONS
 from nodewise.hosting.processes.given import GivenContext, GivenCorpus, GivenModel, GivenRun, GivenStream
+from nodewise.hosting.processes.isolation import limit_processes, restrict_files
 from nodewise.hosting.processes.models import SHARE, Models
-from nodewise.hosting.processes.plans import Plans
-from nodewise.hosting.processes.words import ANSWERS_WITH_OBJECTS, ATTRIBUTES, METHODS, Op
+from nodewise.hosting.processes.servicer import Estimators, abilities, written
+from nodewise.hosting.processes.statuses import read_error
+from nodewise.hosting.processes.values import read_value, write_value
+from nodewise.hosting.processes.words import ANSWERS_WITH_OBJECTS
 from nodewise.hosting.records import records_of
-from nodewise.plugin import ENTRY_POINT_GROUP, Prior
+from nodewise.plugin import ENTRY_POINT_GROUP
+from nodewise_protos.plugin.v1 import (
+    estimator_service_pb2_grpc,
+    plugin_service_pb2_grpc,
+    value_pb2,
+)
+from nodewise_protos.plugin.v1 import plugin_service_pb2 as pb
 
 PR_SET_PDEATHSIG: Final = 1
-MOST_TRACEBACK: Final = 4_000
-"""Characters of a traceback that are sent for the log: its end."""
-_SEQUENCES: Final = frozenset({"final", "exclusions", "memory_terms", "predict_shares", "read"})
-"""What answers with any sequence."""
+LOOK_S: Final = 0.1
+"""Seconds between looks at whether a question of ours is answered."""
 
 
-class _Unsendable:
-    """In place of an answer that cannot be read or sent."""
+class MainThread(ThreadPoolExecutor):
+    """Has work done by the main thread, one piece after the other; within a piece it may do others while it waits."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self._pieces: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """As the base says."""
+        future: Future[Any] = Future()
+
+        def work() -> None:
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except BaseException as error:  # noqa: BLE001  # it is gRPC's to judge
+                future.set_exception(error)
+
+        self._pieces.put(work)
+        return future
+
+    def until(self, future: Any | None) -> None:
+        """Do what comes until a call of ours has ended; None = for ever."""
+        if future is not None:
+            future.add_done_callback(lambda _: self._pieces.put(None))
+        while future is None or not future.done():
+            with suppress(queue.Empty):  # a plugin's thread may have taken what was to wake this one
+                work = self._pieces.get(timeout=None if future is None else LOOK_S)
+                if work is not None:
+                    work()
 
 
-class Hosted:
-    """The plugins of one distribution and what they answered with."""
+class Plugins(plugin_service_pb2_grpc.PluginServiceServicer):
+    """The plugins of one distribution, and what they answered with."""
 
-    def __init__(self, pipe: Pipe) -> None:
-        self._pipe = pipe
+    def __init__(self, thread: MainThread, place: str) -> None:
+        self._thread = thread
+        self._place = place
         self._roots: dict[str, Any] = {}
         self._models = Models()
-        self._numbers = itertools.count(1)
-        self._interned: dict[int, Any] = {}
-        self._plans = Plans()
-        self._asking = threading.RLock()
-        self._depth = 0
-        self._exchange = 0
-        self._others: dict[str, Callable[[Decoder, list[Any]], Any]] = {
-            "p": lambda decoder, entry: pickle.loads(decoder.content(entry[1], entry[2])),  # noqa: S301  # our own
-            "n": self._read_new,
-            "N": lambda decoder, entry: self._interned[decoder.number(entry[1])],
-            "r": lambda _, entry: self._models.built_on(entry[1]),
-            "g": self._read_given,
-        }
+        self._by_name: dict[str, Any] = {}
+        self._ask: Any = None
+        self.estimators = Estimators(self._by_name, self._models, context=self._given_context)
 
-    def serve(self) -> None:
-        """Do what comes, until nothing comes any more."""
-        while True:
-            self._handle(*self._received())
-
-    def _received(self) -> tuple[int, list[Any]]:
-        exchange, tree, arrays = self._pipe.receive()
-        return exchange, Decoder(tree, arrays, self._others, self._plans).values()
-
-    def _handle(self, exchange: int, message: list[Any]) -> None:
-        op, *rest = message
-        around, self._exchange = self._exchange, exchange
-        self._depth += 1
-        try:
-            reply = self._load(*rest) if op == Op.LOAD else self._done(op, *rest)
-        finally:
-            self._depth -= 1
-            self._exchange = around
-        self._pipe.send(reply)
-
-    def _done(
-        self,
-        op: int,
-        target: str | int,
-        name: str,
-        arguments: list[Any],
-        released: list[int],
-        following: list[Any] | None = None,
-    ) -> bytes:
-        """Do a call, and the one that follows where the first is no refusal; the reply to both."""
-        for number in released:
-            self._models.drop(number)
-            self._interned.pop(number, None)
-        outcome = self._outcome(op, target, name, arguments)
-        if following is not None and outcome[0] == Op.ANSWER:
-            try:
-                if outcome[1].refusal is None:
-                    return self._message([*outcome, self._outcome(Op.CALL, *following)])
-            except BaseException:  # noqa: BLE001  # what follows is asked again, alone
-                return self._reply(outcome)
-        return self._reply(outcome)
-
-    def _outcome(self, op: int, target: str | int, name: str, arguments: list[Any]) -> list[Any]:
-        """Do a call; its reply as values."""
-        try:
-            found = self._roots[target] if isinstance(target, str) else self._models.used(target)
-        except KeyError:
-            return [Op.GONE]
-        try:
-            answer = getattr(found, name) if op == Op.READ else getattr(found, name)(*arguments)
-        except NodewiseError as error:
-            return [Op.REFUSED, error]
-        except BaseException as error:  # noqa: BLE001  # the process belongs to the plugin, its loop does not
-            return _failed(error)
-        try:
-            return [Op.ANSWER, self._kept(answer) if name in ANSWERS_WITH_OBJECTS else _portable(answer, name)]
-        except BaseException:  # noqa: BLE001  # an answer may do anything where it is touched
-            return [Op.ANSWER, _Unsendable()]
-
-    def _reply(self, outcome: list[Any]) -> bytes:
-        """An outcome as a message; what cannot be sent is replaced."""
-        try:
-            return self._message(outcome)
-        except BaseException:  # noqa: BLE001  # answers and errors of a class of their own may do anything
-            refused = outcome[0] == Op.REFUSED
-            return self._message(_failed(outcome[1]) if refused else [Op.ANSWER, _Unsendable()])
-
-    def _message(self, values: list[Any]) -> bytes:
-        return Encoder(_foreign).message(self._exchange, *values)
-
-    def _kept(self, answer: Any) -> list[Any]:
-        """An answer that stays here; marked for the worker."""
-        number = next(self._numbers)
-        self._models.keep(number, answer, (*self._roots.values(), *self._interned.values()))
-        return [number, type(answer).__name__[:100], *_names(answer)]
-
-    def _load(self, paths: list[str], entry_points: list[Any], distribution: str, memory_bytes: int) -> bytes:
+    def Load(self, request: pb.LoadRequest, context: grpc.ServicerContext) -> pb.LoadResponse:  # noqa: N802, ARG002  # gRPC's
         """Import everything; the listing."""
-        sys.path[:] = paths
-        _limit(memory_bytes)
-        self._models.most_bytes = memory_bytes // SHARE
-        records: list[Any] = []
-        problems: list[Any] = []
-        for name, value in entry_points:
-            point = importlib.metadata.EntryPoint(name, value, ENTRY_POINT_GROUP)
-            for hook, found, problem in records_of(name, value, point.load, distribution, _tell):
+        sys.path[:] = request.paths
+        channel = grpc.insecure_channel(request.context_target, OPTIONS)
+        self._ask = plugin_service_pb2_grpc.ContextServiceStub(channel).Ask
+        restrict_files([*request.paths, sys.prefix, sys.base_prefix], [self._place])
+        limit_processes()
+        _limit(request.memory_bytes)
+        self._models.most_bytes = request.memory_bytes // SHARE
+        response = pb.LoadResponse()
+        for each in request.entry_points:
+            point = importlib.metadata.EntryPoint(each.name, each.value, ENTRY_POINT_GROUP)
+            for hook, found, problem in records_of(each.name, each.value, point.load, request.distribution, _tell):
                 if problem is not None:
-                    problems.append([problem.name, problem.kind, problem.reason, problem.message])
+                    words = (problem.name, problem.kind, problem.reason, problem.message)
+                    name, kind, reason, message = (word.encode(errors="replace").decode() for word in words)
+                    response.problems.add(name=name, kind=kind, reason=reason, message=message)
                 for record in found:
                     root = f"{hook.kind}/{record.name}"
                     self._roots.setdefault(root, getattr(record, hook.attribute))
+                    if hook.kind == "estimator":
+                        self._by_name.setdefault(record.name, self._roots[root])
                     plain = {each.name: getattr(record, each.name) for each in fields(record)}
-                    answering = plain.pop(hook.attribute)
-                    records.append([hook.kind, plain, list(_names(answering))])
+                    able = abilities(plain.pop(hook.attribute))
+                    response.records.add(kind=hook.kind, fields=written(plain), abilities=able)
         gc.freeze()  # modules stay: no collection need look at them again
-        return self._message([Op.ANSWER, records, problems])
+        return response
+
+    def Call(self, request: pb.CallRequest, context: grpc.ServicerContext) -> pb.CallResponse:  # noqa: N802  # gRPC's
+        """As the contract says."""
+        if request.WhichOneof("object") == "record":
+            target = self._roots[request.record]
+        else:
+            target = self.estimators.used(request.kept, context)
+        name = request.method
+
+        def work() -> pb.CallResponse:
+            arguments = [read_value(each, self._others) for each in request.arguments]
+            answer = getattr(target, name) if request.reads_attribute else getattr(target, name)(*arguments)
+            if name in ANSWERS_WITH_OBJECTS:
+                return pb.CallResponse(kept=self.estimators.kept(answer))
+            return pb.CallResponse(answer=written(answer, name))
+
+        return self.estimators.answered(request.call, work, context)
 
     # --- what a call is given
 
-    def _read_new(self, decoder: Decoder, entry: list[Any]) -> Any:
-        _, number, value = entry
-        self._interned[decoder.number(number)] = found = decoder.one(value)
-        return found
+    @property
+    def _others(self) -> dict[str, Callable[[Any], Any]]:
+        return {"given": self._read_given, "kept": self._models.built_on}
 
-    def _read_given(self, decoder: Decoder, entry: list[Any]) -> Any:
-        _, number, kind, *more = entry
+    def _given_context(self, number: int, *known: Any) -> GivenContext:
+        return GivenContext(self._asking(number), *known)
 
-        def ask(method: str, *arguments: Any) -> Any:
-            return self._ask(number, method, arguments)
-
-        values = [decoder.one(each) for each in more]
-        if kind == "stream":
+    def _read_given(self, message: value_pb2.Given) -> Any:
+        ask = self._asking(message.number)
+        facts = [read_value(each, self._others) for each in message.facts]
+        if message.kind == "stream":
             return io.BufferedReader(GivenStream(ask), 1 << 20)
-        made: Any = {"context": GivenContext, "corpus": GivenCorpus, "run": GivenRun, "model": GivenModel}[kind]
-        return made(ask, *values)
+        made: Any = {"corpus": GivenCorpus, "run": GivenRun, "model": GivenModel}[message.kind]
+        return made(ask, *facts)
 
-    def _ask(self, number: int, method: str, arguments: tuple[Any, ...]) -> Any:
-        """Ask the worker in the midst of a call; calls that it makes meanwhile are done first."""
-        with self._asking:
-            if not self._depth:
+    def _asking(self, number: int) -> Callable[..., Any]:
+        def ask(method: str, *arguments: Any) -> Any:
+            call = self.estimators.calls[-1]
+            if not call:
                 raise RuntimeError("the call that this belongs to has ended")
-            self._pipe.send(self._message([Op.ASK, number, method, list(arguments)]))
-            while True:
-                exchange, message = self._received()
-                op, *rest = message
-                if op == Op.RESULT:
-                    return rest[0]
-                if op == Op.RAISED:
-                    raise rest[0]
-                self._handle(exchange, message)
+            values = [write_value(each, _unsendable) for each in arguments]
+            asked = self._ask.future(pb.AskRequest(call=call, number=number, method=method, arguments=values))
+            self._thread.until(asked)
+            try:
+                return read_value(asked.result().answer, self._others)
+            except grpc.RpcError as error:
+                told = read_error(error)
+                raise (told if isinstance(told, NodewiseError) else RuntimeError("nobody answers")) from None
+
+        return ask
 
 
-def _failed(error: BaseException) -> list[Any]:
-    """That a plugin raised something, and its traceback for the log."""
-    try:
-        text = "".join(traceback.format_exception(error))[-MOST_TRACEBACK:].encode(errors="replace").decode()
-    except BaseException:  # noqa: BLE001  # an exception that cannot be written down
-        text = ""
-    return [Op.FAILED, type(error).__name__[:100], text]
-
-
-def _names(answer: Any) -> tuple[str, ...]:
-    """What of the protocols an object has."""
-    found = []
-    for name in (*METHODS, *ATTRIBUTES):
-        try:
-            has = hasattr(type(answer), name) or hasattr(answer, name)
-        except BaseException:  # noqa: BLE001  # it has it; who uses it learns what it raises
-            has = True
-        if has:
-            found.append(name)
-    return tuple(found)
-
-
-def _portable(answer: Any, name: str) -> Any:
-    """An answer as values: sequences as such, and of a prior a content that outlives this process."""
-    if isinstance(answer, Prior):
-        content = Opaque(pickle.dumps(answer.content))
-        return Prior(prior_id=answer.prior_id, estimator=answer.estimator, sources=answer.sources, content=content)
-    if name in _SEQUENCES and not isinstance(answer, str | frozenset | Mapping):
-        return tuple(answer)
-    return answer
-
-
-def _foreign(_: Encoder, value: Any) -> Any:
-    """What cannot cross, by the name of its type."""
-    return ["x", type(value).__name__[:100]]
+def _unsendable(value: Any) -> NoReturn:
+    raise TypeError(f"a {type(value).__name__} cannot be sent")
 
 
 def _tell(error: BaseException) -> None:
@@ -266,29 +201,22 @@ def settle(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def serve(fd: int, parent: int) -> None:
-    """Serve the socket until it ends, which ends the process.
-
-    Parameters
-    ----------
-    parent : int
-        The process that started this one.
-    """
-    settle(parent)
-    np.random.seed()  # noqa: NPY002  # of plugins that use it; else all that are forked would draw the same
-    pipe = Pipe(socket.socket(fileno=fd))
-    pipe.socket.settimeout(None)
-    try:
-        Hosted(pipe).serve()
-    except (LostError, OSError, UndecodableError):
-        os._exit(0)  # threads that a plugin left would keep the process
-
-
 def main() -> None:
-    """Serve as the command line says."""
-    fd, parent = int(sys.argv[1]), int(sys.argv[2])
+    """Serve the socket in a folder until the process is killed, and say when it is served."""
+    place, ready, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     sys.argv[1:] = []
-    serve(fd, parent)
+    settle(parent)
+    os.environ["TMPDIR"] = place
+    thread = MainThread()
+    plugins = Plugins(thread, place)
+    server = grpc.server(thread, options=OPTIONS)
+    plugin_service_pb2_grpc.add_PluginServiceServicer_to_server(plugins, server)
+    estimator_service_pb2_grpc.add_EstimatorServiceServicer_to_server(plugins.estimators, server)
+    server.add_insecure_port(f"unix:{place}/host")
+    server.start()
+    os.write(ready, b"x")
+    os.close(ready)
+    thread.until(None)
 
 
 if __name__ == "__main__":

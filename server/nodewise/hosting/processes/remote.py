@@ -1,4 +1,4 @@
-"""An object that lives in a host, as the worker holds it."""
+"""An object that lives in another process, as the worker holds it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nodewise.hosting.processes.words import ATTRIBUTES
 
 if TYPE_CHECKING:
-    from nodewise.hosting.processes.host import Host
+    from nodewise.hosting.processes.peer import Peer
 
 __all__ = ["Following", "GoneError", "Remote", "foreign", "has_all"]
 
@@ -19,47 +19,49 @@ Following = tuple[Any, str, tuple[Any, ...]]
 
 
 class GoneError(Exception):
-    """The host was replaced, or has dropped the object."""
+    """The process was replaced, or has dropped the object."""
 
 
 class Remote:
-    """An object of a plugin: its methods are called, and its attributes read, in its host.
+    """An object of a plugin: its methods are called, and its attributes read, where it lives.
 
     Attributes
     ----------
-    host : Host
+    peer : Peer
+        Who has it.
     target : str or int
         A record's object by kind and name, or the number of an answer.
     generation : int
-        The process of the host that has it; 0 = each process has it.
+        The process that has it; 0 = each has it.
     names : frozenset of str
         What it has of the protocols.
     renew : callable or None
         Makes the object anew once its process is gone.
     released : finalize or None
-        Tells the host that nobody holds the object any more.
+        Tells the process that nobody holds the object any more.
     proven : bool
         Whether it has answered a prediction.
+    asks : bool
+        Whether it may ask the worker while it is asked: its fit was given another's model.
     """
 
-    __slots__ = ("__weakref__", "generation", "host", "names", "proven", "released", "renew", "target")
+    __slots__ = ("__weakref__", "asks", "generation", "names", "peer", "proven", "released", "renew", "target")
 
-    def __init__(self, host: Host, target: str | int, generation: int, names: frozenset[str]) -> None:
-        self.host = host
+    def __init__(self, peer: Peer, target: str | int, generation: int, names: frozenset[str]) -> None:
+        self.peer = peer
         self.target = target
         self.generation = generation
         self.names = names
         self.renew: Callable[[], Any] | None = None
         self.released: weakref.finalize[Any, Any] | None = None
         self.proven = False
+        self.asks = False
         self._release_at_end()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in self.names:
             raise AttributeError(name)
-        if name in ATTRIBUTES:
-            return self._asked(name, (), reading=True)
-        return partial(self._called, name)
+        return self._asked(name, ()) if name in ATTRIBUTES else partial(self._called, name)
 
     def followed(self, name: str, arguments: tuple[Any, ...], following: Following) -> Any:
         """What a method answers, asked together with what is asked next: that one's answer waits for its question.
@@ -68,8 +70,8 @@ class Remote:
         be told.
         """
         model, method, _ = following
-        if isinstance(model, Remote) and model.host is self.host and model.proven and method in model.names:
-            return self.host.asked(self, name, arguments, following=following)
+        if isinstance(model, Remote) and model.peer is self.peer and model.proven and method in model.names:
+            return self.peer.asked(self, name, arguments, following)
         return self._called(name, *arguments)
 
     def _called(self, name: str, *arguments: Any) -> Any:
@@ -78,9 +80,9 @@ class Remote:
             self.proven = True
         return found
 
-    def _asked(self, name: str, arguments: tuple[Any, ...], *, reading: bool = False) -> Any:
+    def _asked(self, name: str, arguments: tuple[Any, ...]) -> Any:
         try:
-            return self.host.asked(self, name, arguments, reading=reading)
+            return self.peer.asked(self, name, arguments)
         except GoneError:
             if self.renew is None:
                 raise
@@ -88,19 +90,20 @@ class Remote:
         if not isinstance(found, Remote):
             raise GoneError
         self._become(found)
-        return self.host.asked(self, name, arguments, reading=reading)
+        return self.peer.asked(self, name, arguments)
 
     def _become(self, found: Remote) -> None:
         """Stand for the other one's object from now on, which that one does not release."""
         for each in (self.released, found.released):
             if each is not None:
                 each.detach()
-        self.target, self.generation, self.names, self.proven = found.target, found.generation, found.names, False
+        self.target, self.generation, self.names = found.target, found.generation, found.names
+        self.proven, self.asks = False, found.asks
         self._release_at_end()
 
     def _release_at_end(self) -> None:
         if isinstance(self.target, int):
-            self.released = weakref.finalize(self, self.host.released, self.generation, self.target)
+            self.released = weakref.finalize(self, self.peer.released, self.generation, self.target)
             self.released.atexit = False
 
 

@@ -1,4 +1,4 @@
-"""What both ends say to each other: operations, what objects have, and what methods are given besides values."""
+"""What objects of plugins have, and what methods are given besides values."""
 
 from __future__ import annotations
 
@@ -6,33 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["ANSWERS_WITH_OBJECTS", "ATTRIBUTES", "GIVEN", "GIVEN_METHODS", "LONG", "METHODS", "Op"]
-
-
-class Op:
-    """First value of a message."""
-
-    LOAD: Final = 1
-    """To a host: import these entry points. It answers with its listing."""
-    CALL: Final = 2
-    """To a host: call a method of one of its objects."""
-    READ: Final = 3
-    """To a host: read an attribute of one of its objects."""
-    RESULT: Final = 4
-    """To a host: what it asked for."""
-    RAISED: Final = 5
-    """To a host: why there is no result."""
-    ANSWER: Final = 6
-    """From a host: what was called for."""
-    REFUSED: Final = 7
-    """From a host: the refusal that the plugin raised."""
-    FAILED: Final = 8
-    """From a host: the name of what the plugin raised, and its traceback."""
-    GONE: Final = 9
-    """From a host: it has that object no longer."""
-    ASK: Final = 10
-    """From a host, in the midst of a call: a method of something that the call was given."""
-
+__all__ = ["ANSWERS_WITH_OBJECTS", "ATTRIBUTES", "GIVEN", "GIVEN_METHODS", "LONG", "METHODS"]
 
 METHODS: Final = frozenset(
     [

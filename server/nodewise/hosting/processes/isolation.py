@@ -1,0 +1,112 @@
+"""What a host's process may not do: see the server's variables, read what the server stores, fork without bound."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import struct
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+__all__ = ["environment", "limit_processes", "restrict_files"]
+
+ALLOWED: Final = frozenset(
+    "HOME LANG LANGUAGE LD_LIBRARY_PATH LOGNAME NO_COLOR PATH PYTHONDONTWRITEBYTECODE PYTHONHASHSEED PYTHONHOME "
+    "PYTHONPATH PYTHONUNBUFFERED PYTHONUTF8 SSL_CERT_DIR SSL_CERT_FILE TEMP TMP TMPDIR TZ USER VIRTUAL_ENV "
+    "COVERAGE_PROCESS_START COVERAGE_FILE COVERAGE_RCFILE NUMBA_CACHE_DIR NUMBA_NUM_THREADS CUDA_VISIBLE_DEVICES".split()
+)
+"""Variables that a host gets: where programs and modules lie, and how texts are written. None of them is a secret."""
+_ALLOWED_BEGINNINGS: Final = ("LC_", "MPL", "XDG_")
+_OWN: Final = {
+    **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+    "GRPC_ENABLE_FORK_SUPPORT": "0",
+    "GRPC_VERBOSITY": "NONE",
+}
+"""Matrices are small, and parallelism is ours to place; what a plugin forks calls no gRPC."""
+MOST_PROCESSES: Final = 512
+"""Threads and processes that a host may have beside those that its user has at its start."""
+
+
+def environment(own: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a host, from those of this process."""
+    kept = {
+        name: value for name, value in own.items() if name in ALLOWED or name.startswith(_ALLOWED_BEGINNINGS)
+    }
+    return {**_OWN, **kept}
+
+
+def limit_processes() -> None:
+    """Let the process fork so often and no more. The kernel counts by user, and does not hold root to it."""
+    user = os.getuid()
+    tasks = sum(_tasks(entry) for entry in os.scandir("/proc") if entry.name.isdigit() and _owner(entry) == user)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    most = tasks + MOST_PROCESSES
+    for bound in (soft, hard):
+        if bound != resource.RLIM_INFINITY:
+            most = min(most, bound)
+    resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+
+
+def _owner(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat().st_uid
+    except OSError:
+        return -1
+
+
+def _tasks(entry: os.DirEntry[str]) -> int:
+    try:
+        return len(os.listdir(f"{entry.path}/task"))
+    except OSError:
+        return 0
+
+
+# --- Landlock (linux/landlock.h): numbers of system calls are the same on all architectures
+
+_CREATE, _ADD, _RESTRICT = 444, 445, 446
+_VERSION: Final = 1
+_PATH_BENEATH: Final = 1
+_READ_FILE, _READ_DIR, _EXECUTE, _ALL_OF_1 = 1 << 2, 1 << 3, 1 << 0, (1 << 13) - 1
+_NO_NEW_PRIVILEGES: Final = 38
+READABLE: Final = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc", "/proc", "/sys", "/dev", "/opt", "/run/resolvconf")
+
+
+def restrict_files(readable: Iterable[str], writable: Iterable[str]) -> bool:
+    """Let this process and what it starts open no other files; False = the kernel has no Landlock.
+
+    Devices may be written to, and what lies below ``writable``. Modules may be imported from ``readable``.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION) < 1:
+        return False
+    handled = ctypes.create_string_buffer(struct.pack("<Q", _ALL_OF_1), 8)
+    rules = libc.syscall(_CREATE, handled, ctypes.c_size_t(8), 0)
+    if rules < 0:
+        return False
+    try:
+        for path in {*READABLE, *readable}:
+            _allow(libc, rules, path, _READ_FILE | _READ_DIR | _EXECUTE | ((1 << 1) if path == "/dev" else 0))
+        for path in set(writable):
+            _allow(libc, rules, path, _ALL_OF_1)
+        if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
+            return False
+        return bool(libc.syscall(_RESTRICT, rules, 0) == 0)
+    finally:
+        os.close(rules)
+
+
+def _allow(libc: ctypes.CDLL, rules: int, path: str, access: int) -> None:
+    """Allow what lies below a path; one that is not there is passed over."""
+    try:
+        parent = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        if not Path(path).is_dir():
+            access &= _READ_FILE | _EXECUTE | (1 << 1)
+        rule = ctypes.create_string_buffer(struct.pack("<Qi", access, parent), 12)
+        libc.syscall(_ADD, rules, _PATH_BENEATH, rule, 0)
+    finally:
+        os.close(parent)
