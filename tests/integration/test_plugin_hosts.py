@@ -133,7 +133,7 @@ def server(site: Path, **environment: str) -> ServerProcess:
     paths = [str(site), *filter(None, [os.environ.get("PYTHONPATH")])]
     budgets = {
         "NODEWISE_HOSTS__CALL_BUDGET_S": f"{BUDGET_S:g}",
-        "NODEWISE_HOSTS__LOAD_BUDGET_S": f"{3 * BUDGET_S:g}",
+        "NODEWISE_HOSTS__LOAD_BUDGET_S": f"{10 * BUDGET_S:g}",
         "NODEWISE_LEARN_INTERVAL_S": "0",
     }
     settings = {"PYTHONPATH": os.pathsep.join(paths), **budgets, **environment}
