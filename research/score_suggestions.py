@@ -82,7 +82,7 @@ class Simulation:
         self._engine, self._case, self._objective, self._terms = engine, case, objective, Terms(estimator=estimator)
         self._wish = Wish(start_up_s=start_up_s, run_steps=RUN_STEPS)
         self._asked = case.job.configurations(case.rows)
-        resolved = engine.resolve(case.job.profile(case.start), self._asked)
+        resolved = engine.resolve_configurations(case.job.profile(case.start), self._asked)
         steps_per_s = as_floats([case.job.steps_per_s[row] for row in case.rows])
         step_s = as_floats(resolved.cycles_per_step() / steps_per_s)
         samples = steps_per_s * resolved.samples_per_step()
@@ -281,7 +281,7 @@ def simulated(arguments: argparse.Namespace) -> tuple[Scores, dict[str, float]]:
             simulation = Simulation(engine, case, objective, arguments.estimator, arguments.start_up_s)
             several.append(walks_of(simulation, case, arguments.regret, arguments.seeds))
         found[job.name] = several
-        asked = engine.resolve(job.profile(cases[0].start), job.configurations(cases[0].start))
+        asked = engine.resolve_configurations(job.profile(cases[0].start), job.configurations(cases[0].start))
         step_s = asked.cycles_per_step() / np.array([job.steps_per_s[row] for row in cases[0].start])
         start_node_s[job.name] = float((asked.nodes_held() * (arguments.start_up_s + RUN_STEPS * step_s)).sum())
     return Scores(arguments.regret, found), start_node_s

@@ -266,7 +266,7 @@ def test_a_deadline_that_passes_is_deadline_exceeded(stated: bool) -> None:
 def test_a_fault_of_ours_says_nothing_but_the_request_id() -> None:
     registry = registry_with((record("fails", Constant()),))
     with EmbeddedServer(None, registry) as server, Stubs(server.target) as stubs:
-        server._application.tracks.stable.answers.prepared = _raise  # type: ignore[method-assign]
+        server._application.tracks.stable.answers.resolve = _raise  # type: ignore[method-assign]
         request = predictions.PredictRequest(profile=inline(), configurations=workers(1))
         failure = failure_of(stubs.prediction.Predict, request, metadata=(("x-request-id", "mine-17"),))
     assert failure.code is grpc.StatusCode.INTERNAL

@@ -185,11 +185,11 @@ class Answer:
     steps_per_s: Floats
     samples_per_s: Floats
     minibatches_per_s: Floats
+    samples_per_step: Floats
     interval: Interval | None
-    finish_s: Floats | None
-    costs: Floats | None
-    recommendation: Recommendation | None
     notices: tuple[Notice, ...]
     basis: Basis
-    samples_per_step: Floats
+    finish_s: Floats | None = None
+    costs: Floats | None = None
+    recommendation: Recommendation | None = None
     goodput_per_s: Floats | None = None

@@ -14,10 +14,9 @@ __all__ = [
     "CACHE_BYTES",
     "ENTRY_BYTES",
     "HOSTED_MODEL_BYTES",
-    "answer_bytes",
     "part_of_profile",
     "part_of_rows",
-    "ready_bytes",
+    "resolved_bytes",
 ]
 
 CACHE_BYTES: Final = 256 << 20
@@ -40,14 +39,9 @@ def part_of_rows(configurations: Configurations) -> Part:
     return configurations, _COLUMNS_BYTES + _ROW_BYTES * len(configurations.workers)
 
 
-def ready_bytes(rows: int) -> int:
-    """Of what is made of rows without a work of their own: predictions, what they come to, and both as told."""
+def resolved_bytes(rows: int) -> int:
+    """Of what is made of resolved rows: predictions, their rates and intervals, and both as they go over the wire."""
     return 3 * _COLUMNS_BYTES + 5 * _ROW_BYTES * rows
-
-
-def answer_bytes(rows: int) -> int:
-    """Of an answer, without the rows that answers to several objectives share."""
-    return _COLUMNS_BYTES + _ROW_BYTES * rows
 
 
 def part_of_profile(profile: Profile) -> Part:

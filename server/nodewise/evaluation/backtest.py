@@ -171,10 +171,10 @@ def _predicted(answers: Answers, learned: Learned, name: str, case: Case) -> _Ca
     started = fitted = time.perf_counter()
     try:
         try:
-            prepared = answers.prepared(question)
+            resolved = answers.resolve(question)
         finally:
             fitted = time.perf_counter()
-        answer = answers.complete(prepared)
+        answer = answers.complete(question, resolved)
     except NodewiseError as caught:
         error = caught
     ended = time.perf_counter()

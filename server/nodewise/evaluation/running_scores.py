@@ -98,7 +98,7 @@ def _spaced(rows: int, most: int) -> Ints:
 
 def _resolves(answers: Answers, profile: Profile, observations: Observations) -> bool:
     try:
-        answers.resolve(profile, observations.configurations)
+        answers.resolve_configurations(profile, observations.configurations)
     except NodewiseError:
         return False
     return True

@@ -84,7 +84,7 @@ def planner_of(answers: Answers, question: PlanQuestion) -> Planner:
         global_batch=min(constraints.global_batches, default=0),
         link_bytes_per_s=pool.link_bytes_per_s,
     )
-    resolved = answers.resolve(question.profile, probe)
+    resolved = answers.resolve_configurations(question.profile, probe)
     name = _chosen(answers, question, resolved)
     fitted = answers.fitted(Question(profile=question.profile, configurations=probe, terms=question.terms.by(name)))
     loaded = answers.estimators.named(name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Hashable
-from typing import Final
+from typing import Any, Final
 
 from nodewise.domain.profile import Profile
 from nodewise.ports.cache import CacheSpace, LruCache
@@ -15,6 +16,8 @@ READER_BYTES: Final = 64 << 20
 """Room of a reader that shares none: half a million rows."""
 LEAP: Final = 1_000_000
 """More changes than come between two looks at a store; where they do, a profile is read anew for nothing."""
+MOST_CHANGED: Final = 10_000
+"""Profiles of which it is noted when they changed; where more did, all that is kept is read anew once."""
 _PROFILE_BYTES: Final = 4_096
 _ROW_BYTES: Final = 128
 
@@ -48,6 +51,8 @@ class ProfileReader:
         self._store = store
         self._space = space or CacheSpace(READER_BYTES)
         self._kept: LruCache[str, tuple[Hashable, Profile]] = LruCache(self._space)
+        self._changes = _Changes(store)
+        self.confirm = self._changes.confirm
 
     def get(self, profile_id: str) -> Profile:
         """The profile at its newest revision; the same object for as long as that is the newest.
@@ -59,8 +64,9 @@ class ProfileReader:
         """
         generation = self._store.generation()
         kept = self._kept.get(profile_id)
-        if kept is not None and kept[0] == generation:
+        if kept is not None and self._changes.none(profile_id, kept[0], generation):
             return kept[1]
+        self._changes.note(generation)
         # What is loaded now is at least as new as the generation read before.
         known = None if kept is None or _brought_back(kept[0], generation) else kept[1]
         try:
@@ -103,4 +109,50 @@ class ProfileReader:
             Of the store, read since the question came.
         """
         kept = self._kept.get(profile_id)
-        return kept[1] if kept is not None and kept[0] == generation else None
+        return kept[1] if kept is not None and self._changes.none(profile_id, kept[0], generation) else None
+
+
+class _Changes:
+    """Which profiles changed when, as far as a store tells it: a commit of one leaves what is kept of others."""
+
+    def __init__(self, store: ProfileStore) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._noted: Hashable = None
+        """Generation up to which changes are noted."""
+        self._from: Hashable = None
+        """Generation since which they are; None = none is."""
+        self._changed: dict[str, Any] = {}
+        """A generation at or after the last change of each profile that changed."""
+
+    def confirm(self, profile_id: str, since: Hashable) -> Hashable | None:
+        """The store's generation now if a profile surely is as it was at an earlier one, else None."""
+        now = self._store.generation()
+        return now if since == now or self.none(profile_id, since, now) else None
+
+    def none(self, profile_id: str, before: Hashable, now: Hashable) -> bool:
+        """Whether a profile surely did not change between two generations."""
+        if before == now:
+            return True
+        with self._lock:
+            self._note(now)
+            first: Any = self._from
+            return first is not None and first <= before and self._changed.get(profile_id, first) <= before
+
+    def note(self, now: Hashable) -> None:
+        """Note what changed up to a generation."""
+        with self._lock:
+            self._note(now)
+
+    def _note(self, now: Hashable) -> None:
+        if self._noted == now:
+            return
+        known = self._noted is not None and not _brought_back(self._noted, now)
+        names = self._store.changed_since(self._noted) if known else None
+        self._noted = now
+        if names is None or len(self._changed) + len(names) > MOST_CHANGED:
+            self._changed.clear()
+            self._from = now if isinstance(now, int) else None
+        else:
+            # What changed after `now` was read is listed too, and again at the next look.
+            self._changed.update(dict.fromkeys(names, now))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
@@ -196,6 +196,12 @@ def changed_rows(connection: Connection, since: int, prefix: str) -> list[Profil
     """Committed profiles that changed after a generation, deleted ones too, in the order of their making."""
     rows = connection.execute(f"{_CHANGED} ORDER BY key", (since, prefix, prefix + chr(0x10FFFF)))
     return [ProfileRow(*row) for row in rows]
+
+
+def names_changed(connection: Connection, since: Hashable) -> frozenset[str]:
+    """Names of profiles that changed after a generation, deleted ones too."""
+    rows = connection.execute("SELECT DISTINCT profile_id FROM profiles WHERE changed > ?", (since,))
+    return frozenset(name for (name,) in rows)
 
 
 def digest_of(connection: Connection, row: ProfileRow) -> str:

@@ -6,12 +6,13 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
 from nodewise.domain.errors import NodewiseError, invalid_field
+from nodewise.profiles import sql_reads as reads
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.condition import CORRUPT, DELETED, FULL, LOCKED, READ_ONLY, REPLACED, Faults
 from nodewise.profiles.quotas import DEFAULT_QUOTAS, StoreQuotas
@@ -146,6 +147,15 @@ class SqliteProfileStore(SqlProfileStore):
         except sqlite3.Error:
             with translated("read the generation", self._faults):
                 raise
+
+    def changed_since(self, generation: Hashable) -> frozenset[str] | None:
+        """As the protocol says: a file of this machine is asked at once; memory, unless it is being written."""
+        if self._file is None:
+            if not self._writing.acquire(blocking=False):
+                return None
+            self._writing.release()
+        with self._reading("list changes") as connection:
+            return reads.names_changed(connection, generation)
 
     def check(self) -> None:
         """As the protocol says; what was found damaged stays so until it is inspected again."""

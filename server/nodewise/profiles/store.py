@@ -337,6 +337,13 @@ class ProfileStore(Protocol):
         machines it may show a few seconds later, which the store states.
         """
 
+    def changed_since(self, generation: Hashable) -> frozenset[str] | None:  # noqa: ARG002  # the protocol's
+        """Names of profiles that changed after an earlier generation; None = any of them may have.
+
+        Asked between two answers of an event loop: a store that would wait for a network says None.
+        """
+        return None
+
     def check(self) -> None:
         """Look whether it can be read and written now; asked every second, by each process.
 

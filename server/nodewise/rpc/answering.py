@@ -41,12 +41,12 @@ class Answering:
 
         The basis alone where its digest is the one that the asker has an answer of.
         """
-        prepared = self.answers.ready(question)
-        if prepared is None:
+        resolved = self.answers.resolve_now(question)
+        if resolved is None:
             return await self.slowly(question, if_none_match, call)
-        if if_none_match and prepared.basis.digest == if_none_match:
-            return prepared.basis
-        return self.answers.complete(prepared)
+        if if_none_match and resolved.basis.digest == if_none_match:
+            return resolved.basis
+        return self.answers.complete(question, resolved)
 
     async def slowly(self, question: Question, if_none_match: str, call: Call) -> Answer | Basis:
         """In a thread, which learns how long the call still waits."""
@@ -71,9 +71,9 @@ def found(answers: Answers, question: Question, if_none_match: str) -> Answer | 
     """The answer; the basis alone where its digest is the one that the asker has an answer of."""
     token = impatient.set(question.terms.estimator == AUTO)
     try:
-        prepared = answers.prepared(question)
-        if if_none_match and prepared.basis.digest == if_none_match:
-            return prepared.basis
-        return answers.complete(prepared)
+        resolved = answers.resolve(question)
+        if if_none_match and resolved.basis.digest == if_none_match:
+            return resolved.basis
+        return answers.complete(question, resolved)
     finally:
         impatient.reset(token)

@@ -15,23 +15,7 @@ from nodewise.ports.cache import LruCache
 from nodewise.rpc.options import ReadOptions
 from nodewise.rpc.questions import Job
 
-__all__ = ["KnownReplies", "Remembered", "State"]
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """What answers depend on besides their request and the store.
-
-    Attributes
-    ----------
-    adoptions : int
-        How often something learned was adopted.
-    epoch : int
-        Another number after each change of who is left alone.
-    """
-
-    adoptions: int
-    epoch: int
+__all__ = ["KnownReplies", "Remembered"]
 
 
 @dataclass(slots=True, eq=False)
@@ -44,8 +28,11 @@ class Remembered:
         How to answer, and the question.
     reply : bytes
         b"" = none yet, or none that lasts.
-    state, generation : State, hashable
-        In which the reply stands; the generation is the store's, None where the profile stands in the request.
+    state : tuple of int or None
+        Of the answers when the reply was made.
+    profile_id, generation : str, hashable
+        The stored profile, and a generation of the store at which the reply was true; None where the profile stands in
+        the request.
     rows : int
         Number of the ready rows that the reply tells: as long as these stand, so does it. 0 = it tells none.
     """
@@ -53,7 +40,8 @@ class Remembered:
     options: ReadOptions
     job: Job
     reply: bytes = b""
-    state: State | None = None
+    state: tuple[int, int] | None = None
+    profile_id: str = ""
     generation: Hashable = None
     rows: int = 0
 
@@ -65,23 +53,15 @@ class KnownReplies:
     ----------
     answers : Answers
         Whose answers the replies tell; what is kept is in the same room of bytes.
-    generation : callable
-        The store's generation now.
+    confirm : callable
+        From the name of a profile and a generation of the store: the generation now if the profile surely is as it was
+        then, else None.
     """
 
-    def __init__(self, answers: Answers, generation: Callable[[], Hashable]) -> None:
+    def __init__(self, answers: Answers, confirm: Callable[[str, Hashable], Hashable | None]) -> None:
         self._answers = answers
-        self._generation = generation
-        self._state = State(-1, -1)
+        self._confirm = confirm
         self._kept: LruCache[bytes, Remembered] = LruCache(answers.space)
-
-    @property
-    def state(self) -> State:
-        """As it is now. Read it before what a reply is made from: what changes meanwhile makes the reply unknown."""
-        adoptions, epoch = self._answers.adoptions, self._answers.estimators.epoch
-        if adoptions != self._state.adoptions or epoch != self._state.epoch:
-            self._state = State(adoptions, epoch)
-        return self._state
 
     def get(self, request: bytes) -> bytes | None:
         """The reply to a request of these bytes, if the same would be answered now."""
@@ -90,12 +70,17 @@ class KnownReplies:
 
     def reply_of(self, kept: Remembered) -> bytes | None:
         """The same, of a request that was looked up."""
-        if not kept.reply or kept.state is not self.state:
+        if not kept.reply or kept.state != self._answers.state:
             return None
         try:
-            return kept.reply if kept.generation is None or kept.generation == self._generation() else None
+            if kept.generation is not None:
+                generation = self._confirm(kept.profile_id, kept.generation)
+                if generation is None:
+                    return None
+                kept.generation = generation
         except NodewiseError:  # the store cannot be asked, which is told to who asks for the profile
             return None
+        return kept.reply
 
     def of(self, request: bytes) -> Remembered | None:
         """A request of these bytes, if it was asked before."""
@@ -105,11 +90,15 @@ class KnownReplies:
         """Keep a request as it was read."""
         self._kept.put(request, read, _weight(request, read), (part_of_rows(read.job.configurations),))
 
-    def keep(self, request: bytes, kept: Remembered, reply: bytes, state: State, generation: Hashable) -> None:
+    def keep(
+        self, request: bytes, kept: Remembered, reply: bytes, state: tuple[int, int], generation: Hashable
+    ) -> None:
         """Keep the reply to a request that is remembered, which depends on nothing else than this.
 
         Parameters
         ----------
+        state : tuple of int
+            Of the answers, taken before what the reply is made from: a change meanwhile makes the reply unknown.
         generation : hashable or None
             Of the store, in which the profile was read; None = the profile stands in the request.
         """

@@ -9,8 +9,7 @@ from typing import TypeVar
 
 from nodewise.domain.objective import KNEE
 from nodewise.domain.predictions import Fidelity
-from nodewise.estimation.answer.assembly import Rated
-from nodewise.estimation.answer.prepared import Prepared
+from nodewise.estimation.answer.resolved_query import ResolvedQuery
 from nodewise.estimation.question import Answer, Basis, Question
 from nodewise.estimation.suggestion.search import Wish
 from nodewise.estimation.suggestion.suggest import suggest
@@ -68,7 +67,7 @@ class Predictions:
     def __post_init__(self) -> None:
         """What is kept of questions and replies shares the room of what they were answered with."""
         answers = self.answering.answers
-        self.known = KnownReplies(answers, self.sources.generation)
+        self.known = KnownReplies(answers, self.sources.confirm)
         self._simulations = LruCache(answers.space)
 
     def forget(self) -> None:
@@ -84,7 +83,7 @@ class Predictions:
         if counts_nothing(request):
             request = await self._counted(request, read_options(request.options), call)
         data = request.SerializeToString()
-        known, state = self.known, self.known.state
+        known, state = self.known, self.answering.answers.state
         kept = known.of(data)
         if kept is None:
             kept = Remembered(*self._as_read(request))
@@ -100,23 +99,23 @@ class Predictions:
         question = options.question(profile, asked.configurations, asked.objective)
         if question.terms.options.fidelity == Fidelity.SIMULATE:
             return await self._simulated(question, options, request.if_none_match, call)
-        prepared = self.answering.answers.ready(question)
-        if prepared is None:
+        resolved = self.answering.answers.resolve_now(question)
+        if resolved is None:
             return _reply(await self.answering.slowly(question, request.if_none_match, call), options)
-        if request.if_none_match and prepared.basis.digest == request.if_none_match:
-            reply, rows = _reply(prepared.basis, options), 0
-        elif kept.rows == prepared.rows.number:
+        if request.if_none_match and resolved.basis.digest == request.if_none_match:
+            reply, rows = _reply(resolved.basis, options), 0
+        elif kept.rows == resolved.number:
             reply, rows = kept.reply, kept.rows
         else:
-            reply = self._told(prepared, options.columns)
-            rows = prepared.rows.number if prepared.rows.rated is not None else 0
+            reply = self._pack(question, resolved, options.columns)
+            rows = resolved.number if resolved.rated is not None else 0
             if not rows:  # somebody is missing that may be back
                 return reply
         generation = self.sources.newest_at(profile) if profile.profile_id else None
         # An exact revision may be an older one than the store's generation goes with.
         current = generation is not None or not profile.profile_id
-        if prepared.lasting and current and len(reply) <= self.limits.reply_bytes:
-            kept.rows = rows
+        if resolved.lasting and current and len(reply) <= self.limits.reply_bytes:
+            kept.rows, kept.profile_id = rows, profile.profile_id
             known.keep(data, kept, reply, state, generation)
         return reply
 
@@ -124,21 +123,18 @@ class Predictions:
         """Requests that were asked last, each once, the last first: PredictRequests as they came."""
         return self.known.newest(most)
 
-    def _told(self, prepared: Prepared, columns: frozenset[int]) -> bytes:
-        """The reply to a question that is answered here and now.
+    def _pack(self, question: Question, resolved: ResolvedQuery, columns: frozenset[int]) -> bytes:
+        """The reply to a query that is answered here and now.
 
         Rows that no objective changes are written once for all objectives.
         """
-        answers = self.answering.answers
-        # Where a plugin has a process of its own, its answers are found again without asking there.
-        answer = answers.complete(prepared, keep=not answers.estimators.all_inline)
-        ready = prepared.rows
-        shared = ready.rated is not None and _tells_no_more(answer, ready.rated)
-        if shared and ready.told is not None and ready.told[0] == columns:
-            return ready.told[1] + _verdict(answer)
+        answer = self.answering.answers.complete(question, resolved)
+        shared = resolved.rated is not None and _tells_no_more(answer, resolved.rated)
+        if shared and resolved.packed is not None and resolved.packed[0] == columns:
+            return resolved.packed[1] + _verdict(answer)
         rows = _rows(answer, columns)
         if shared:
-            ready.told = (columns, rows)
+            resolved.packed = (columns, rows)
         return rows + _verdict(answer)
 
     def _as_read(self, request: pb.PredictRequest) -> tuple[ReadOptions, Job]:
@@ -205,7 +201,7 @@ def _reply(answered: Answer | Basis, options: ReadOptions) -> bytes:
     return _rows(answered, options.columns) + _verdict(answered)
 
 
-def _tells_no_more(answer: Answer, rows: Rated) -> bool:
+def _tells_no_more(answer: Answer, rows: Answer) -> bool:
     """Whether an answer's rows are as those of every other objective."""
     alone = answer.finish_s is None and answer.costs is None and answer.goodput_per_s is None
     return alone and answer.predictions is rows.predictions and answer.notices is rows.notices

@@ -51,6 +51,7 @@ class ProfileSources:
         self._executor = executor
         self.generation = reader.generation
         """The store's generation now."""
+        self.confirm = reader.confirm
         self._remembered: Callable[[bytes, str], Profile] = lru_cache(maxsize=1024)(self._read)
 
     def newest_at(self, profile: Profile) -> Hashable | None:

@@ -193,12 +193,12 @@ def test_trials_are_made_once_and_never_in_the_callers_thread() -> None:
     long, short = rated(1.2), rated(0.8)
     engine = engine_of(long=long, short=short)
     question = Question(profile=profile_of(), configurations=ROWS)
-    assert engine.ready(question) is None
+    assert engine.resolve_now(question) is None
     assert (long.fitted, short.fitted) == (0, 0)
     engine.answer(question)
     fitted = (long.fitted, short.fitted)
     assert fitted == (3, 3)  # two scales left out in turn, and the whole
-    assert engine.ready(Question(profile=profile_of(), configurations=asked(16))) is not None
+    assert engine.resolve_now(Question(profile=profile_of(), configurations=asked(16))) is not None
     engine.answer(Question(profile=profile_of(), configurations=asked(8)))
     assert (long.fitted, short.fitted) == fitted
 
@@ -550,12 +550,12 @@ def test_only_what_is_prepared_and_shipped_is_ready() -> None:
 
     def ready(engine: Answers = engine, **question: Any) -> bool:
         asking = question_of(**({"profile": profile_of(), "configurations": ROWS} | question))
-        assert engine.ready(asking) is None or "digest" not in question
-        engine.prepared(asking)
-        found = engine.ready(asking) is not None
+        assert engine.resolve_now(asking) is None or "digest" not in question
+        engine.resolve(asking)
+        found = engine.resolve_now(asking) is not None
         answered = engine.answer(asking)
-        prepared = engine.ready(asking)  # what was answered is at hand, whoever answered it
-        assert prepared is None or engine.complete(prepared) is answered
+        resolved = engine.resolve_now(asking)  # what was answered is at hand, whichever estimator answered it
+        assert resolved is None or engine.complete(asking, resolved).predictions is answered.predictions
         return found
 
     assert ready(estimator="own")
@@ -578,24 +578,25 @@ def test_an_answer_of_another_process_is_ready_once_it_is_kept() -> None:
     registry = Registry(estimators={"theirs": theirs}, policies={}, trace_readers={}, diagnosers={})
     engine = Answers(registry)
     asked = question_of(profile=profile_of(), configurations=ROWS, estimator="theirs")
-    assert engine.ready(asked) is None
+    assert engine.resolve_now(asked) is None
     answered = engine.answer(asked)
-    prepared = engine.ready(asked)
-    assert prepared is not None
-    assert engine.complete(prepared) is answered
+    resolved = engine.resolve_now(asked)
+    assert resolved is not None
+    assert engine.complete(asked, resolved).predictions is answered.predictions
     other_rows = Configurations.of(2, nodes=(3, 5), workers=(3, 5))
-    assert engine.ready(question_of(profile=profile_of(), configurations=other_rows, estimator="theirs")) is None
+    assert engine.resolve_now(question_of(profile=profile_of(), configurations=other_rows, estimator="theirs")) is None
 
 
 def test_what_is_ready_belongs_to_the_revision_that_asks() -> None:
     engine = engine_of(one=Fake())
     first = Question(profile=replace(profile_of(), revision=1), configurations=ROWS)
     engine.answer(first)
-    assert engine.ready(first) is not None
+    assert engine.resolve_now(first) is not None
     # The same content has the same model; the answer still names the revision that it was asked about.
-    second = engine.ready(replace(first, profile=replace(profile_of(), revision=2)))
+    later = replace(first, profile=replace(profile_of(), revision=2))
+    second = engine.resolve_now(later)
     assert second is not None
-    assert engine.complete(second).basis.profile_revision == 2
+    assert engine.complete(later, second).basis.profile_revision == 2
 
 
 def test_a_new_question_about_a_fitted_model_is_ready_and_one_about_another_profile_is_not() -> None:
@@ -603,14 +604,14 @@ def test_a_new_question_about_a_fitted_model_is_ready_and_one_about_another_prof
     engine = engine_of(one=estimator)
     engine.answer(Question(profile=profile_of(), configurations=ROWS))
     other_rows = Configurations.of(2, nodes=(3, 5), workers=(3, 5))
-    assert engine.ready(Question(profile=profile_of(), configurations=other_rows)) is not None
-    assert engine.ready(Question(profile=profile_of("d2"), configurations=other_rows)) is None
+    assert engine.resolve_now(Question(profile=profile_of(), configurations=other_rows)) is not None
+    assert engine.resolve_now(Question(profile=profile_of("d2"), configurations=other_rows)) is None
     assert estimator.fitted == 1
 
 
 def test_an_unknown_name_is_told_at_once() -> None:
     with pytest.raises(NodewiseError) as caught:
-        engine_of(one=Fake()).ready(question_of(profile_of(), ROWS, estimator="two"))
+        engine_of(one=Fake()).resolve_now(question_of(profile_of(), ROWS, estimator="two"))
     assert caught.value.reason == Reason.ESTIMATOR_NOT_FOUND
 
 

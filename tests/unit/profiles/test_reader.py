@@ -111,5 +111,35 @@ def test_tells_what_it_has_without_reading(store: CountingStore) -> None:
     assert cached("a") is a
     assert cached("b") is None
     store.append("c", "s", [batch(2, 3.0, commit=True)])
-    assert cached("a") is None
+    assert cached("a") is a
+    assert cached("c") is None
     assert store.loaded == ["a", "b", "c"]
+
+
+def test_a_commit_of_one_profile_leaves_others_known(store: CountingStore) -> None:
+    reader = ProfileReader(store, two_of(store))
+    reader.get("a")
+    b, generation = reader.get("b"), store.generation()
+    store.append("a", "s", [batch(2, 3.0, commit=True)])
+    assert reader.cached("b", store.generation()) is b
+    assert reader.confirm("b", generation) == store.generation()
+    assert reader.confirm("a", generation) is None
+    reader.get("b")
+    assert store.loaded == ["a", "b"]
+    assert reader.get("a").revision == 2
+    store.append("a", "s", [batch(3, 4.0, commit=True)])
+    store.append("b", "s", [batch(2, 4.0, commit=True)])
+    assert reader.cached("b", store.generation()) is None
+    assert reader.cached("a", store.generation()) is None
+
+
+def test_a_store_that_does_not_tell_what_changed_has_everything_read_anew(
+    store: CountingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(store), "changed_since", lambda *_: None)
+    reader = ProfileReader(store, two_of(store))
+    reader.get("b")
+    generation = store.generation()
+    store.append("a", "s", [batch(2, 3.0, commit=True)])
+    assert reader.cached("b", store.generation()) is None
+    assert reader.confirm("b", generation) is None

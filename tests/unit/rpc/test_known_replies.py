@@ -82,7 +82,7 @@ def test_a_reply_outlives_what_others_store(asked: Asked, store: ProfileStore, f
     data = request(stored("job"))
     first, assessed = answered(asked, data), fake.assessed
     commit(store, 1, 1.0, job="another")
-    assert asked.predictions.known.get(data) is None  # whose profile changed is not known before it is looked at
+    assert asked.predictions.known.get(data) is first  # the store tells which profiles changed
     assert answered(asked, data) is first
     assert fake.assessed == assessed
     assert asked.predictions.known.get(data) is first

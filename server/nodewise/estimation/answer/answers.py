@@ -1,8 +1,9 @@
-"""Answers: the one way from a question to its answer, for every asker."""
+"""Answers: the one way from a query to its answer, for every caller."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -14,28 +15,24 @@ from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
 from nodewise.estimation.answer.ahead import Ahead
 from nodewise.estimation.answer.alone import Alone
-from nodewise.estimation.answer.completing import Completing
+from nodewise.estimation.answer.assembly import judge, rate
+from nodewise.estimation.answer.floors import Floors, floors_of, raised
+from nodewise.estimation.answer.goodput import Candidates, candidates_of
 from nodewise.estimation.answer.kept import Kept
-from nodewise.estimation.answer.prepared import Prepared, ReadyRows
+from nodewise.estimation.answer.prediction import predicted
+from nodewise.estimation.answer.resolved_query import ResolvedQuery
 from nodewise.estimation.answer.simulations import check_simulated
 from nodewise.estimation.choice.chooser import Choice, Chooser
 from nodewise.estimation.estimators.estimators import Estimators
-from nodewise.estimation.fit.fitted import Fitted, misses_a_part, with_digest
+from nodewise.estimation.fit.fitted import Fitted, basis_of, misses_a_part
 from nodewise.estimation.fit.models import Models, evidence_of
 from nodewise.estimation.lessons.calibration import Calibration
 from nodewise.estimation.lessons.lessons import Lessons, Teachings
 from nodewise.estimation.lessons.trials import Predict
-from nodewise.estimation.question import Answer, Basis, Freshness, Question
+from nodewise.estimation.question import AUTO, Answer, Freshness, Question
 from nodewise.estimation.reach import Reach
 from nodewise.estimation.resolution import MAX_WORKERS, Resolution
-from nodewise.estimation.weights import (
-    BASIS_BYTES,
-    CACHE_BYTES,
-    ENTRY_BYTES,
-    part_of_profile,
-    part_of_rows,
-    ready_bytes,
-)
+from nodewise.estimation.weights import CACHE_BYTES, ENTRY_BYTES, part_of_profile, part_of_rows
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue, Prior
 from nodewise.ports.cache import CacheSpace, LruCache
@@ -45,15 +42,15 @@ __all__ = ["Answers"]
 
 INLINE_ROWS: Final = 4096
 INLINE_SCALE: Final = 4096
-"""Rows and resolved scale up to which a question may be answered in the caller's thread: exact models are linear in
+"""Rows and resolved scale up to which a query may be answered in the caller's thread: exact models are linear in
 both, and take tens of milliseconds there, in which an event loop serves nobody else."""
 
 
 class Answers:
-    """Answers questions from an immutable registry: resolves, chooses, fits, predicts, assembles.
+    """Answers queries from an immutable registry: resolves, chooses, fits, predicts, rates, judges.
 
     Everything but the fit is pure, and kept by what it depends on. Ask with :meth:`answer`, or in an event loop with
-    :meth:`ready` and :meth:`complete`.
+    :meth:`resolve_now` and :meth:`complete`.
 
     Parameters
     ----------
@@ -114,46 +111,48 @@ class Answers:
             clock=clock or SystemClock(),
             traces=traces,
         )
-        self._completing = Completing(self.estimators, self._resolution, space)
         self._alone = Alone(self.estimators, self._models, self._resolution)
         self._chooser = Chooser(self.estimators, space, self._alone.asking, fallbacks, kept.trials)
         self._teachings = Teachings(Lessons(dict(priors or {}), dict(calibrations or {})))
         self.adoptions = 0
         """How often something learned was adopted."""
-        self._ready: LruCache[tuple[object, ...], ReadyRows] = LruCache(space)
-        self._bases: LruCache[tuple[object, ...], Basis] = LruCache(space)
+        self._resolved: LruCache[tuple[object, ...], ResolvedQuery] = LruCache(space)
         self._newest: LruCache[str, Profile] = LruCache(space)
-        self._stale: LruCache[ReadyRows, ReadyRows] = LruCache(space)
-        self._ahead = Ahead(ahead, self.prepared)
+        self._ahead = Ahead(ahead, self.resolve)
 
     @property
     def registry(self) -> Registry:
-        """Who can be asked."""
+        """The estimators that can be asked."""
         return self.estimators.registry
 
+    @property
+    def state(self) -> tuple[int, int]:
+        """Changes whenever a stored query may be answered otherwise though its profile is the same.
+
+        That is: how often something learned was adopted, and how often estimators were put out of use or back in.
+        """
+        return self.adoptions, self.estimators.epoch
+
     def answer(self, question: Question, *, keep: bool = True) -> Answer:
-        """Answer a question.
+        """Answer a query.
 
         Parameters
         ----------
         keep : bool
-            Whether the same question may come again; else what only that would need takes no room. The model is kept.
+            Whether the same query may come again; else what only that would need takes no room. The model is kept.
 
         Raises
         ------
         NodewiseError
             Whatever stands in the way of every row; single rows are refused in the predictions instead.
         """
-        if keep:
-            return self.complete(self.prepared(question))
-        configurations, fitted, _ = self._fitted(question)
-        return self._completing.completed(Prepared(question, ReadyRows(configurations, fitted, fitted.basis)))
+        return self.complete(question, self.resolve(question) if keep else self._resolve(question, None))
 
-    def ready(self, question: Question) -> Prepared | None:
-        """The prepared question if nothing is left to do but to complete it here and now, else None.
+    def resolve_now(self, question: Question) -> ResolvedQuery | None:
+        """The resolved query if nothing is left to do but to complete it here and now, else None.
 
         That is: the model was fitted before; every estimator concerned runs in the caller's thread; at most INLINE_ROWS
-        rows of a resolved scale of at most INLINE_SCALE; no simulation. Without, the question belongs in a thread:
+        rows of a resolved scale of at most INLINE_SCALE; no simulation. Where it is None the query belongs in a thread:
         ``answer``.
 
         Raises
@@ -164,90 +163,74 @@ class Answers:
         self.estimators.require(question.terms.estimator)
         if question.terms.options.fidelity == Fidelity.SIMULATE:
             return None
-        key = self._question_key(question)
-        known = self._ready.get(key)
+        key = self._key(question)
+        known = self._resolved.get(key)
         if known is not None:
-            return self._quick(Prepared(question, known, settled=True))
+            return known if self._is_quick(known) else None
         if not question.profile.digest or len(question.configurations) > INLINE_ROWS or not self._inline(question):
             return None
         # Resolving and assessing are cheap; a fit is what must not happen here.
-        configurations = self._completing.rows(question)
+        configurations, candidates = self._rows(question)
         try:
-            lessons = self.lessons_for(question)
-            choice = self._at_hand(question, configurations, lessons) if _is_small(configurations) else None
-            if choice is None:
+            before = self._fitted_before(question, configurations) if _is_small(configurations) else None
+            if before is None:
                 return None
             question.terms.look_up()
-            fitted = self._model(question, choice, lessons)
-            settled = choice.settled and fitted.settled
-            return self._settled(key, question, configurations, fitted, settled=settled, small=True)
+            choice, fitted = before
+            self._note_newest(question.profile)
+            return self._put(key, question, (configurations, candidates), fitted, repeatable=choice.settled)
         except NodewiseError as error:
             self._begin_if_missed(question, error)
             raise
 
-    def prepared(self, question: Question) -> Prepared:
+    def resolve(self, question: Question) -> ResolvedQuery:
         """All that an answer depends on: what is the same here is answered the same. Fits where it must.
 
-        A question that allows for stale answers, and would have to wait, is that about the newest revision of which
-        everything is fitted. Whatever is not waited for is begun.
+        A query that allows stale answers, and would have to wait, is resolved at the newest revision of its profile of
+        which everything is fitted. Whatever it does not wait for is begun.
         """
-        key = self._question_key(question)
-        known = self._ready.get(key) if question.profile.digest else None
+        key = self._key(question)
+        known = self._resolved.get(key) if question.profile.digest else None
         if known is not None:
-            return Prepared(question, known, settled=True)
+            return known
         older = self._older(question)
         if older is not None:
             self._ahead.begin(question)
-            prepared = self.prepared(replace(question, profile=older))
-            current = prepared.rows
-
-            def staled() -> ReadyRows:
-                """The same model, of which answers say that there is newer evidence."""
-                fitted = replace(current.fitted, basis=replace(current.fitted.basis, stale=True))
-                return ReadyRows(current.configurations, fitted, self._basis(question, fitted), current.small)
-
-            return replace(prepared, rows=self._stale.kept(current, staled, _stale_bytes, current.held))
+            older_question = replace(question, profile=older)
+            resolved = self.resolve(older_question)
+            rated = self._rate(older_question, resolved)
+            basis = replace(resolved.basis, stale=True)
+            return replace(resolved, basis=basis, rated=rated, packed=None, number=0)
         try:
-            configurations, fitted, settled = self._fitted(question)
+            return self._resolve(question, key)
         except NodewiseError as error:
             self._begin_if_missed(question, error)
             raise
-        small = _is_small(configurations)
-        return self._settled(key, question, configurations, fitted, settled=settled, small=small)
 
-    def _settled(
-        self,
-        key: tuple[object, ...],
-        question: Question,
-        configurations: Configurations,
-        fitted: Fitted,
-        *,
-        settled: bool,
-        small: bool,
-    ) -> Prepared:
-        """A question with its model; kept where the same would be prepared again."""
-        basis = self._basis(question, fitted)
-        simulated = question.terms.options.fidelity == Fidelity.SIMULATE
-        settled = settled and not simulated and bool(question.profile.digest) and not misses_a_part(fitted.notices)
-        rows = ReadyRows(configurations, fitted, basis, small)
-        if settled:
-            asked = () if question.configurations is configurations else (part_of_rows(question.configurations),)
-            self._ready.put(key, rows, ENTRY_BYTES, (*rows.held, *asked))
-        return Prepared(question, rows, settled)
+    def complete(self, question: Question, resolved: ResolvedQuery) -> Answer:
+        """The answer to a resolved query, of each row at the batch of best goodput.
 
-    def complete(self, prepared: Prepared, *, keep: bool = True) -> Answer:
-        """The answer to a prepared question; ``keep`` as of :meth:`Completing.complete`."""
-        return self._completing.complete(prepared, keep=keep)
+        Predicted rows stay with the resolved query for as long as nothing that they depend on changes.
+        """
+        rows, objective = self._rate(question, resolved), question.objective
+        if resolved.candidates is not None:
+            assert objective is not None  # the wire refuses bounds without efficiency
+            assert objective.efficiency is not None
+            best = resolved.candidates.best(objective.efficiency, rows.predictions)
+            configurations, predictions = rows.configurations.take(best), rows.predictions.take(best)
+            floor_s = self._floors(question.profile, configurations).step_s
+            rows = rate(question.terms, configurations, predictions, resolved.fitted, resolved.basis, floor_s)
+        return judge(question, rows, resolved.basis, self._resolution.reach(question.profile))
 
     def fit_ahead(self, profile: Profile) -> None:
-        """Fit what a question about the profile's own configurations would need."""
+        """Fit what a query about the profile's own configurations would need."""
         configurations = evidence_of(profile)
         if configurations is not None:
             self.fitted(Question(profile=profile, configurations=configurations))
 
     def fitted(self, question: Question) -> Fitted:
-        """The model that answers a question, or the mixture of several; fitted now unless it is kept."""
-        return self._fitted(question)[1]
+        """The model that answers a query, or the mixture of several; fitted now unless it is kept."""
+        return self._resolve(question, None).fitted
 
     def alone(self, name: str) -> Predict:
         """A way of asking one estimator about a profile, whatever else is loaded; nothing of it is kept.
@@ -256,7 +239,7 @@ class Answers:
         """
         return self._alone.asking(name, self._teachings.common)
 
-    def resolve(self, profile: Profile, configurations: Configurations) -> Configurations:
+    def resolve_configurations(self, profile: Profile, configurations: Configurations) -> Configurations:
         """The configurations with everything filled in that the profile's evidence tells.
 
         Raises
@@ -276,49 +259,36 @@ class Answers:
         return self._teachings
 
     def lessons_for(self, question: Question) -> Lessons:
-        """What a question is answered with: another object once its namespace learned something else."""
+        """What a query is answered with: another object once its namespace learned something else."""
         return self._teachings.of(question.asked_by or question.profile.profile_id)
 
     def adopt(self, teachings: Teachings) -> None:
-        """Answer with what was learned meanwhile. Questions under way end with what they began with."""
+        """Answer with what was learned meanwhile. Queries under way end with what they began with."""
         self._teachings = teachings
-        self.adoptions += 1  # after what it counts: who reads the new number first answers by the new lessons
+        self.adoptions += 1  # after what it counts: a caller that reads the new number first gets the new lessons
         # Models and choices are kept under what they were learned from; what points at them without saying so must go.
-        self._ready.clear()
+        self._resolved.clear()
         self._chooser.forget()
 
     def forget(self) -> None:
         """Let go of what is kept for these answers alone, in a room that others go on sharing."""
-        for cache in (self._ready, self._bases, self._newest, self._stale):
-            cache.clear()
-        self._completing.forget()
+        self._resolved.clear()
+        self._newest.clear()
         self._chooser.forget()
         self._models.forget()
         self._resolution.forget()
         self.estimators.forget()
 
     def home(self, question: Question) -> str:
-        """The distribution in whose process a question is answered; "" = here, or not in one alone."""
+        """The distribution in whose process a query is answered; "" = here, or not in one alone."""
         loaded = self.registry.estimators.get(question.terms.estimator)
         return loaded.distribution if loaded is not None and loaded.mode == "process" else ""
 
-    def _quick(self, prepared: Prepared) -> Prepared | None:
-        """A prepared question that can be completed here and now: by models of the caller's thread, or from memory."""
-        rows, fitted = prepared.rows, prepared.fitted
-        if not rows.small:
-            return None
-        names = [part.fitted.basis.estimator for part in fitted.parts] or [fitted.basis.estimator]
-        if (
-            rows.rated is not None
-            or self.estimators.all_inline
-            or all(self.estimators.named(name).mode == "inline" for name in names)
-        ):
-            return prepared
-        return None
+    # --- resolving
 
-    def _fitted(self, question: Question) -> tuple[Configurations, Fitted, bool]:
-        """The rows as resolved, the model that answers, and whether the same would be chosen again."""
-        configurations = self._completing.rows(question)
+    def _resolve(self, question: Question, key: tuple[object, ...] | None) -> ResolvedQuery:
+        """The query resolved now, with its model fitted; kept under a key unless that is None."""
+        rows = configurations, _ = self._rows(question)
         if question.terms.options.fidelity == Fidelity.SIMULATE and self._most_cycles is not None:
             check_simulated(configurations, question.terms.options, self._most_cycles)
         question.terms.look_up()
@@ -328,25 +298,52 @@ class Answers:
         choice = self._chooser.choose(question, configurations, lessons, may_try=True, model=model)
         assert choice is not None
         fitted = self._model(question, choice, lessons)
-        return configurations, fitted, choice.settled and fitted.settled
+        return self._put(key, question, rows, fitted, repeatable=choice.settled)
+
+    def _put(
+        self,
+        key: tuple[object, ...] | None,
+        question: Question,
+        rows: tuple[Configurations, Candidates | None],
+        fitted: Fitted,
+        *,
+        repeatable: bool,
+    ) -> ResolvedQuery:
+        """A query with its model; kept where the same would be resolved again."""
+        terms, (configurations, candidates) = question.terms, rows
+        resolved = ResolvedQuery(
+            configurations=configurations,
+            candidates=candidates,
+            fitted=fitted,
+            basis=basis_of(fitted, terms, self._generation, self._track),
+            small=_is_small(configurations),
+            repeatable=repeatable
+            and fitted.settled
+            and terms.options.fidelity != Fidelity.SIMULATE
+            and bool(question.profile.digest)
+            and not misses_a_part(fitted.notices),
+        )
+        if key is not None and resolved.repeatable:
+            asked = () if question.configurations is configurations else (part_of_rows(question.configurations),)
+            self._resolved.put(key, resolved, ENTRY_BYTES, (*resolved.held, *asked))
+        return resolved
+
+    def _rows(self, question: Question) -> tuple[Configurations, Candidates | None]:
+        """The rows of a query as resolved, with every batch that may be chosen, and which these are."""
+        configurations = self._resolution.of(question.profile, question.configurations)
+        bounds = None if question.objective is None else question.objective.batch_bounds
+        if bounds is None:
+            return configurations, None
+        candidates = candidates_of(configurations, bounds)
+        return candidates.configurations, candidates
 
     def _model(self, question: Question, choice: Choice, lessons: Lessons) -> Fitted:
-        """What was chosen, fitted; beside others' lessons where these move it."""
+        """The chosen model, fitted; beside others' lessons where these move it."""
         fitted = self._models.fitted(question, choice, lessons)
         if lessons.others:
             fitted = self._models.beside_others(question, choice, lessons, fitted)
         self._note_newest(question.profile)
         return fitted
-
-    def _basis(self, question: Question, fitted: Fitted) -> Basis:
-        """What an answer rests on, with the digest of all of it; the same is one object."""
-        options = question.terms.options
-        key = (fitted, options.seed, options.fidelity, options.simulated_steps, question.terms.coverage)
-
-        def stated() -> Basis:
-            return replace(with_digest(fitted, key[1:]), generation=self._generation, track=self._track)
-
-        return self._bases.kept(key, stated, lambda _: BASIS_BYTES + ENTRY_BYTES, fitted.held)
 
     def _note_newest(self, profile: Profile) -> None:
         """Remember the newest revision that something was fitted for."""
@@ -355,15 +352,12 @@ class Answers:
             if before is None or before.uid != profile.uid or before.revision < profile.revision:
                 self._newest.put(profile.profile_id, profile, ENTRY_BYTES, (part_of_profile(profile),))
 
-    def _at_hand(self, question: Question, configurations: Configurations, lessons: Lessons) -> Choice | None:
-        """Who answers, if nothing would have to be tried or fitted."""
+    def _fitted_before(self, question: Question, configurations: Configurations) -> tuple[Choice, Fitted] | None:
+        """The choice of an estimator and its model, if nothing would have to be tried or fitted."""
+        lessons = self.lessons_for(question)
         choice = self._chooser.choose(question, configurations, lessons, may_try=False)
-        if choice is None:
-            return None
-        for each in lessons.all():
-            if not self._models.all_kept(question, choice, each):
-                return None
-        return choice
+        fitted = None if choice is None else self._models.fitted_before(question, choice, lessons)
+        return None if choice is None or fitted is None else (choice, fitted)
 
     def _older(self, question: Question) -> Profile | None:
         """The profile at an older revision of which everything is fitted, where it may answer and the newest cannot."""
@@ -373,18 +367,17 @@ class Answers:
         older = self._newest.get(profile.profile_id)
         if older is None or older.uid != profile.uid or older.revision >= profile.revision:
             return None
-        lessons = self.lessons_for(question)
-        if self._at_hand(question, self._completing.rows(question), lessons) is not None:
+        if self._fitted_before(question, self._rows(question)[0]) is not None:
             return None
         before = replace(question, profile=older)
-        return None if self._at_hand(before, self._completing.rows(before), lessons) is None else older
+        return None if self._fitted_before(before, self._rows(before)[0]) is None else older
 
     def _begin_if_missed(self, question: Question, error: NodewiseError) -> None:
         if error.reason == Reason.MODEL_NOT_CACHED:
             self._ahead.begin(question)
 
-    def _question_key(self, question: Question) -> tuple[object, ...]:
-        """What the preparation of a question depends on; the configurations by identity."""
+    def _key(self, question: Question) -> tuple[object, ...]:
+        """What resolving a query depends on; the configurations by identity."""
         profile = question.profile
         return (
             profile.digest,
@@ -400,15 +393,44 @@ class Answers:
         )
 
     def _inline(self, question: Question) -> bool:
-        """Whether every estimator that a question may reach runs in the caller's thread."""
+        """Whether every estimator that a query may reach runs in the caller's thread."""
         loaded = self.registry.estimators.get(question.terms.estimator)
         return (
             self.estimators.all_inline if loaded is None or question.terms.allow_fallback else loaded.mode == "inline"
         )
 
+    def _is_quick(self, resolved: ResolvedQuery) -> bool:
+        """Whether it can be completed here and now: by models of the caller's thread, or from memory."""
+        if not resolved.small or resolved.rated is not None or self.estimators.all_inline:
+            return resolved.small
+        fitted = resolved.fitted
+        names = [part.fitted.basis.estimator for part in fitted.parts] or [fitted.basis.estimator]
+        return all(self.estimators.named(name).mode == "inline" for name in names)
 
-def _stale_bytes(rows: ReadyRows) -> int:
-    return BASIS_BYTES + ENTRY_BYTES + ready_bytes(len(rows.configurations))
+    # --- completing
+
+    def _rate(self, question: Question, resolved: ResolvedQuery) -> Answer:
+        """The rows predicted and rated: a model is pure, so that another objective needs the same rows."""
+        if resolved.rated is not None:
+            return resolved.rated
+        configurations, fitted = resolved.configurations, resolved.fitted
+        predictions = predicted(self.estimators, fitted, configurations, question)
+        floors = self._floors(question.profile, configurations)
+        if not predictions.simulated and question.profile.workload.transformer is None:
+            # An estimator that is asked for by name is shown as it is: only facts correct it.
+            chosen = question.terms.estimator == AUTO
+            predictions = raised(predictions, floors if chosen else floors.of_facts())
+        rows = rate(question.terms, configurations, predictions, fitted, resolved.basis, floors.step_s)
+        if not misses_a_part(rows.notices):
+            resolved.rated = rows
+        return rows
+
+    def _floors(self, profile: Profile, rows: Configurations) -> Floors:
+        """The least that a step of each row can take."""
+        ran: Configurations | None = None
+        with suppress(NodewiseError):  # runs of which something is open bound nothing
+            ran = self._resolution.of(profile, profile.observations.configurations)
+        return floors_of(profile, ran, rows, self.estimators.catalogue)
 
 
 def _is_small(configurations: Configurations) -> bool:

@@ -21,11 +21,11 @@ from nodewise.domain.errors import Kind, NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Options, Predictions, RowRefusal
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.answer.assembly import assembled, rated
+from nodewise.estimation.answer.assembly import judge, rate
 from nodewise.estimation.answer.mixture import Part, mixed
 from nodewise.estimation.answer.ranking import expected_kendall
 from nodewise.estimation.estimators.check_architectures import checked_architectures
-from nodewise.estimation.fit.fitted import Fitted
+from nodewise.estimation.fit.fitted import Fitted, relabel
 from nodewise.estimation.question import Answer, Basis, Question, Terms
 from nodewise.estimation.reach import UNMEASURED
 from nodewise.hosting.calls import call, has
@@ -113,7 +113,7 @@ def ranked(answers: Answers, asked: ArchitecturesQuestion, *, together: bool = F
     """
     count, width = len(asked.architectures), len(asked.configurations)
     able = as_ints(np.flatnonzero(RowRefusal.left(count, asked.refusals)))
-    configurations = answers.resolve(asked.profile, asked.configurations)
+    configurations = answers.resolve_configurations(asked.profile, asked.configurations)
     fitted = _chosen(answers, asked, able, configurations)
     if isinstance(fitted, Predictions):
         told, fitted = _Told.apart(fitted), _NOBODY
@@ -128,8 +128,8 @@ def ranked(answers: Answers, asked: ArchitecturesQuestion, *, together: bool = F
         whole = Predictions.joined(count * width, [(rows, told.predictions)], refusals=refusals)
     tiled = configurations.take(as_ints(np.tile(np.arange(width), count)))
     question = Question(profile=asked.profile, configurations=tiled, terms=asked.terms)
-    basis = replace(fitted.basis, profile_revision=asked.profile.revision, profile_digest=asked.profile.digest)
-    answer = assembled(question, rated(asked.terms, tiled, whole, fitted), basis, UNMEASURED)
+    basis = relabel(fitted.basis, asked.profile)
+    answer = judge(question, rate(asked.terms, tiled, whole, fitted, basis), basis, UNMEASURED)
     return Ranked(answer, tuple(_ranking(told, able, column, width, count) for column in range(width)))
 
 

@@ -1,9 +1,9 @@
-"""From predictions to an answer: rates, intervals and warnings of its rows, and what its objective makes of them."""
+"""From predictions to an answer: rates, intervals and warnings of its rows, then the verdict of its objective."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from math import isfinite
 from typing import Final
 
@@ -17,39 +17,26 @@ from nodewise.estimation.answer.goodput import goodput_per_s
 from nodewise.estimation.answer.intervals import interval_of
 from nodewise.estimation.answer.objectives import judged, whole_finish_s
 from nodewise.estimation.fit.fitted import Fitted
-from nodewise.estimation.question import Answer, Basis, Interval, Question, Terms
+from nodewise.estimation.question import Answer, Basis, Question, Terms
 from nodewise.estimation.reach import Reach
 
-__all__ = ["Rated", "assembled", "rated"]
+__all__ = ["judge", "rate"]
 
 FAR_EXTRAPOLATION: Final = 2.0
 """Scale relative to the evidence from which an answer warns: beyond twice the largest scale in evidence even the right
 model's saturation rests on assumption (research/queueing.md)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Rated:
-    """What answers to several objectives have in common: columns as in :class:`Answer`, notices without a verdict's."""
-
-    configurations: Configurations
-    predictions: Predictions
-    steps_per_s: Floats
-    samples_per_s: Floats
-    minibatches_per_s: Floats
-    samples_per_step: Floats
-    interval: Interval | None
-    notices: tuple[Notice, ...]
-
-
 @np.errstate(over="ignore", invalid="ignore")
-def rated(
+def rate(
     terms: Terms,
     configurations: Configurations,
     predictions: Predictions,
     fitted: Fitted,
+    basis: Basis,
     floor_s: Floats | None = None,
-) -> Rated:
-    """Rates and intervals of predicted rows, and warnings about them.
+) -> Answer:
+    """An answer of rates, intervals and warnings, without a verdict: all that answers to several objectives share.
 
     Parameters
     ----------
@@ -96,7 +83,7 @@ def rated(
         beyond = "beyond twice the scale that the evidence identifies"
         message = f"{len(far)} rows lie {beyond} (the furthest {furthest:.3g} times)"
         notices = (*notices, Notice("EXTRAPOLATES", message, tuple(far.tolist())))
-    return Rated(
+    return Answer(
         configurations=configurations,
         predictions=predictions,
         steps_per_s=steps_per_s,
@@ -105,12 +92,13 @@ def rated(
         samples_per_step=rates.samples_per_step,
         interval=interval,
         notices=notices,
+        basis=basis,
     )
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def assembled(question: Question, rows: Rated, basis: Basis, reach: Reach) -> Answer:
-    """The answer to a question about rated rows: judged by its objective.
+def judge(question: Question, rows: Answer, basis: Basis, reach: Reach) -> Answer:
+    """The answer to a query about rated rows: with the time that its work takes, and the verdict of its objective.
 
     Raises
     ------
@@ -119,34 +107,24 @@ def assembled(question: Question, rows: Rated, basis: Basis, reach: Reach) -> An
     """
     configurations, predictions, samples_per_s = rows.configurations, rows.predictions, rows.samples_per_s
     objective, workload = question.objective, question.profile.workload
-    finish_s = costs = recommendation = goodput = None
-    notices = rows.notices
     if objective is None:
         finish_s = whole_finish_s(configurations, predictions, samples_per_s, workload)
-    else:
-        if objective.efficiency is not None:
-            goodput = goodput_per_s(objective.efficiency, configurations, samples_per_s)
-        verdict = judged(objective, configurations, predictions, samples_per_s, rows.minibatches_per_s, workload, reach)
-        finish_s, costs, recommendation = verdict.finish_s, verdict.costs, verdict.recommendation
-        if verdict.remarks:
-            notices = (*notices, *verdict.remarks)
-        if verdict.notice is not None:
-            notices = (*notices, verdict.notice)
-    if finish_s is not None or costs is not None or goodput is not None:
-        _require_finite(basis.estimator, {"finish_s": finish_s, "costs": costs, "goodput_per_s": goodput})
-    return Answer(
-        configurations=configurations,
-        predictions=predictions,
-        steps_per_s=rows.steps_per_s,
-        samples_per_s=samples_per_s,
-        minibatches_per_s=rows.minibatches_per_s,
-        interval=rows.interval,
+        _require_finite(basis.estimator, {"finish_s": finish_s})
+        return rows if finish_s is None and basis is rows.basis else replace(rows, finish_s=finish_s, basis=basis)
+    goodput = None
+    if objective.efficiency is not None:
+        goodput = goodput_per_s(objective.efficiency, configurations, samples_per_s)
+    verdict = judged(objective, configurations, predictions, samples_per_s, rows.minibatches_per_s, workload, reach)
+    finish_s, costs = verdict.finish_s, verdict.costs
+    _require_finite(basis.estimator, {"finish_s": finish_s, "costs": costs, "goodput_per_s": goodput})
+    said = (*verdict.remarks, verdict.notice) if verdict.notice is not None else tuple(verdict.remarks)
+    return replace(
+        rows,
         finish_s=finish_s,
         costs=costs,
-        recommendation=recommendation,
-        notices=notices,
+        recommendation=verdict.recommendation,
+        notices=(*rows.notices, *said) if said else rows.notices,
         basis=basis,
-        samples_per_step=rows.samples_per_step,
         goodput_per_s=goodput,
     )
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from nodewise.domain.columns import Floats
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Notice
+from nodewise.domain.profile import Profile
 from nodewise.estimation.lessons.calibration import UNTRIED, Calibration
-from nodewise.estimation.question import AUTO, Basis, MixtureShare
+from nodewise.estimation.question import AUTO, Basis, MixtureShare, Terms
 from nodewise.plugin import Model
 from nodewise.ports.cache import Part
 
-__all__ = ["Fitted", "MixturePart", "ModelKey", "lost_part", "misses_a_part", "mixture_of", "with_digest"]
+if TYPE_CHECKING:
+    from nodewise.estimation.choice.chooser import Choice
+
+__all__ = ["Fitted", "MixturePart", "ModelKey", "basis_of", "lost_part", "misses_a_part", "mixture_of", "relabel"]
 
 _PART_MISSING: Final = "PART_MISSING"
 
@@ -118,30 +122,46 @@ def mixture_of(
     )
 
 
-def with_digest(fitted: Fitted, options: tuple[object, ...]) -> Basis:
-    """What answers of a model rest on, with the digest of all that they depend on but the question.
+def relabel(basis: Basis, profile: Profile, choice: Choice | None = None) -> Basis:
+    """What an answer about a profile rests on, from what its model rests on.
+
+    A model may have been fitted for another query, or for another of the jobs that share it. This function alone says
+    which fields of a basis belong to the profile and to the choice of the estimator; all others are the model's.
 
     Parameters
     ----------
-    options : tuple
-        Who asks how: whatever else changes an answer to the same rows.
+    choice : Choice or None
+        Of the estimator for this answer; None = the basis tells it.
     """
-    basis = fitted.basis
-    calibrations = _calibrations(fitted)
-    shared = [(other.basis.prior_ids, _calibrations(other)) for other in fitted.others]
+    basis = replace(basis, profile_revision=profile.revision, profile_digest=profile.digest)
+    if choice is None:
+        return basis
+    return replace(basis, choice=choice.why, fallback=choice.fallback, evidence=choice.evidence)
+
+
+def basis_of(fitted: Fitted, terms: Terms, generation: str, track: str) -> Basis:
+    """What answers of a model rest on, with the digest of all that they depend on but the query's rows.
+
+    Parameters
+    ----------
+    generation, track : str
+        Of the plugins, as bases name them.
+    """
+    basis, options = fitted.basis, terms.options
     content = (
         basis.profile_digest,
         basis.estimator,
         basis.estimator_version,
         basis.mixture,
         basis.prior_ids,
-        calibrations,
+        _calibrations(fitted),
         basis.catalogue_digest,
         basis.fallback,
-        options,
-        *shared,
+        (options.seed, options.fidelity, options.simulated_steps, terms.coverage),
+        *((other.basis.prior_ids, _calibrations(other)) for other in fitted.others),
     )
-    return replace(basis, digest=hashlib.sha256(repr(content).encode()).hexdigest())
+    digest = hashlib.sha256(repr(content).encode()).hexdigest()
+    return replace(basis, digest=digest, generation=generation, track=track)
 
 
 def _calibrations(fitted: Fitted) -> list[str]:

@@ -15,7 +15,7 @@ from nodewise.domain.trace import Trace
 from nodewise.estimation.choice.chooser import Choice
 from nodewise.estimation.estimators.estimators import Estimators
 from nodewise.estimation.fit.agreement import disagreement
-from nodewise.estimation.fit.fitted import Fitted, MixturePart, ModelKey, lost_part, mixture_of
+from nodewise.estimation.fit.fitted import Fitted, MixturePart, ModelKey, lost_part, mixture_of, relabel
 from nodewise.estimation.fit.flights import Flights, circle, fitting
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.plausibility import doubts
@@ -82,13 +82,11 @@ class Models:
         self._flights = Flights()
         self._kept = kept
         self._failed: LruCache[ModelKey, tuple[PluginError, float]] = LruCache(space)
-        self._stated: LruCache[tuple[object, ...], Fitted] = LruCache(space)
         self._sizes: LruCache[tuple[object, ...], int] = LruCache(SIZES_KEPT)
 
     def forget(self) -> None:
         """Let go of what is kept here alone."""
         self._failed.clear()
-        self._stated.clear()
 
     def fitted(self, question: Question, choice: Choice, lessons: Lessons) -> Fitted:
         """The model that answers a question, or the mixture of several; fitted now unless it is kept.
@@ -118,12 +116,7 @@ class Models:
         if len(choice.shares.mixture) == 1:
             return parts[0].fitted
         lost = tuple(lost_part(name, error) for name, error in failures)
-        statement = (choice, *(part.fitted for part in parts))
-
-        def state() -> Fitted:
-            return mixture_of(tuple(parts), choice.why, lost, settled=not late)
-
-        return self._known(question.profile, statement, state)
+        return mixture_of(tuple(parts), choice.why, lost, settled=not late)
 
     def beside_others(self, question: Question, choice: Choice, lessons: Lessons, own: Fitted) -> Fitted:
         """A model by the asker's own lessons, with those by the lessons that other owners have a part in.
@@ -146,20 +139,24 @@ class Models:
                 settled = settled and not isinstance(error, UnavailableError)
         if all(other is own for other in others):
             return replace(own, settled=settled) if settled != own.settled else own
-        evidence = (*own.basis.evidence, MOVED)
+        return _moved(own, others, settled=settled)
 
-        def state() -> Fitted:
-            return replace(own, others=tuple(others), settled=settled, basis=replace(own.basis, evidence=evidence))
-
-        return self._known(question.profile, ("others", own, *others, settled), state)
-
-    def all_kept(self, question: Question, choice: Choice, lessons: Lessons) -> bool:
-        """Whether nothing would have to be fitted."""
+    def fitted_before(self, question: Question, choice: Choice, lessons: Lessons) -> Fitted | None:
+        """As :meth:`fitted` and :meth:`beside_others`, of models that are kept; None = one would have to be fitted."""
         profile, seed = question.profile, question.terms.options.seed
-        for share in choice.shares.mixture:
-            if self._kept.get(self._key(profile, share.estimator, seed, lessons)) is None:
-                return False
-        return True
+        parts, shares = [], choice.shares
+        for share, weights, errors in zip(shares.mixture, shares.weights, shares.errors, strict=True):
+            kept = self._kept.get(self._key(profile, share.estimator, seed, lessons))
+            if kept is None:
+                return None
+            labelled = replace(kept, basis=relabel(kept.basis, profile, choice))
+            parts.append(MixturePart(share, labelled, weights, errors))
+        own = parts[0].fitted if len(parts) == 1 else mixture_of(tuple(parts), choice.why)
+        others = [self.fitted_before(question, choice, each) for each in lessons.others]
+        found = [other for other in others if other is not None]
+        if len(found) < len(others):
+            return None
+        return _moved(own, found, settled=own.settled) if found else own
 
     def kept(self, question: Question, lessons: Lessons) -> Model | None:
         """The model of the estimator that is named, where it was fitted before."""
@@ -219,37 +216,16 @@ class Models:
         """One estimator's model, with what answers to the question say of it."""
         profile = question.profile
         key = self._key(profile, name, question.terms.options.seed, lessons)
-
-        def state() -> Fitted:
-            if question.terms.freshness == Freshness.CACHED_ONLY and (
-                not profile.digest or self._kept.get(key) is None
-            ):
-                raise NodewiseError(
-                    Reason.MODEL_NOT_CACHED,
-                    f"no fitted model of {name!r} is cached for this profile; ask with FRESHNESS_WAIT",
-                    {"estimator": name},
-                )
-            fitted = self._model(profile, key, lessons)
-            basis = replace(
-                fitted.basis,
-                choice=choice.why,
-                fallback=choice.fallback,
-                profile_revision=profile.revision,
-                evidence=choice.evidence,
+        waits = question.terms.freshness != Freshness.CACHED_ONLY
+        if not waits and (not profile.digest or self._kept.get(key) is None):
+            raise NodewiseError(
+                Reason.MODEL_NOT_CACHED,
+                f"no fitted model of {name!r} is cached for this profile; ask with FRESHNESS_WAIT",
+                {"estimator": name},
             )
-            return replace(fitted, basis=basis)
-
-        # One model serves questions that differ in what their answers say they rest on.
-        return self._known(profile, (key, choice.why, choice.fallback, profile.revision, choice.evidence), state)
-
-    def _known(self, profile: Profile, statement: tuple[object, ...], state: Callable[[], Fitted]) -> Fitted:
-        """What was stated before, so that the same is one object; stated now where it was not."""
-        known = self._stated.get(statement) if profile.digest else None
-        if known is None:
-            known = state()
-            if profile.digest:
-                self._stated.put(statement, known, BASIS_BYTES + ENTRY_BYTES, known.held)
-        return known
+        fitted = self._model(profile, key, lessons)
+        # One model serves queries that differ in what their answers say they rest on.
+        return replace(fitted, basis=relabel(fitted.basis, profile, choice))
 
     def _key(self, profile: Profile, name: str, seed: int, lessons: Lessons) -> ModelKey:
         version, prior_id = lessons.version(self.estimators.named(name))
@@ -372,6 +348,12 @@ class _Context:
             return self.models.beside(self.profile, estimator, self.seed, self.lessons)
         finally:
             fitting.reset(token)
+
+
+def _moved(own: Fitted, others: Sequence[Fitted], *, settled: bool) -> Fitted:
+    """A model with those that jobs of other owners have a part in."""
+    basis = replace(own.basis, evidence=(*own.basis.evidence, MOVED))
+    return replace(own, others=tuple(others), settled=settled, basis=basis)
 
 
 def _checked(answer: Any) -> Model:

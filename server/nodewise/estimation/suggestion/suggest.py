@@ -10,7 +10,7 @@ import numpy as np
 from nodewise.domain.columns import as_ints
 from nodewise.domain.errors import NodewiseError
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.answer.prepared import Prepared
+from nodewise.estimation.answer.resolved_query import ResolvedQuery
 from nodewise.estimation.fit.fitted import MixturePart
 from nodewise.estimation.question import Question
 from nodewise.estimation.suggestion.boundaries import boundary_of
@@ -28,15 +28,15 @@ def suggest(answers: Answers, question: Question, wish: Wish) -> Suggestions:
     NodewiseError
         As ``Answers.answer``; the first refusal where every row is refused; DEADLINE_EXCEEDED.
     """
-    prepared = answers.prepared(question)
-    if prepared.fitted.parts:
-        prepared = _of_one_model(answers, question, prepared.fitted.parts)
-    answer, fitted = answers.complete(prepared), prepared.fitted
+    resolved = answers.resolve(question)
+    if resolved.fitted.parts:
+        question, resolved = _of_one_model(answers, question, resolved.fitted.parts)
+    answer, fitted = answers.complete(question, resolved), resolved.fitted
     refusal = refusal_of(answer.predictions)
     if refusal is not None:
         raise NodewiseError.refused(refusal)
     name = fitted.basis.estimator
-    shown = answers.estimators.shown(name, question.profile, prepared.configurations)
+    shown = answers.estimators.shown(name, question.profile, resolved.configurations)
     covariance = covariance_of(answers.estimators.named(name), fitted, shown, answer, question.terms.options)
     reach = answers.reach(question.profile)
     ratios = reach.ratios(answer.configurations, answer.predictions.extrapolation)
@@ -46,7 +46,8 @@ def suggest(answers: Answers, question: Question, wish: Wish) -> Suggestions:
     return suggested(question, answer, doubtful, wish, reach, boundary)
 
 
-def _of_one_model(answers: Answers, question: Question, parts: Sequence[MixturePart]) -> Prepared:
+def _of_one_model(answers: Answers, question: Question, parts: Sequence[MixturePart]) -> tuple[Question, ResolvedQuery]:
     """How errors hang together is told by one model: that part of a mixture which answers most rows, the heaviest."""
-    alone = [answers.prepared(replace(question, terms=question.terms.by(part.share.estimator))) for part in parts]
-    return max(alone, key=lambda each: int(answers.complete(each).predictions.answered.sum()))
+    named = [replace(question, terms=question.terms.by(part.share.estimator)) for part in parts]
+    alone = [(each, answers.resolve(each)) for each in named]
+    return max(alone, key=lambda each: int(answers.complete(*each).predictions.answered.sum()))

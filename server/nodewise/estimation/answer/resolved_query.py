@@ -1,0 +1,66 @@
+"""A resolved query: the rows as resolved, the model that answers them, and what was made of both."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import Final
+
+from nodewise.domain.configurations import Configurations
+from nodewise.estimation.answer.goodput import Candidates
+from nodewise.estimation.fit.fitted import Fitted
+from nodewise.estimation.question import Answer, Basis
+from nodewise.estimation.weights import part_of_rows, resolved_bytes
+from nodewise.ports.cache import Part
+
+__all__ = ["ResolvedQuery"]
+
+_numbers: Final = itertools.count(1)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ResolvedQuery:
+    """All that an answer depends on but the objective: queries that differ in that alone share it.
+
+    Attributes
+    ----------
+    configurations : Configurations
+        As resolved; where batches may be chosen, the rows with each of them.
+    candidates : Candidates or None
+        The batches that may be chosen in each row; None = the rows state theirs.
+    fitted : Fitted
+        The model that answers.
+    basis : Basis
+        What the answer rests on.
+    small : bool
+        Whether the rows may be answered in the caller's thread.
+    repeatable : bool
+        Whether the same query would be resolved to the same: no estimator is missing that was only busy.
+    rated : Answer or None
+        The rows predicted and rated, without a verdict, once an answer needed them: a model is pure.
+    packed : tuple of (frozenset of int, bytes) or None
+        Columns, and the rows with these as they go over the wire, once they were written for a query without work.
+    number : int
+        Another one for each: what is kept under it does not keep the model alive.
+    """
+
+    configurations: Configurations
+    candidates: Candidates | None
+    fitted: Fitted
+    basis: Basis
+    small: bool
+    repeatable: bool
+    rated: Answer | None = None
+    packed: tuple[frozenset[int], bytes] | None = None
+    number: int = field(default_factory=_numbers.__next__)
+
+    @property
+    def held(self) -> tuple[Part, ...]:
+        """What a cache that keeps this keeps alive."""
+        rows = self.configurations
+        return (*self.fitted.held, part_of_rows(rows), (self, resolved_bytes(len(rows))))
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the same query has the same answer until a profile, the lessons or the estimators in use change."""
+        return self.repeatable and not self.basis.stale and not self.basis.fallback
