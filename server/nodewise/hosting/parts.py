@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from nodewise.hosting.processes.host import Host
+from nodewise.hosting.processes.peer import Listing, Peer
 from nodewise.hosting.records import Hook, PluginProblem
 
 __all__ = ["Key", "Lease", "Part", "unchanged"]
@@ -23,7 +23,7 @@ _numbers = itertools.count(1)
 class _Tenancy:
     """A host, and how many leases of it have not ended."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Peer) -> None:
         self.host = host
         self.number = next(_numbers)
         self.lock = threading.Lock()
@@ -35,18 +35,18 @@ class Lease:
 
     Parameters
     ----------
-    host : Host
+    host : Peer
         Of nobody else so far; :meth:`again` makes leases for others.
     """
 
-    def __init__(self, host: Host, _tenancy: _Tenancy | None = None) -> None:
+    def __init__(self, host: Peer, _tenancy: _Tenancy | None = None) -> None:
         self._tenancy = _tenancy or _Tenancy(host)
         self._ended = False
         if _tenancy is None:
             self._tenancy.leases = 1
 
     @property
-    def host(self) -> Host:
+    def host(self) -> Peer:
         """What is leased."""
         return self._tenancy.host
 
@@ -110,6 +110,8 @@ class Part:
         Of its host; None = it runs inline.
     arriving : bool
         Whether its host was still loading, so that it is not known what it brings.
+    seen : Listing or None
+        What its host had said that it brings.
     """
 
     key: Key
@@ -117,11 +119,15 @@ class Part:
     problems: tuple[PluginProblem, ...]
     lease: Lease | None
     arriving: bool = False
+    seen: Listing | None = None
 
     @property
     def arrived(self) -> bool:
-        """Whether it is known by now what an arriving one brings."""
-        return self.arriving and self.lease is not None and self.lease.host.settled(0.0)
+        """Whether it is known by now what an arriving one brings, or that it brings something else."""
+        if self.lease is None:
+            return False
+        host = self.lease.host
+        return host.settled(0.0) if self.arriving else host.known is not self.seen
 
     def again(self) -> Part | None:
         """The same for another registry; None = its host has ended."""

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from importlib import metadata
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
@@ -27,9 +28,11 @@ from nodewise.hosting.distributions import (
 )
 from nodewise.hosting.impatience import Background
 from nodewise.hosting.parts import Key, Lease, Part, unchanged
-from nodewise.hosting.processes.host import Host, Listing
+from nodewise.hosting.processes.address import Address, AddressedEstimator
+from nodewise.hosting.processes.host import Host
 from nodewise.hosting.processes.limits import HostLimits
 from nodewise.hosting.processes.listing import listed
+from nodewise.hosting.processes.peer import Listing, Peer
 from nodewise.hosting.records import HOOKS, Hook, PluginProblem, records_of
 from nodewise.plugin import (
     DiagnoserRecord,
@@ -61,12 +64,15 @@ class Hosting:
         no others. None = each tells what it brings.
     wait_s : float
         Seconds until the registry goes without what still loads; see :func:`arrived`.
+    addresses : mapping of name to Address
+        Estimators that answer in servers of their own.
     """
 
     limits: HostLimits = field(default_factory=HostLimits)
     trusted: Collection[str] = ()
     listings: Mapping[str, Listing] | None = None
     wait_s: float = math.inf
+    addresses: Mapping[str, Address] = field(default_factory=dict)
 
 
 class PluginConflictError(RuntimeError):
@@ -117,7 +123,8 @@ class Registry:
     @property
     def hosts(self) -> tuple[Host, ...]:
         """Processes of the plugins of mode ``process``."""
-        return tuple(part.lease.host for part in self.parts if part.lease is not None)
+        hosts = (part.lease.host for part in self.parts if part.lease is not None)
+        return tuple(host for host in hosts if isinstance(host, Host))
 
     @property
     def arriving(self) -> tuple[str, ...]:
@@ -210,24 +217,33 @@ def load_registry(
         distribution = distribution_of(entry_point)
         if inline or terms.listings is None or distribution in terms.listings:
             (here if inline else apart).setdefault(distribution, []).append(entry_point)
+    peers: dict[Key, Callable[[], Peer]] = {
+        _key(distribution, points, "process"): partial(_host, distribution, points, terms)
+        for distribution, points in apart.items()
+    }
+    for name, address in () if safe_mode else terms.addresses.items():
+        key = Key(f"{name} at {address.target}", "process", repr(address), ((name, address.target),))
+        if terms.listings is None or key.distribution in terms.listings:
+            known_there = None if terms.listings is None else terms.listings[key.distribution]
+            peers[key] = partial(AddressedEstimator, name, address, terms.limits, known_there)
     parts: list[Part] = []
-    leases: dict[str, Lease] = {}
+    leases: dict[Key, Lease] = {}
     try:
-        for distribution, points in apart.items():
-            shared = _shared(distribution, points, "process", known)
+        for key, made in peers.items():
+            shared = _shared(key, known)
             if shared is None:
-                leases[distribution] = lease = Lease(_host(distribution, points, terms))
+                leases[key] = lease = Lease(made())
                 lease.host.begin()  # all at once: each takes a moment
             elif shared.arriving and shared.lease is not None:
-                leases[distribution] = shared.lease
+                leases[key] = shared.lease
             else:
                 parts.append(shared)
         for distribution, points in here.items():
             mode = "thread" if hosting is None else "inline"
-            parts.append(_shared(distribution, points, mode, known) or _part_here(distribution, points, mode))
+            inline_part = _shared(_key(distribution, points, mode), known)
+            parts.append(inline_part or _part_here(distribution, points, mode))
         end_s = time.monotonic() + terms.wait_s
-        for distribution, lease in leases.items():
-            key = _key(distribution, apart[distribution], "process")
+        for key, lease in leases.items():
             if lease.host.settled(max(0.0, end_s - time.monotonic())):
                 parts.append(_part_apart(key, lease))
             else:
@@ -316,9 +332,9 @@ def _registry(parts: Sequence[Part]) -> Registry:
     return Registry(**kinds, problems=tuple(problem for part in parts for problem in part.problems), parts=tuple(parts))
 
 
-def _shared(distribution: str, points: list[metadata.EntryPoint], mode: str, known: Sequence[Registry]) -> Part | None:
-    """A distribution as another registry has it already; None = none has it."""
-    return unchanged(_key(distribution, points, mode), (part for registry in known for part in registry.parts))
+def _shared(key: Key, known: Sequence[Registry]) -> Part | None:
+    """What another registry has already; None = none has it."""
+    return unchanged(key, (part for registry in known for part in registry.parts))
 
 
 def _key(distribution: str, points: list[metadata.EntryPoint], mode: str) -> Key:
@@ -382,7 +398,8 @@ def _part_apart(key: Key, lease: Lease) -> Part:
     def loaded(record: Any) -> Loaded[Any]:
         return Loaded(record, key.distribution, "process", origin, breaker=Breaker(), background=background)
 
-    return _part(key, lease, listed(lease.host), loaded)
+    seen = lease.host.known
+    return replace(_part(key, lease, listed(lease.host), loaded), seen=seen)
 
 
 def _end(parts: Iterable[Part]) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 import grpc
 
 from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Options
 from nodewise.domain.profile import Profile
 from nodewise.hosting.processes.evidence import write_profile
@@ -25,7 +26,7 @@ from nodewise.plugin import Catalogue, Query
 from nodewise_protos.plugin.v1 import estimator_service_pb2 as pb
 from nodewise_protos.plugin.v1 import estimator_service_pb2_grpc, plugin_service_pb2_grpc
 
-__all__ = ["MOST_BYTES", "Connection", "local_channel"]
+__all__ = ["MOST_BYTES", "OPTIONS", "Connection", "local_channel", "predict_request"]
 
 MOST_BYTES: Final = 1 << 30
 """Of a message: more than the traces of one file are, unpacked."""
@@ -97,11 +98,17 @@ class Connection:
             return ask()
         except grpc.RpcError as error:
             told = read_error(error)
-            if not isinstance(told, dict) or told["reason"] != FORGOTTEN:
+            if told is None and error.code() != grpc.StatusCode.FAILED_PRECONDITION:
                 raise
+            if isinstance(told, NodewiseError) or (told is not None and told["reason"] != FORGOTTEN):
+                raise
+        self.forget()
+        return ask()
+
+    def forget(self) -> None:
+        """Take nothing for remembered by the server."""
         with self._lock:
             self._sent.clear()
-        return ask()
 
     def assess_request(self, estimator: str, profile: Profile, query: Query, model: int = 0) -> pb.AssessRequest:
         """Whether rows can be answered; ``model`` = a fitted one that may answer them as well."""

@@ -20,7 +20,7 @@ from nodewise.hosting.processes.callbacks import Call, Callbacks, GivenObjects
 from nodewise.hosting.processes.faults import HostBusyError, HostFaultError
 from nodewise.hosting.processes.life import Life, started
 from nodewise.hosting.processes.limits import HostLimits
-from nodewise.hosting.processes.peer import ESTIMATOR, KNOWN, Peer, read_answer
+from nodewise.hosting.processes.peer import ESTIMATOR, KNOWN, Listing, Peer, read_answer
 from nodewise.hosting.processes.remote import Following, GoneError, Remote
 from nodewise.hosting.processes.statuses import FAILED, FORGOTTEN, GONE, read_error
 from nodewise.hosting.processes.values import UndecodableError
@@ -34,9 +34,6 @@ _log = structlog.get_logger(__name__)
 
 WAIT_S: Final = 0.1
 """Seconds between looks at who holds the host."""
-Listing = tuple[list[Any], list[Any]]
-"""Records and problems of a host's plugins, as plain values."""
-
 impatient: ContextVar[bool] = ContextVar("impatient", default=False)
 """Whether who asks can do without this plugin, and rather does than wait for one that is stuck."""
 _held: ContextVar[tuple[int, ...]] = ContextVar("held", default=())
@@ -80,18 +77,10 @@ class Host(Peer):
         self._loaded = False
         self._given = GivenObjects(self._kept_there)
         self._closed = threading.Event()
+        self.plugin_names = tuple(name for name, _ in entry_points)
+        self.patience_s = limits.auto_patience_s
 
     # --- life
-
-    @property
-    def plugin_names(self) -> tuple[str, ...]:
-        """Of its entry points."""
-        return tuple(name for name, _ in self._entry_points)
-
-    @property
-    def patience_s(self) -> float:
-        """How long those wait who can do without."""
-        return self._limits.auto_patience_s
 
     def begin(self) -> None:
         """Start the process, and load it, without waiting for either, so that several do so at the same time."""
@@ -185,6 +174,7 @@ class Host(Peer):
     def _load_request(self, life: Life) -> pb.LoadRequest:
         return pb.LoadRequest(
             paths=life.paths,
+            files=self._limits.paths,
             entry_points=[pb.EntryPoint(name=name, value=value) for name, value in self._entry_points],
             distribution=self.distribution,
             memory_bytes=self._limits.memory_bytes,

@@ -9,7 +9,7 @@ from typing import Any, Final
 import structlog
 
 from nodewise.hosting.processes.faults import HostBusyError, HostFaultError
-from nodewise.hosting.processes.host import Host
+from nodewise.hosting.processes.peer import Peer
 from nodewise.hosting.processes.remote import Remote, has_all
 from nodewise.hosting.processes.words import ATTRIBUTES, METHODS
 from nodewise.hosting.records import HOOKS, Hook, PluginProblem, wrong_with
@@ -23,7 +23,7 @@ _BY_KIND: Final = {hook.kind: hook for hook in HOOKS.values()}
 _PLUGIN: Final = Hook("plugin", object, "", object)
 
 
-def listed(host: Host) -> Iterator[tuple[Hook, tuple[Any, ...], PluginProblem | None]]:
+def listed(host: Peer) -> Iterator[tuple[Hook, tuple[Any, ...], PluginProblem | None]]:
     """The valid records of a host's plugins, with at most one problem beside each; starts the host."""
 
     def left_out(kind: str, name: str, reason: str, message: str) -> PluginProblem:
@@ -51,7 +51,7 @@ def listed(host: Host) -> Iterator[tuple[Hook, tuple[Any, ...], PluginProblem | 
 
 
 def _record(
-    host: Host, hook: Hook, plain: dict[str, Any], names: list[str], left_out: Any
+    host: Peer, hook: Hook, plain: dict[str, Any], names: list[str], left_out: Any
 ) -> tuple[tuple[Any, ...], PluginProblem | None]:
     """One record, looked at again here: the host may say anything."""
     known = {field.name for field in fields(hook.record)} - {hook.attribute}

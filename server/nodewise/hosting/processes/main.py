@@ -96,7 +96,7 @@ class Plugins(plugin_service_pb2_grpc.PluginServiceServicer):
         sys.path[:] = request.paths
         channel = grpc.insecure_channel(request.context_target, OPTIONS)
         self._ask = plugin_service_pb2_grpc.ContextServiceStub(channel).Ask
-        restrict_files([*request.paths, sys.prefix, sys.base_prefix], [self._place])
+        restrict_files([*request.paths, sys.prefix, sys.base_prefix], [self._place, *request.files])
         limit_processes()
         _limit(request.memory_bytes)
         self._models.most_bytes = request.memory_bytes // SHARE
@@ -206,7 +206,7 @@ def main() -> None:
     place, ready, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     sys.argv[1:] = []
     settle(parent)
-    os.environ["TMPDIR"] = place
+    os.environ.update(dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "MPLCONFIGDIR"), place))
     thread = MainThread()
     plugins = Plugins(thread, place)
     server = grpc.server(thread, options=OPTIONS)

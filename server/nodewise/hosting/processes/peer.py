@@ -19,13 +19,16 @@ from nodewise.hosting.processes.words import ATTRIBUTES, METHODS
 from nodewise_protos.plugin.v1 import estimator_service_pb2 as pb
 from nodewise_protos.plugin.v1 import plugin_service_pb2, value_pb2
 
-__all__ = ["ESTIMATOR", "Peer", "read_answer"]
+__all__ = ["ESTIMATOR", "KNOWN", "Listing", "Peer", "read_answer"]
 
 ESTIMATOR: Final = "estimator/"
 """How the targets of estimators begin."""
 MOST_EARLY: Final = 8
-"""Answers that wait for their questions, which come next if they come at all: one for each thread that asks at once."""
-
+"""Answers that wait for their questions, which come next if they come at all: one for each thread that asks at once.""""""What is asked of objects."""
+KNOWN: Final = METHODS | ATTRIBUTES
+"""What is asked of objects."""
+Listing = tuple[list[Any], list[Any]]
+"""Records and problems of a host's plugins, as plain values."""
 Invoke = Callable[[Any, Any], Any]
 """Calls a method of a service with a request, and gives its response."""
 
@@ -47,6 +50,30 @@ class Peer(ABC):
         self._released: deque[tuple[int, int]] = deque()
         self._early: OrderedDict[tuple[Any, ...], tuple[Following, pb.PredictResponse]] = OrderedDict()
         self._early_lock = threading.Lock()
+
+    plugin_names: tuple[str, ...]
+    patience_s: float
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Find out what it brings, without waiting for it."""
+
+    @abstractmethod
+    def settled(self, wait_s: float) -> bool:
+        """Whether it is known within so many seconds what it brings, or that it cannot be loaded."""
+
+    @abstractmethod
+    def listing(self) -> Listing:
+        """Records and problems. Raises HostFaultError, HostBusyError."""
+
+    @property
+    @abstractmethod
+    def known(self) -> Listing | None:
+        """The same, as it is known now; None = it is not."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ask it no more, and end what was started for it."""
 
     @abstractmethod
     def asked(
@@ -144,6 +171,3 @@ def _read(read: Callable[[], Any]) -> Any:
         return read()
     except (NodewiseError, ValueError, TypeError, KeyError, OverflowError, MemoryError) as error:
         raise UndecodableError(f"values that cannot be ({type(error).__name__})") from None
-
-
-KNOWN: Final = METHODS | ATTRIBUTES
