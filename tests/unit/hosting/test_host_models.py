@@ -15,14 +15,14 @@ def kept(most_bytes: int, **sizes: int) -> Models:
     models = Models()
     models.most_bytes = most_bytes
     for name, size in sizes.items():
-        models.keep(int(name[1:]), np.zeros(size, np.int8))
+        assert models.keep(np.zeros(size, np.int8)) == int(name[1:])
     return models
 
 
 def test_the_least_recently_used_make_room_for_bytes() -> None:
     models = kept(10_000, m1=4_000, m2=4_000)
     models.used(1)
-    models.keep(3, np.zeros(4_000, np.int8))
+    models.keep(np.zeros(4_000, np.int8))
     assert len(models.used(1)) == len(models.used(3)) == 4_000
     with pytest.raises(KeyError):
         models.used(2)
@@ -31,7 +31,7 @@ def test_the_least_recently_used_make_room_for_bytes() -> None:
 def test_one_that_is_larger_than_all_may_be_stays_until_the_next() -> None:
     models = kept(1_000, m1=50_000)
     assert len(models.used(1)) == 50_000
-    models.keep(2, np.zeros(10, np.int8))
+    models.keep(np.zeros(10, np.int8))
     with pytest.raises(KeyError):
         models.used(1)
 
@@ -40,17 +40,17 @@ def test_what_is_dropped_takes_no_room() -> None:
     models = kept(10_000, m1=4_000, m2=4_000)
     models.drop(1)
     models.drop(1)
-    models.keep(3, np.zeros(4_000, np.int8))
+    models.keep(np.zeros(4_000, np.int8))
     assert len(models.used(2)) == 4_000
 
 
 def test_there_are_no_more_than_so_many_however_small() -> None:
     models = kept(1 << 40)
     for number in range(MOST + 1):
-        models.keep(number, None)
+        models.keep(None)
     with pytest.raises(KeyError):
-        models.used(0)
-    models.used(1)
+        models.used(1)
+    models.used(2)
 
 
 def test_one_that_cannot_be_looked_at_is_kept() -> None:
@@ -59,7 +59,7 @@ def test_one_that_cannot_be_looked_at_is_kept() -> None:
             raise SystemExit(name)
 
     models = Models()
-    models.keep(1, Wild())
+    models.keep(Wild())
     assert type(models.used(1)) is Wild
 
 

@@ -28,7 +28,7 @@ from nodewise_protos.plugin.v1 import estimator_service_pb2_grpc, plugin_service
 
 __all__ = ["MOST_BYTES", "OPTIONS", "Connection", "local_channel", "predict_request"]
 
-MOST_BYTES: Final = 1 << 30
+MOST_BYTES: Final = 1 << 28
 """Of a message: more than the traces of one file are, unpacked."""
 MOST_REMEMBERED: Final = 64
 """Profiles and catalogues that a server is taken to remember: those used last."""

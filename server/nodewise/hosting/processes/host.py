@@ -17,6 +17,7 @@ import structlog
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.hosting.processes.callbacks import Call, Callbacks, GivenObjects
+from nodewise.hosting.processes.connection import MOST_BYTES
 from nodewise.hosting.processes.faults import HostBusyError, HostFaultError
 from nodewise.hosting.processes.life import Life, started
 from nodewise.hosting.processes.limits import HostLimits
@@ -337,6 +338,8 @@ class Host(Peer):
         if code in _LOST:
             return self._dead(life, name)
         life.kill()
+        if code == grpc.StatusCode.RESOURCE_EXHAUSTED:
+            return HostFaultError(f"its host sent more than {MOST_BYTES >> 20} MiB")
         return HostFaultError(f"its host sent a status that is none ({code.name})")
 
     def _overrun(self, life: Life, budget_s: float) -> HostFaultError:

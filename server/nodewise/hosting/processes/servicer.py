@@ -69,6 +69,8 @@ class Estimators(estimator_service_pb2_grpc.EstimatorServiceServicer):
         self._listed = listed or []
         self._instance = instance
         self._context = context or _Context
+        # Who is reached by others than the worker that started it unpickles nothing.
+        self._content: Callable[[bytes], Any] = bytes if context is None else pickle.loads
         self._evidence: OrderedDict[int, Any] = OrderedDict()
         self.calls: list[int] = [0]
         """Numbers of the calls that are on, each within the one before."""
@@ -104,7 +106,7 @@ class Estimators(estimator_service_pb2_grpc.EstimatorServiceServicer):
         profile, catalogue = self._known(request.evidence, context)
 
         def fit() -> pb.FitResponse:
-            prior = read_prior(request.prior, pickle.loads) if request.HasField("prior") else None
+            prior = read_prior(request.prior, self._content) if request.HasField("prior") else None
             model = estimator.fit(profile, self._context(request.context, prior, catalogue, request.seed))
             return pb.FitResponse(model=self.kept(model))
 

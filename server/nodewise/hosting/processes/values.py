@@ -168,6 +168,12 @@ def _read_mapping(message: pb.Items, others: Any) -> Any:
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
+def _read_budget(seconds: float, _: Any) -> Budget:
+    if math.isnan(seconds):
+        raise UndecodableError("a budget that is no number")
+    return Budget(seconds)
+
+
 _PLAIN: Final = frozenset({"boolean", "integer", "number", "text", "content"})
 _READERS: Final[Mapping[str, Callable[[Any, Any], Any]]] = MappingProxyType(
     {
@@ -178,7 +184,7 @@ _READERS: Final[Mapping[str, Callable[[Any, Any], Any]]] = MappingProxyType(
         "mapping": _read_mapping,
         "record": _read_record,
         "member": lambda message, others: ENUMS[message.type](_read(message.value, others)),
-        "remaining_seconds": lambda seconds, _: Budget(seconds),
+        "remaining_seconds": _read_budget,
         "opaque": lambda content, _: Opaque(content),
         "long_integer": lambda text, _: int(text),
     }
