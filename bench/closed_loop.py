@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=6.0)
     asked = parser.parse_args()
     draw = random.Random(7)
-    with Server("-m", "nodewise", "serve", "--listen", "127.0.0.1:0", "--store", "memory:") as server:
+    with Server("-m", "nodewise", "serve", "--listen", "127.0.0.1:0", "--store", "memory:", refuses=True) as server:
         asyncio.run(load(server.target, 1, 4, 2.0, draw))
         for jobs in JOBS:
             one, many, again = (

@@ -218,7 +218,7 @@ def measured(kind: str, seconds: float, loads: Sequence[float], callers: int) ->
     asked = KINDS[kind]
     with tempfile.TemporaryDirectory() as folder:
         command = ("-m", "nodewise", "serve", "--listen", "127.0.0.1:0", "--store", f"sqlite:{folder}/bench.db")
-        with Server(*command) as server, Loader(server.target, asked.path, asked.request) as loader:
+        with Server(*command, refuses=True) as server, Loader(server.target, asked.path, asked.request) as loader:
             rpc.store_profiles(server.target)
             bench = Bench(server, loader, asked)
             bench.warm_up()

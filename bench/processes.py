@@ -20,10 +20,15 @@ def cpu_clock_of(pid: int) -> int:
 
 
 class Server:
-    """A server process on loopback, unless told otherwise pinned to one core where the machine has several."""
+    """A server process on loopback, unless told otherwise pinned to one core where the machine has several.
 
-    def __init__(self, *command: str, pinned: bool = True) -> None:
+    On a busy machine calls wait longer than its usual ``queue_wait_s``: where costs are measured, none is refused.
+    """
+
+    def __init__(self, *command: str, pinned: bool = True, refuses: bool = False) -> None:
         environment = {**os.environ, "NODEWISE_LOG_LEVEL": "error"}
+        if not refuses:
+            environment["NODEWISE_QUEUE_WAIT_S"] = "60"
         self._process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True, env=environment)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()

@@ -22,8 +22,8 @@ from nodewise.hosting.registry import load_registry
 from nodewise.ports.limits import Limits
 from nodewise.rpc.answering import Answering
 from nodewise.rpc.calls import Call
+from nodewise.rpc.contents import read_content
 from nodewise.rpc.predictions import Predictions
-from nodewise.rpc.wire_profiles import read_content
 from nodewise.runtime.event_loop import new_event_loop
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
@@ -41,8 +41,8 @@ class OneProfile:
     def at_hand(self, _: Any) -> Profile:
         return self._profile
 
-    def generation(self) -> int:
-        return 0
+    def confirm(self, _: str, generation: int) -> int:
+        return generation
 
     def newest_at(self, _: Profile) -> int:
         return 0

@@ -89,13 +89,13 @@ def barrier_round_queued(
     few = number <= SAMPLED_EACH
     for count in np.unique(number[few]).tolist():
         here = number == count
-        finish[here], slowest[here] = _sampled(count, exchange, compute, cv)
+        finish[here], slowest[here] = _sample_ends(count, exchange, compute, cv)
     if not few.all():
         finish[~few], slowest[~few] = _by_quantiles(number[~few], exchange, compute, cv)
     return QueuedRounds(round_s=number * download + finish, slowest_compute_s=slowest)
 
 
-def _sampled(count: int, exchange_s: float, compute_s: float, cv: float) -> tuple[float, float]:
+def _sample_ends(count: int, exchange_s: float, compute_s: float, cv: float) -> tuple[float, float]:
     """Mean end of the last exchange, and of the last compute, over the sample."""
     if count == 1:
         return compute_s + exchange_s, compute_s
@@ -123,7 +123,7 @@ def mean_ending(times_s: FloatArray, awaited: int, exchange_s: float) -> tuple[f
 def _by_quantiles(number: IntArray, exchange_s: float, compute_s: float, cv: float) -> tuple[FloatArray, FloatArray]:
     """The same for many workers: c_(i) at its quantile, and what the sample adds to that, read between nodes."""
     nodes = _NODES[: int(np.searchsorted(_NODES, number.max())) + 1]
-    sampled = np.array([_sampled(count, exchange_s, compute_s, cv) for count in nodes.tolist()])
+    sampled = np.array([_sample_ends(count, exchange_s, compute_s, cv) for count in nodes.tolist()])
     coarse = np.stack(_at_quantiles(np.concatenate((nodes, number)), exchange_s, compute_s, cv))
     missing = sampled.T - coarse[:, : len(nodes)]
     place, known = np.log(number), np.log(nodes)

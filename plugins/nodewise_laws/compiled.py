@@ -69,7 +69,7 @@ class Kernel(Generic[P, R]):
         """
         call = self._call
         if call is None:
-            call = self._loaded(args)
+            call = self._load(args)
         return call(*args, **kwargs)
 
     @property
@@ -97,7 +97,7 @@ class Kernel(Generic[P, R]):
             self._called = self._dispatcher(keep=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
         return self._called._numba_type_
 
-    def _loaded(self, arguments: tuple[Any, ...]) -> Callable[P, R]:
+    def _load(self, arguments: tuple[Any, ...]) -> Callable[P, R]:
         import numba  # noqa: PLC0415 - slow, and most processes need none
 
         with self._lock:
@@ -105,10 +105,10 @@ class Kernel(Generic[P, R]):
                 if numba.config.DISABLE_JIT:
                     self._call = self.__wrapped__
                 else:
-                    self._call = self._compiled(tuple(numba.typeof(argument) for argument in arguments))
+                    self._call = self._compile(tuple(numba.typeof(argument) for argument in arguments))
             return self._call
 
-    def _compiled(self, signature: tuple[Any, ...]) -> Callable[P, R]:
+    def _compile(self, signature: tuple[Any, ...]) -> Callable[P, R]:
         """Machine code for arguments of the signature's types: from disk, else compiled and kept, else compiled."""
         dispatcher = None
         for _ in range(2):

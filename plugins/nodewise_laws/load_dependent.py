@@ -182,7 +182,7 @@ def _powers(log_demand: float, rates: FloatArray) -> FloatArray:
     return logs
 
 
-def _shifted(line: FloatArray) -> FloatArray:
+def _shift(line: FloatArray) -> FloatArray:
     """(n+1, n+1) view: row m holds line[m - j] at column j, and -inf where j > m."""
     padded = np.concatenate((np.full(line.size - 1, -np.inf), line))
     return np.lib.stride_tricks.sliding_window_view(padded, line.size)[:, ::-1]
@@ -190,7 +190,7 @@ def _shifted(line: FloatArray) -> FloatArray:
 
 def _log_convolution(left: FloatArray, right: FloatArray) -> FloatArray:
     """(n+1,) ln of sum over j <= m of exp(left[j] + right[m-j]), for m = 0..n."""
-    shifted, out = _shifted(right), np.empty(left.size)
+    shifted, out = _shift(right), np.empty(left.size)
     for start, end in _blocks(left.size):
         terms = left[:end] + shifted[start:end, :end]
         largest = terms.max(axis=1)
@@ -204,7 +204,7 @@ def _log_convolution(left: FloatArray, right: FloatArray) -> FloatArray:
 
 def _occupancy(station: FloatArray, others: FloatArray, constants: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(n,) mean number at one station, and (n,) probability that somebody is there, for populations 1..n."""
-    shifted = _shifted(others)
+    shifted = _shift(others)
     weights = np.stack((np.arange(station.size, dtype=np.float64), np.ones(station.size)), axis=1)
     weights[0, 1] = 0.0
     out = np.empty((station.size, 2))

@@ -32,7 +32,7 @@ Values = FloatArray | list[float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Solved:
+class _Solution:
     """What exact MVA says at populations 1..n: of one network, or of J networks on a first axis of every array.
 
     Attributes
@@ -68,14 +68,14 @@ class _Solved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MvaCurve(_Solved):
+class MvaCurve(_Solution):
     """One network; ``think_s`` is the seconds that one cycle spends without queueing."""
 
     think_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MvaCurves(_Solved):
+class MvaCurves(_Solution):
     """J networks; ``think_s`` (J,) is the seconds that one cycle of each spends without queueing."""
 
     think_s: FloatArray

@@ -68,19 +68,19 @@ def object_code(function: Callable[P, R]) -> ObjectKernel[P, R]:
 class ObjectKernel(Kernel[P, R]):
     """A function and, from its first call on, its machine code, without numba where that is possible."""
 
-    def _loaded(self, arguments: tuple[Any, ...]) -> Callable[P, R]:
+    def _load(self, arguments: tuple[Any, ...]) -> Callable[P, R]:
         if sys.platform != "linux" or os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}:
-            return super()._loaded(arguments)
+            return super()._load(arguments)
         types = tuple(map(_type_of, arguments))
         if None in types:
-            return super()._loaded(arguments)
+            return super()._load(arguments)
         with self._lock:
             if self._call is None:
-                content = self._kept(types) or self._made(types, arguments)
+                content = self._read_kept(types) or self._make(types, arguments)
                 self._call = None if content == _CANNOT else _function(content, types)
-        return self._call or super()._loaded(arguments)
+        return self._call or super()._load(arguments)
 
-    def _kept(self, types: tuple[Any, ...]) -> bytes:
+    def _read_kept(self, types: tuple[Any, ...]) -> bytes:
         """What an earlier process wrote; empty = there is nothing that can be read."""
         for path in self._paths(types):
             with suppress(OSError):
@@ -89,7 +89,7 @@ class ObjectKernel(Kernel[P, R]):
                     return content
         return b""
 
-    def _made(self, types: tuple[Any, ...], arguments: tuple[Any, ...]) -> bytes:
+    def _make(self, types: tuple[Any, ...], arguments: tuple[Any, ...]) -> bytes:
         """By numba, and kept: its symbol, how many numbers come back, and the code. _CANNOT = none that can be kept."""
         import numba  # noqa: PLC0415 - slow, and needed once per machine
 
@@ -100,10 +100,15 @@ class ObjectKernel(Kernel[P, R]):
         dispatcher.compile(signature)
         made = dispatcher.overloads[signature]
         symbol, results = made.fndesc.llvm_func_name, _results(str(made.signature.return_type))
-        functions = list(_parsed(made.library.get_llvm_str()).functions)
+        functions = list(_parse(made.library.get_llvm_str()).functions)
         needs = [each.name for each in functions if each.is_declaration and not _INLINE.match(each.name)]
         defined = next((each for each in functions if each.name == symbol), None)
-        if results is None or needs or defined is None or _parameters(defined) != ["ptr", "ptr", *_passed(types)]:
+        if (
+            results is None
+            or needs
+            or defined is None
+            or _parameters(defined) != ["ptr", "ptr", *_argument_types(types)]
+        ):
             content = _CANNOT
         else:
             head = json.dumps({"symbol": symbol, "results": results}).encode()
@@ -163,7 +168,7 @@ def _results(of_type: str) -> int | None:
     return int(parts[1]) if parts and int(parts[1]) > 1 else None
 
 
-def _passed(types: tuple[Any, ...]) -> Iterator[str]:
+def _argument_types(types: tuple[Any, ...]) -> Iterator[str]:
     """LLVM's types of what arguments are passed as: of an array its owner, its parent, size, place, shape, strides."""
     for of_type in types:
         if of_type in _NUMBERS:
@@ -171,7 +176,7 @@ def _passed(types: tuple[Any, ...]) -> Iterator[str]:
         elif isinstance(of_type[0], str) and of_type[0] not in _NUMBERS:
             yield from ("ptr", "ptr", "i64", "i64", "ptr", *("i64",) * (2 * of_type[1]))
         else:
-            yield from _passed(of_type)
+            yield from _argument_types(of_type)
 
 
 def _parameters(function: Any) -> list[str]:
@@ -196,7 +201,7 @@ def _function(content: bytes, types: tuple[Any, ...]) -> Callable[..., Any]:
     told = json.loads(head)
     symbol, results = told["symbol"], told["results"]
     kinds = {"ptr": ctypes.c_void_p, "i64": ctypes.c_int64, "double": ctypes.c_double}
-    signature = [kinds[each] for each in ("ptr", "ptr", *_passed(types))]
+    signature = [kinds[each] for each in ("ptr", "ptr", *_argument_types(types))]
     call = ctypes.CFUNCTYPE(ctypes.c_int32, *signature)(_address(code, symbol))  # without the interpreter's lock
     space = ctypes.c_int64 * max(results, 1)
 
@@ -221,10 +226,10 @@ def _engine() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine()
-    return llvm.create_mcjit_compiler(_parsed(""), machine)
+    return llvm.create_mcjit_compiler(_parse(""), machine)
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     import llvmlite.binding as llvm  # noqa: PLC0415 - as above
 
     return llvm.parse_assembly(text)

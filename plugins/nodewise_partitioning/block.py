@@ -138,7 +138,7 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
         again = 0.5 * products + operators
     compute = passes * forward + selective * again
     if software.eager_memory:
-        compute -= recomputed * _unneeded(dimensions, layout, tokens, device, software)
+        compute -= recomputed * _unneeded_gradient_s(dimensions, layout, tokens, device, software)
     dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
     compute += summed_s(training.trained * (dense + experts), training.trained * products, device, software)
     if software.flash_attention:
@@ -147,7 +147,7 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
     if rank:
         compute += passes * _adapters(dimensions, layout, rank, tokens, device, software)
     if training.frozen:
-        compute += _unpacked(dimensions, layout, passes, device, software) - training.frozen * products
+        compute += _unpacking_s(dimensions, layout, passes, device, software) - training.frozen * products
     tensor_group = group_of(layout, device, layout.tensor, np.ones(len(layout)))
     activation = device.element_bytes * tokens * dimensions.hidden
     collectives = 4.0 + 2.0 * recomputed
@@ -170,7 +170,9 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
     return Block(compute, tensor, context, expert, layer, layer * (1.0 - 1.0 / passes), training.trained * products)
 
 
-def _unneeded(dimensions: Dimensions, layout: Layout, tokens: Floats, device: Device, software: Software) -> Floats:
+def _unneeded_gradient_s(
+    dimensions: Dimensions, layout: Layout, tokens: Floats, device: Device, software: Software
+) -> Floats:
     """Seconds of the last matrix product of a layer, whose result no gradient needs.
 
     PyTorch's recomputation stops once it has all that the backward pass asks for (`set_checkpoint_early_stop`).
@@ -202,7 +204,7 @@ def _adapters(
     return found + moved * device.element_bytes / _memory(device, software)
 
 
-def _unpacked(dimensions: Dimensions, layout: Layout, passes: Floats, device: Device, software: Software) -> Floats:
+def _unpacking_s(dimensions: Dimensions, layout: Layout, passes: Floats, device: Device, software: Software) -> Floats:
     """Seconds to unpack frozen weights held in few bits before each use: all but the gradients of weights."""
     dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
     moved = dimensions.training.unpacked_bytes(software.weight_bytes) * (dense + experts)

@@ -46,10 +46,10 @@ def least_of(
     constraints: PlanConstraints,
 ) -> tuple[Floats, Floats]:
     """(recomputations, rows) seconds of a step and bytes on each device that no completion is below."""
-    split = _split(dimensions, layouts, constraints)
+    split = _sequence_split(dimensions, layouts, constraints)
     plain = _constant(layouts, 1.0)
-    most = plain if software.zero_bubble else _most_interleaved(dimensions, layouts, constraints)
-    smallest = replace(layouts, sequence_parallel=split, interleave=_least_interleaved(constraints, layouts))
+    most = plain if software.zero_bubble else _most_interleaving(dimensions, layouts, constraints)
+    smallest = replace(layouts, sequence_parallel=split, interleave=_least_interleaving(constraints, layouts))
     if software.eager_memory:
         smallest = replace(smallest, narrow_loss=plain)
     states = _least_states(dimensions, smallest, device, software, constraints)
@@ -120,7 +120,7 @@ def _least_states(
 
     Stages above 0 have buckets, and 3 gathers layers; 1 never holds less than 2. States in 16 bits hold less.
     """
-    allowed = _allowed(constraints)
+    allowed = _allowed_zero_stages(constraints)
     tried = {min(allowed), max(allowed), max((stage for stage in allowed if stage < 3), default=max(allowed))}
     ways = _each(replace(layouts, recomputation=_constant(layouts, FULL)), zero_stage=sorted(tried))
     masters = dimensions.training.master_weights
@@ -135,14 +135,14 @@ def _least_states(
     return list(zip(held, gathered, later, strict=True))
 
 
-def _allowed(constraints: PlanConstraints) -> list[int]:
+def _allowed_zero_stages(constraints: PlanConstraints) -> list[int]:
     """Allowed ZeRO stages; all, where none is: such prefixes have no completions."""
     return [stage for stage in ZERO_STAGES if constraints.allows("zero_stages", stage)] or list(ZERO_STAGES)
 
 
 def _stages(constraints: PlanConstraints) -> list[int]:
     """ZeRO stages of which the time differs: 1 and 2 exchange the same."""
-    allowed = _allowed(constraints)
+    allowed = _allowed_zero_stages(constraints)
     return [stage for stage in allowed if not (stage == 2 and 1 in allowed)]
 
 
@@ -150,7 +150,7 @@ def _constant(layouts: Layout, value: float) -> Floats:
     return np.broadcast_to(np.float64(value), len(layouts))
 
 
-def _split(dimensions: Dimensions, layouts: Layout, constraints: PlanConstraints) -> Floats:
+def _sequence_split(dimensions: Dimensions, layouts: Layout, constraints: PlanConstraints) -> Floats:
     """Sequence parallelism where it is possible."""
     possible = (layouts.tensor > 1.0) & (np.mod(dimensions.sequence, layouts.tensor) == 0.0)
     return np.where(possible & constraints.allows("sequence_parallel", 1), 1.0, 0.0)
@@ -162,7 +162,7 @@ def _whole(layouts: Layout) -> NDArray[np.bool_]:
     return found & (layouts.pipeline > 1.0)
 
 
-def _most_interleaved(dimensions: Dimensions, layouts: Layout, constraints: PlanConstraints) -> Floats:
+def _most_interleaving(dimensions: Dimensions, layouts: Layout, constraints: PlanConstraints) -> Floats:
     """The largest interleaving of each layout."""
     found = np.ones(len(layouts))
     whole = _whole(layouts)
@@ -173,7 +173,7 @@ def _most_interleaved(dimensions: Dimensions, layouts: Layout, constraints: Plan
     return found
 
 
-def _least_interleaved(constraints: PlanConstraints, layouts: Layout) -> Floats:
+def _least_interleaving(constraints: PlanConstraints, layouts: Layout) -> Floats:
     """Chunks a stage with the fewest micro-batches in flight: one, else the most."""
     if constraints.allows("interleave", 1):
         return _constant(layouts, 1.0)

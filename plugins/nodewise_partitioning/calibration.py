@@ -102,7 +102,7 @@ def calibrated(software: Software, runs: Sequence[Runs], *, widened: float = 1.0
 
     def residuals(moved: Floats) -> Floats:
         misfit = log_residuals(stack(moved), runs) / noise
-        return np.concatenate((weights * _softened(misfit), moved))
+        return np.concatenate((weights * _soften(misfit), moved))
 
     # A default on its bound leaves the optimizer no room to begin with.
     begin = np.clip(np.zeros(len(FIELDS)), lower + 1e-6, np.maximum(upper - 1e-6, lower + 2e-6))
@@ -115,7 +115,7 @@ def calibrated(software: Software, runs: Sequence[Runs], *, widened: float = 1.0
     return Calibrated(best, rows, kept, log_residuals(best, runs))
 
 
-def _softened(misfit: Floats) -> Floats:
+def _soften(misfit: Floats) -> Floats:
     """Residuals whose squares are the soft absolute value: only these, not the priors, are to be robust."""
     square = 2.0 * (np.sqrt(1.0 + misfit**2) - 1.0)
     return np.asarray(np.sign(misfit) * np.sqrt(square))

@@ -72,15 +72,15 @@ def data_parallel_of(
     training = dimensions.training
     trained = training.trained
     replicas = layout.data * layout.context
-    whole = _exchanged(trained * shared, replicas, layout.tensor, training, device, software, layout)
+    whole = _exchange_s(trained * shared, replicas, layout.tensor, training, device, software, layout)
     if dimensions.experts:
         holders = np.maximum(replicas / layout.expert, 1.0)
         stride = layout.tensor * layout.expert
-        whole = whole + _exchanged(trained * experts, holders, stride, training, device, software, layout)
-    exposed = _exposed(whole, layout, block, dimensions, software) if software.overlaps_gradients else whole
+        whole = whole + _exchange_s(trained * experts, holders, stride, training, device, software, layout)
+    exposed = _exposed_s(whole, layout, block, dimensions, software) if software.overlaps_gradients else whole
     exposed = np.where(layout.zero_stage >= 3.0, 0.0, exposed)
     if np.any(layout.zero_stage >= 3.0) or training.offloads_parameters:
-        exposed = exposed + _gathered(shared + experts, replicas, training, layout, pipeline, device, software)
+        exposed = exposed + _gather_s(shared + experts, replicas, training, layout, pipeline, device, software)
     split = np.where(layout.zero_stage >= 1.0, training.shards(replicas), 1.0)
     parameters = trained * (shared + experts) / split
     replica_s = layout.micro_batches * pipeline.slowest_s + pipeline.bubble_s + pipeline.transfer_s
@@ -92,7 +92,7 @@ def data_parallel_of(
     return DataParallel(exposed, moved * parameters / memory, delay)
 
 
-def _exchanged(
+def _exchange_s(
     parameters: Floats,
     replicas: Floats,
     stride: Floats,
@@ -125,7 +125,7 @@ def _over_copies(
     return all_reduce_s(size / shards, group, device, software, layout, software.network_efficiency)
 
 
-def _exposed(whole: Floats, layout: Layout, block: Block, dimensions: Dimensions, software: Software) -> Floats:
+def _exposed_s(whole: Floats, layout: Layout, block: Block, dimensions: Dimensions, software: Software) -> Floats:
     """What remains of an exchange that starts with the last micro-batch's backward pass."""
     layers = most_layers(dimensions, layout)
     last = whole / layers
@@ -135,7 +135,7 @@ def _exposed(whole: Floats, layout: Layout, block: Block, dimensions: Dimensions
     return last + np.maximum(whole - last - backward, 0.0)
 
 
-def _gathered(
+def _gather_s(
     parameters: Floats,
     replicas: Floats,
     training: Training,

@@ -89,7 +89,7 @@ class PartitioningEstimator:
             return assess_layers(profile, query)
         if transformer is None:
             return Assessment(refusal=_NO_DIMENSIONS, of_profile=True)
-        knowledge = _uncorrected(profile, transformer, query.catalogue)
+        knowledge = _know_facts(profile, transformer, query.catalogue)
         refusals = PartitioningModel(knowledge, runs=_ran(profile)).refusals(query.configurations)
         answered = RowRefusal.left(len(query.configurations), refusals)
         if not answered.any():
@@ -112,14 +112,14 @@ class PartitioningEstimator:
             return LayeredModel(profile, context.catalogue)
         if transformer is None:
             raise NodewiseError(_NO_DIMENSIONS.reason, _NO_DIMENSIONS.message)
-        believed = _settled(profile, transformer, context.catalogue)
+        believed = _settle_facts(profile, transformer, context.catalogue)
         framework, number_format = believed.framework, believed.number_format or DEFAULT_FORMAT
         known = is_known(framework) or not framework
         prior = context.prior
         lessons = prior.content if prior is not None and isinstance(prior.content, tuple) else ()
         switches = _switches(workload)
         learned = {
-            name: _learned(lessons, f"{name}{switches}", number_format, context.catalogue, known=known)
+            name: _learn_from_lessons(lessons, f"{name}{switches}", number_format, context.catalogue, known=known)
             for name in stack_names(framework)
         }
         if not any(lesson.digest == profile.digest for lesson in lessons):
@@ -127,7 +127,7 @@ class PartitioningEstimator:
                 before, others = learned[name]
                 stack, _ = stack_of(f"{name}{switches}", number_format)
                 stack, taught = stack.corrected(before.software.vector()), (*others, *runs)
-                learned[name] = _corrected(stack, runs, taught, known=known), taught
+                learned[name] = _correct_by_runs(stack, runs, taught, known=known), taught
         taught = tuple(run for _, runs in learned.values() for run in runs)
         residuals = [log_residuals(each.software, runs) for each, runs in learned.values() if runs]
         found = max((each for each, _ in learned.values()), key=lambda each: each.runs)
@@ -147,14 +147,14 @@ class PartitioningEstimator:
         return PartitioningModel(knowledge, notices, runs=_ran(profile))
 
 
-def _settled(profile: Profile, transformer: Transformer, catalogue: Catalogue) -> Knowledge:
+def _settle_facts(profile: Profile, transformer: Transformer, catalogue: Catalogue) -> Knowledge:
     """What is known of a job from facts, with what its runs settle of the others."""
-    return settled_by_runs(_uncorrected(profile, transformer, catalogue), profile.observations)
+    return settled_by_runs(_know_facts(profile, transformer, catalogue), profile.observations)
 
 
-def _uncorrected(profile: Profile, transformer: Transformer, catalogue: Catalogue) -> Knowledge:
+def _know_facts(profile: Profile, transformer: Transformer, catalogue: Catalogue) -> Knowledge:
     """What is known of a job before any run corrects it."""
-    framework, _ = _declared(profile)
+    framework, _ = _software_of(profile)
     dimensions = Dimensions.of(transformer, Training.of(profile.workload), profile.workload)
     known = is_known(framework) or not framework
     return Knowledge(
@@ -199,13 +199,13 @@ def _job_of(profile: Profile) -> Job:
     return Job(profile.uid or profile.digest, software.casefold())
 
 
-def _declared(profile: Profile) -> tuple[str, str]:
+def _software_of(profile: Profile) -> tuple[str, str]:
     """Framework and number format of a job."""
     return profile.workload.framework or "", profile.workload.precision or DEFAULT_FORMAT
 
 
 @lru_cache(maxsize=128)
-def _learned(
+def _learn_from_lessons(
     lessons: tuple[Profile, ...],
     framework: str,
     number_format: str,
@@ -222,20 +222,20 @@ def _learned(
         if _kind(stack_of(name, number_format)[0]) == _kind(stack)
         for run in of_stack
     )
-    return _corrected(stack, runs, runs, known=known), runs
+    return _correct_by_runs(stack, runs, runs, known=known), runs
 
 
 def _kind(stack: Software) -> tuple[str, bool]:
     return stack.framework, stack.flash_attention
 
 
-def _corrected(stack: Software, runs: Sequence[Runs], taught: Sequence[Runs], *, known: bool) -> Calibrated:
+def _correct_by_runs(stack: Software, runs: Sequence[Runs], taught: Sequence[Runs], *, known: bool) -> Calibrated:
     """The stack with numbers that agree with runs but for the level that they and others share."""
     fitted = np.exp(fitted_of(taught, log_residuals(stack, taught), known=known))
     ends = np.cumsum([len(each.step_s) for each in taught])
     levels = dict(zip(map(id, taught), np.split(fitted, ends[:-1]), strict=True)) if taught else {}
     alike = [replace(each, step_s=each.step_s / levels[id(each)]) for each in runs]
-    return calibrated(stack, alike, widened=_widened(stack, {catalogue_key(each.device.name) for each in runs}))
+    return calibrated(stack, alike, widened=_device_doubt(stack, {catalogue_key(each.device.name) for each in runs}))
 
 
 def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Runs]]:
@@ -244,7 +244,7 @@ def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Ru
     if transformer is None or not len(observations):
         return {}
     dimensions = Dimensions.of(transformer, Training.of(profile.workload), profile.workload)
-    believed = _settled(profile, transformer, catalogue)
+    believed = _settle_facts(profile, transformer, catalogue)
     configurations = PartitioningModel(believed).cut(observations.configurations)
     framework = believed.framework
     asked = asked_of(configurations, dimensions, believed.network, catalogue, zero_bubble=believed.zero_bubble)
@@ -275,7 +275,7 @@ def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Ru
     return runs
 
 
-def _widened(stack: Software, devices: Iterable[str]) -> float:
+def _device_doubt(stack: Software, devices: Iterable[str]) -> float:
     same = stack.framework == DEFAULT_FRAMEWORK and all(device.startswith(KNOWN_DEVICE) for device in devices)
     return 1.0 if same else OTHER_WIDENED
 

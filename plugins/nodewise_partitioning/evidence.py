@@ -120,7 +120,7 @@ class _Own:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shared:
+class _CommonEffect:
     """An effect of all runs that a cause is common to, of models of one size: hidden size and tokens of a row."""
 
     cause: Hashable
@@ -165,7 +165,7 @@ class Levels:
     def log_spread_of(self, device: Device, layout: Layout) -> Floats:
         """Deviation of ln(step) of each row."""
         common = self._common(device)
-        shared = _shared(self.job, device, self.dimensions, known=self.known)
+        shared = _common_effects(self.job, device, self.dimensions, known=self.known)
         unseen = sum(deviation**2 for effect, deviation in shared.items() if effect not in self.places)
         known = self.covariance[np.ix_(common, common)].sum() + unseen + self.within**2
         uneven = imbalance.log_spread_of(self.dimensions, layout) ** 2
@@ -197,7 +197,7 @@ class Levels:
 
     def _common(self, device: Device) -> list[int]:
         """Places of what all runs of the job's model on a device share."""
-        shared = _shared(self.job, device, self.dimensions, known=self.known)
+        shared = _common_effects(self.job, device, self.dimensions, known=self.known)
         return [self.places[effect] for effect in shared if effect in self.places]
 
     def _seen(self, device: Device, layout: Layout) -> tuple[list[int], Floats]:
@@ -287,10 +287,10 @@ class _Effects:
         for row in rows:
             deviations |= {effect: deviation for effect, (deviation, _) in row.items()}
         if asked is not None:
-            for seen in [effect for effect in deviations if isinstance(effect, _Shared)]:
+            for seen in [effect for effect in deviations if isinstance(effect, _CommonEffect)]:
                 deviations[replace(seen, size=_size_of(asked))] = deviations[seen]
-        shared = [effect for effect in deviations if isinstance(effect, _Shared)]
-        others = [effect for effect in deviations if not isinstance(effect, _Shared)]
+        shared = [effect for effect in deviations if isinstance(effect, _CommonEffect)]
+        others = [effect for effect in deviations if not isinstance(effect, _CommonEffect)]
         places: dict[Hashable, int] = {effect: place for place, effect in enumerate((*shared, *others))}
         design = np.zeros((len(places), len(rows)))
         for number, row in enumerate(rows):
@@ -321,7 +321,7 @@ class _Effects:
         return np.asarray(ours @ solved[:, 0]), np.asarray(np.diag(self.variances[kept]) - ours @ solved[:, 1:])
 
 
-def _covariance(effects: Sequence[_Shared], deviations: Floats) -> Floats:
+def _covariance(effects: Sequence[_CommonEffect], deviations: Floats) -> Floats:
     """Of effects of one cause by how alike their sizes are; 0 between causes."""
     causes = {cause: number for number, cause in enumerate(dict.fromkeys(effect.cause for effect in effects))}
     cause = np.array([causes[effect.cause] for effect in effects])
@@ -334,7 +334,7 @@ def _size_of(dimensions: Dimensions) -> tuple[float, float]:
     return dimensions.hidden, dimensions.sequence
 
 
-def _shared(job: Job, device: Device, dimensions: Dimensions, *, known: bool) -> dict[Hashable, float]:
+def _common_effects(job: Job, device: Device, dimensions: Dimensions, *, known: bool) -> dict[Hashable, float]:
     """What all runs of a job's model on a device share, some of it with others, with prior deviations."""
     key = catalogue_key(device.name)
     seen = device.after_ampere or key.startswith("a100")
@@ -347,7 +347,7 @@ def _shared(job: Job, device: Device, dimensions: Dimensions, *, known: bool) ->
     if training.frozen:
         causes[training] = TRAINING
     size = _size_of(dimensions)
-    shared: dict[Hashable, float] = {_Shared(cause, size): deviation for cause, deviation in causes.items()}
+    shared: dict[Hashable, float] = {_CommonEffect(cause, size): deviation for cause, deviation in causes.items()}
     return shared | {replace(dimensions, training=ALL_TRAINED): MODEL, job: JOB}
 
 
@@ -355,7 +355,7 @@ def _effects(runs: Runs, *, known: bool) -> Iterator[dict[Hashable, tuple[float,
     """Effects of each run: prior deviation, and how much of it the run has."""
     shared = {
         effect: (deviation, 1.0)
-        for effect, deviation in _shared(runs.job, runs.device, runs.dimensions, known=known).items()
+        for effect, deviation in _common_effects(runs.job, runs.device, runs.dimensions, known=known).items()
     }
     device = (catalogue_key(runs.device.name), runs.device.number_format)
     columns = np.stack([getattr(runs.layout, column) for column in _REPLICA], axis=1).tolist()

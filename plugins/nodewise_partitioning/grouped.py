@@ -33,7 +33,7 @@ def rows_asked(
     knowledge: Knowledge, configurations: Configurations
 ) -> tuple[Asked, list[Group], tuple[RowRefusal, ...]]:
     """Rows that can be answered, by device, and why the others are refused; the groups' rows count among these."""
-    asked = _asked(knowledge, configurations)
+    asked = _query_rows(knowledge, configurations)
     groups, unknown = grouped(knowledge, configurations, asked.rows, asked.layout)
     if unknown:
         lost = np.concatenate([np.array(refusal.rows) for refusal in unknown])
@@ -98,7 +98,7 @@ def grouped(
 
 def refused(knowledge: Knowledge, configurations: Configurations) -> tuple[RowRefusal, ...]:
     """Rows that are not answered, and why."""
-    asked = _asked(knowledge, configurations)
+    asked = _query_rows(knowledge, configurations)
     devices = _devices(knowledge, configurations, asked.rows)
     unknown = [
         RowRefusal(tuple(asked.rows[members].tolist()), device)
@@ -108,7 +108,7 @@ def refused(knowledge: Knowledge, configurations: Configurations) -> tuple[RowRe
     return tuple(sorted((*asked.refusals, *unknown), key=lambda each: each.rows))
 
 
-def _asked(knowledge: Knowledge, configurations: Configurations) -> Asked:
+def _query_rows(knowledge: Knowledge, configurations: Configurations) -> Asked:
     return asked_of(
         configurations,
         knowledge.dimensions,

@@ -170,7 +170,7 @@ def _effects_of(values: Sequence[LikelyValue], found: Floats, trial: Trial) -> S
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
+class _DeviceRows:
     """Rows of one device, as they were asked about and as they are taken."""
 
     knowledge: Knowledge
@@ -190,12 +190,12 @@ def _facts(
     """Facts that some rows leave unsaid, as options call them, and their other values."""
     names = np.array(taken.devices, dtype=object)[taken.device_index] if taken.devices else np.zeros(0, dtype=object)
     devices = [name for name in dict.fromkeys(names.tolist()) if knowledge.catalogue.device(name) is not None]
-    asked = [_Asked(knowledge, stated, taken, device, names == device) for device in devices]
+    asked = [_DeviceRows(knowledge, stated, taken, device, names == device) for device in devices]
     for fact, values in _FACTS.items():
         yield fact, chain.from_iterable(map(values, asked))
 
 
-def _precisions(asked: _Asked) -> Iterator[LikelyValue]:
+def _precisions(asked: _DeviceRows) -> Iterator[LikelyValue]:
     """Number formats that the device has a peak for, by its year."""
     if all(asked.stated.precisions) or (asked.knowledge.number_format and "precision" not in asked.knowledge.taken):
         return
@@ -207,7 +207,7 @@ def _precisions(asked: _Asked) -> Iterator[LikelyValue]:
         yield LikelyValue(weight, rows, own.replaced(precisions=formats), asked.knowledge)
 
 
-def _links(asked: _Asked) -> Iterator[LikelyValue]:
+def _links(asked: _DeviceRows) -> Iterator[LikelyValue]:
     """Links of the machines that such devices come in."""
     if asked.knowledge.network.link_bytes_per_s and "link_bytes_per_s" not in asked.knowledge.taken:
         return
@@ -238,7 +238,7 @@ SMALLER: Final = ((2, 0.2), (4, 0.15), (0, 0.15))
 to what fits, and stop early where something else binds."""
 
 
-def _micro_batches(asked: _Asked) -> Iterator[LikelyValue]:
+def _micro_batches(asked: _DeviceRows) -> Iterator[LikelyValue]:
     """Smaller ones than the quickest that fits, where none is stated."""
     sizes, open_rows = asked.taken.batch_per_worker, is_open(asked.stated)
     if not open_rows.any():
@@ -256,7 +256,7 @@ RECOMPUTED: Final = ((Recomputation.NONE, 0.4), (Recomputation.SELECTIVE, 0.2), 
 and one of several."""
 
 
-def _recomputations(asked: _Asked) -> Iterator[LikelyValue]:
+def _recomputations(asked: _DeviceRows) -> Iterator[LikelyValue]:
     """What is computed again in the backward pass, as far as it fits."""
     rows = asked.where(asked.stated.recomputation == UNSTATED)
     if not len(rows):
@@ -276,7 +276,7 @@ LATER_KERNEL: Final = 0.5
 """Of flash attention on a device that is older than it: nothing tells whether the software is."""
 
 
-def _frameworks(asked: _Asked) -> Iterator[LikelyValue]:
+def _frameworks(asked: _DeviceRows) -> Iterator[LikelyValue]:
     """Stacks of today beside the one that is taken; of a known one its attention kernel, where that is open."""
     name, stacks = asked.knowledge.framework, list[tuple[Value, float]]()
     facts = asked.knowledge.catalogue.device(asked.device) or {}
@@ -329,7 +329,7 @@ def _with_taken(taken: Value, others: Iterable[tuple[Value, float]]) -> Beliefs:
     return {taken: max(1.0 - sum(listed.values()), 0.0), **listed}
 
 
-_FACTS: Final[Mapping[str, Callable[[_Asked], Iterator[LikelyValue]]]] = {
+_FACTS: Final[Mapping[str, Callable[[_DeviceRows], Iterator[LikelyValue]]]] = {
     "precision": _precisions,
     "link_bytes_per_s": _links,
     "micro_batch": _micro_batches,

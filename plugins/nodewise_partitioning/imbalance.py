@@ -74,11 +74,11 @@ def _over(dimensions: Dimensions, layout: Layout) -> tuple[Floats, Floats]:
     above = np.array([_largest(each) for each in every.tolist()])[place]
     tokens = layout.micro_batch * dimensions.sequence * dimensions.experts_per_token / layout.context
     by_chance = 1.0 / (tokens / layout.expert_fold)
-    by_router = _gained(dimensions) ** 2 * ranks / dimensions.experts
+    by_router = _router_deviation(dimensions) ** 2 * ranks / dimensions.experts
     return above * np.sqrt(by_chance), above * np.sqrt(by_chance + by_router)
 
 
-def _gained(dimensions: Dimensions) -> float:
+def _router_deviation(dimensions: Dimensions) -> float:
     """Deviation of an expert's load by its share, from what routers have learned."""
     chosen = dimensions.experts_per_token / dimensions.experts
     if chosen >= 1.0:

@@ -82,7 +82,7 @@ class Knowledge:
         """The corrected stack of a name on a device in its number format."""
         numbers = self.numbers.get(name)
         switched = f"{name}{self.switches}"
-        return _corrected(switched, device.number_format, numbers, self.memory_level, self.memory_log_spread)
+        return _correct(switched, device.number_format, numbers, self.memory_level, self.memory_log_spread)
 
     @property
     def zero_bubble(self) -> bool:
@@ -91,7 +91,7 @@ class Knowledge:
 
 
 @lru_cache(maxsize=256)
-def _corrected(
+def _correct(
     name: str, number_format: str, numbers: tuple[float, ...] | None, memory_level: float, log_spread: float | None
 ) -> Software:
     """A stack with what runs say of its numbers and of memory."""

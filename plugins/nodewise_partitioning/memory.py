@@ -180,7 +180,7 @@ def needed_of_fullest_stage(dimensions: Dimensions, layout: Layout, device: Devi
     if counted.any():
         layers = (dimensions.layers + 2.0) / layout.pipeline
         kept = np.maximum(in_flight(layout, software) - 1.0, 1.0)
-        found = _fuller(found, _needed(dimensions, layout, device, software, layers, 0.0, kept), counted)
+        found = _fuller(found, _stage_needs(dimensions, layout, device, software, layers, 0.0, kept), counted)
     listed = layout.pipeline == len(dimensions.stage_layers)
     if not listed.any():
         return found
@@ -188,7 +188,7 @@ def needed_of_fullest_stage(dimensions: Dimensions, layout: Layout, device: Devi
         at_end = stage in (0, len(dimensions.stage_layers) - 1)
         rows = dimensions.embedding_rows(layout.tensor, layout.pipeline) * at_end
         kept = np.maximum(in_flight(layout, software) - stage, 1.0)
-        own = _needed(dimensions, layout, device, software, np.full(len(layout), of_stage), rows, kept)
+        own = _stage_needs(dimensions, layout, device, software, np.full(len(layout), of_stage), rows, kept)
         found = _fuller(found, own, listed)
     return found
 
@@ -244,7 +244,7 @@ def needed_of_first_stage(dimensions: Dimensions, layout: Layout, device: Device
     if counted.any():
         layers = np.where(counted, np.maximum((dimensions.layers + 2.0) / layout.pipeline - 1.0, 1.0), layers)
     rows = dimensions.embedding_rows(layout.tensor, layout.pipeline)
-    return _needed(dimensions, layout, device, software, layers, rows, in_flight(layout, software))
+    return _stage_needs(dimensions, layout, device, software, layers, rows, in_flight(layout, software))
 
 
 def _ends_count(dimensions: Dimensions, layout: Layout) -> NDArray[np.bool_]:
@@ -254,7 +254,7 @@ def _ends_count(dimensions: Dimensions, layout: Layout) -> NDArray[np.bool_]:
     return np.asarray((np.floor(layers) != layers) & (np.floor(both) == both) & ~listed)
 
 
-def _needed(
+def _stage_needs(
     dimensions: Dimensions,
     layout: Layout,
     device: Device,
@@ -307,7 +307,7 @@ def _needed(
         "optimizer": on_device * held(states, 1.0),
         "activations": activations,
         "logits": logits,
-        "gathered": _gathered(dimensions, layout, software, (of_layer, experts, ends), shared / layers),
+        "gathered": _gathered_bytes(dimensions, layout, software, (of_layer, experts, ends), shared / layers),
         "buffers": _buffers(dimensions, layout, software, replicas),
     }
     found["weights"] = _all_weights(found["weights"], encoder, layout, shards, software)
@@ -472,7 +472,7 @@ def _head(dimensions: Dimensions, layout: Layout, device: Device, software: Soft
     return np.asarray(states + present * each * words), np.asarray(present * more * words)
 
 
-def _gathered(
+def _gathered_bytes(
     dimensions: Dimensions,
     layout: Layout,
     software: Software,

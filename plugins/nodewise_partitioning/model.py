@@ -126,7 +126,7 @@ class PartitioningModel:
     def predict(self, configurations: Configurations, options: Options) -> Predictions:
         """Predict every row; refuse row by row what is no partition of the model."""
         rows, stated = len(configurations), configurations
-        configurations, searched = self._split(self.cut(stated), stated)
+        configurations, searched = self._choose_split(self.cut(stated), stated)
         asked, groups, refusals = rows_asked(self._knowledge, configurations)
         numbers = self._numbers(asked.layout, groups, spread=True)
         too_long = added(numbers.parts_s) > MOST_STEP_S
@@ -173,7 +173,7 @@ class PartitioningModel:
         """The same with the micro-batches that rows leave open."""
 
         def tried(every: Configurations) -> tuple[Ints, Floats, Floats]:
-            asked, numbers = self._tried(every)
+            asked, numbers = self._try_micro_batches(every)
             held = numbers.needed_bytes / numbers.available_bytes
             return asked.rows, added(numbers.parts_s), held * numbers.factor - 1.0
 
@@ -181,11 +181,11 @@ class PartitioningModel:
 
     def trial(self, configurations: Configurations) -> tuple[Ints, Floats, Floats]:
         """Rows that can run, of these seconds and bytes, and what is needed over what there is."""
-        asked, numbers = self._tried(configurations)
+        asked, numbers = self._try_micro_batches(configurations)
         found = np.stack([added(numbers.parts_s), numbers.memory_bytes])
         return asked.rows, found, numbers.needed_bytes / numbers.available_bytes
 
-    def _tried(self, configurations: Configurations) -> tuple[Asked, _Numbers]:
+    def _try_micro_batches(self, configurations: Configurations) -> tuple[Asked, _Numbers]:
         asked, groups, _ = rows_asked(self._knowledge, configurations)
         return asked, self._numbers(asked.layout, groups)
 
@@ -287,7 +287,7 @@ class PartitioningModel:
         left = (replace(each, rows=tuple(row for row in each.rows if row not in split)) for each in found)
         return tuple(each for each in left if each.rows)
 
-    def _split(self, configurations: Configurations, stated: Configurations) -> tuple[Configurations, Ints]:
+    def _choose_split(self, configurations: Configurations, stated: Configurations) -> tuple[Configurations, Ints]:
         """The same with the quickest split of rows that state none and fit nowhere unsplit, and which these are."""
         whole = as_ints([] if self._runs is not None else np.flatnonzero(states_no_split(stated)))
         if not len(whole):

@@ -43,7 +43,7 @@ def assumed(
         Rows of which a split was searched.
     """
     split = np.isin(asked.rows, searched)
-    for what, rows in _described(asked, split & ~unfit):
+    for what, rows in _describe(asked, split & ~unfit):
         devices = ", ".join(f"{each:.0f}" for each in np.unique(asked.layout.devices[np.isin(asked.rows, rows)]))
         text = f"how the model is split over {devices} devices is not stated: taken as the quickest that fits, {what}"
         yield Notice("PARTITION_CHOSEN", text, rows)
@@ -96,11 +96,11 @@ def assumed(
 
 def _nearest(asked: Asked, unfit: NDArray[np.bool_]) -> Iterator[Notice]:
     """As what rows that do not fit are told: of all that was tried the configuration that lacks least."""
-    for what, rows in _described(asked, unfit):
+    for what, rows in _describe(asked, unfit):
         yield Notice("NEAREST_TRIED", f"these rows do not fit; the nearest to fitting that was tried has {what}", rows)
 
 
-def _described(asked: Asked, which: NDArray[np.bool_]) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _describe(asked: Asked, which: NDArray[np.bool_]) -> Iterator[tuple[str, tuple[int, ...]]]:
     """How some rows are split and trained, in words, and the rows that are so."""
     if not which.any():
         return
@@ -156,7 +156,7 @@ def said(
     def told(members: Ints) -> tuple[int, ...]:
         return () if len(members) == rows else tuple(members.tolist())
 
-    for name, members in _linked(asked, groups).items():
+    for name, members in _rows_by_unstated_link(asked, groups).items():
         bytes_per_s, why = node_link_of(catalogue, name)
         text = f"the link of a node is not stated and taken as {bytes_per_s / 1e9:g} GB/s in each direction, all its "
         yield Notice("LINK_ASSUMED", f"{text}adapters together: {why}", told(members))
@@ -177,7 +177,7 @@ def said(
         )
 
 
-def _linked(asked: Asked, groups: list[Group]) -> dict[str, Ints]:
+def _rows_by_unstated_link(asked: Asked, groups: list[Group]) -> dict[str, Ints]:
     """By device the rows that leave a domain of its link by adapters that nobody states."""
     found: dict[str, list[NDArray[np.int64]]] = {}
     assumed_link = np.isin(asked.rows, asked.assumed_link)

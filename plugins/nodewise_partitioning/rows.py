@@ -100,7 +100,7 @@ def _layout(configurations: Configurations, network: Network, catalogue: Catalog
         link = np.where(stated, link, likely[configurations.device_index])
     columns = {name: getattr(configurations, column).astype(np.float64) for name, column in _SAME.items()}
     columns["expert"] = np.maximum(columns["expert"], 1.0)
-    fold = _folded(columns["expert"], data * columns["context"], columns["tensor"])
+    fold = _own_expert_ranks(columns["expert"], data * columns["context"], columns["tensor"])
     layout = Layout(
         **columns | {"expert": columns["expert"] / fold},
         expert_fold=fold,
@@ -123,7 +123,7 @@ _SAME: Final = {
 """Columns of layouts that configurations state as they are."""
 
 
-def _folded(expert: Floats, replicas: Floats, tensor: Floats) -> Floats:
+def _own_expert_ranks(expert: Floats, replicas: Floats, tensor: Floats) -> Floats:
     """Tensor-parallel ranks that hold experts of their own, where replicas alone are too few for expert parallelism.
 
     Megatron-Core's parallel folding (D. Liu et al., "MoE parallel folding", 2025): experts are spread over data,

@@ -45,13 +45,13 @@ def settled_by_runs(knowledge: Knowledge, observed: Observations) -> Knowledge:
     for _ in range(ROUNDS):
         before = knowledge
         for fact, values in likely_values(knowledge, runs.configurations).items():
-            knowledge = _settled(knowledge, fact, values, runs)
+            knowledge = _settle(knowledge, fact, values, runs)
         if knowledge.taken == before.taken:
             break
     return knowledge
 
 
-def _settled(knowledge: Knowledge, fact: str, values: Beliefs, runs: Observations) -> Knowledge:
+def _settle(knowledge: Knowledge, fact: str, values: Beliefs, runs: Observations) -> Knowledge:
     """The same with one fact's value, and what is believed of it."""
     tried = {value: knowledge.believing(fact, value, {}) for value in values}
     logs = np.array([PartitioningModel(each).log_likelihood(runs) for each in tried.values()])

@@ -173,7 +173,7 @@ class PartitionSpace:
         kept = np.flatnonzero(sizes)
         self.layouts = prefixes.take(as_ints(kept))
         """Prefixes but for what is recomputed."""
-        self.recomputations = self._allowed("recomputations", RECOMPUTATIONS)
+        self.recomputations = self._allow("recomputations", RECOMPUTATIONS)
         """What may be recomputed; the prefixes are all layouts with the first, then with the next."""
         times = len(self.recomputations)
         every = np.tile(np.arange(len(kept)), times)
@@ -263,27 +263,27 @@ class PartitionSpace:
 
     # --- completions
 
-    def _allowed(self, name: str, values: Sequence[int]) -> list[int]:
+    def _allow(self, name: str, values: Sequence[int]) -> list[int]:
         return [value for value in values if self._constraints.allows(name, value)]
 
     def _switches(self) -> list[list[int]]:
         """Sequence parallelism: where tensor parallelism does not divide the sequence, where it does, without any."""
-        either = self._allowed("sequence_parallel", (0, 1))
-        return [self._allowed("sequence_parallel", (0,)), either, either[:1]]
+        either = self._allow("sequence_parallel", (0, 1))
+        return [self._allow("sequence_parallel", (0,)), either, either[:1]]
 
     def _zero_stages(self) -> list[list[int]]:
         """By what holds the model: one device's worth of it alone, replicas, replicas of a pipeline."""
-        every = self._allowed("zero_stages", ZERO_STAGES)
-        pipelined = self._allowed("zero_stages", PIPELINED_STAGES)
+        every = self._allow("zero_stages", ZERO_STAGES)
+        pipelined = self._allow("zero_stages", PIPELINED_STAGES)
         return [pipelined[:1], every, pipelined if self._constraints.zero_stages is None else every]
 
     def _interleaves(self, stages: Sequence[int], layers: int) -> list[list[int]]:
         """By number of stages, and whether it divides the number of micro-batches."""
         found = []
         for count in stages:
-            plain = self._allowed("interleave", (1,))
+            plain = self._allow("interleave", (1,))
             every = (
-                self._allowed("interleave", divisors(layers // count))
+                self._allow("interleave", divisors(layers // count))
                 if count > 1 and layers % count == 0 and not self._zero_bubble
                 else plain
             )

@@ -108,7 +108,7 @@ def quickest(
         constraints = _constraints(configurations, row)
         found = known.get(constraints, _NOT_SEARCHED)
         if found is _NOT_SEARCHED:
-            found = _searched(model, constraints)
+            found = _search(model, constraints)
             if len(known) >= MOST_KNOWN:  # another thread may clear it too: nothing is read from it again
                 known.clear()
             known[constraints] = found
@@ -118,7 +118,7 @@ def quickest(
     return others.replaced(**{name: freeze(column) for name, column in columns.items()})
 
 
-def _searched(model: Searchable, constraints: PlanConstraints) -> Configurations | None:
+def _search(model: Searchable, constraints: PlanConstraints) -> Configurations | None:
     """The best; None = there is none, or too many to search, or the device is not known, as is told of the row."""
     try:
         return _best(model, model.space(constraints))

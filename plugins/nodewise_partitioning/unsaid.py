@@ -226,7 +226,7 @@ def settled(
     first = layout.take(rows) if len(rows) < len(layout) else layout
     first = replace(first, recomputation=columns["recomputation"][rows])
     hoped = replace(first, narrow_loss=np.ones(len(first))) if narrow_loss else first
-    lacking = np.flatnonzero(_needed(hoped, dimensions, device, software) > room[0])
+    lacking = np.flatnonzero(_needs(hoped, dimensions, device, software) > room[0])
     if len(lacking):
         own = first.take(lacking)
         splits = (own,) if declared else _splits(own, dimensions, sequences=software.flash_attention)
@@ -243,7 +243,7 @@ def settled(
             losses = tried.narrow_loss.copy()
             losses[: usual * len(own)] = 1.0
             hoped = replace(tried, narrow_loss=losses)
-        needed = _needed(hoped, dimensions, device, software).reshape(len(tries), -1)
+        needed = _needs(hoped, dimensions, device, software).reshape(len(tries), -1)
         fits = needed <= np.array(room)[:, np.newaxis]
         # What fits nowhere is told by the way that lacks least.
         best = np.where(fits.any(axis=0), fits.argmax(axis=0), needed[:usual].argmin(axis=0))
@@ -258,7 +258,7 @@ def _without_room(layout: Layout, dimensions: Dimensions, device: Device, softwa
     found &= layout.data * layout.context > 1.0
     if found.any():
         recomputed = replace(layout, recomputation=np.full(len(layout), FULL))
-        found &= _needed(recomputed, dimensions, device, software) > device.memory_bytes
+        found &= _needs(recomputed, dimensions, device, software) > device.memory_bytes
     return np.asarray(found)
 
 
@@ -272,5 +272,5 @@ def _splits(layout: Layout, dimensions: Dimensions, *, sequences: bool) -> tuple
     return layout, sequence, states, whole
 
 
-def _needed(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> Floats:
+def _needs(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> Floats:
     return added(needed_of_first_stage(dimensions, layout, device, software).terms.values())

@@ -143,7 +143,7 @@ class Dimensions:
             state_size=float(transformer.state_size or STATE_SIZE),
             stage_layers=() if workload is None else tuple(map(float, workload.stage_layers or ())),
             encoder=None if encoder is None else _encoder(encoder, training),
-            encoded=0.0 if encoder is None else encoder.tokens_per_sample / _attended(encoder),
+            encoded=0.0 if encoder is None else encoder.tokens_per_sample / _attended_tokens(encoder),
             training=training,
         )
         if not training.adapter_rank or training.frozen:
@@ -323,7 +323,7 @@ class Dimensions:
         return self.layers * layer + 2.0 * tokens * self.hidden * self.vocabulary + encoder
 
 
-def _attended(encoder: Encoder) -> int:
+def _attended_tokens(encoder: Encoder) -> int:
     return encoder.attended_tokens or encoder.tokens_per_sample
 
 
@@ -333,7 +333,7 @@ def _encoder(encoder: Encoder, training: Training) -> Dimensions:
         layers=encoder.layers,
         hidden_size=encoder.hidden_size,
         attention_heads=encoder.attention_heads,
-        sequence_length=_attended(encoder),
+        sequence_length=_attended_tokens(encoder),
         vocabulary_size=0,
         feed_forward_size=encoder.feed_forward_size,
     )

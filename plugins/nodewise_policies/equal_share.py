@@ -44,13 +44,13 @@ class EqualShare:
                 if ledger.out_of_time(turn):
                     return ledger.allocation(complete=False)
                 turn += 1
-                if _raised(ledger, held, job):
+                if _raise_count(ledger, held, job):
                     still.append(job)
             active = still
         return ledger.allocation()
 
 
-def _raised(ledger: Ledger, held: dict[int, Held], job: int) -> bool:
+def _raise_count(ledger: Ledger, held: dict[int, Held], job: int) -> bool:
     """Give the job its next allowed count; False when it has its largest or the next does not fit."""
     devices = ledger.curves.devices
     if job not in held:

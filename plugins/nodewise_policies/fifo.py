@@ -50,7 +50,7 @@ def serve_rigid(ledger: Ledger, order: Ints, *, backfill: bool) -> bool:
     if not len(order):
         return True
     ahead = order[: sum(ledger.free)]
-    pools = _wished(state, at)[ahead]
+    pools = _preferred_pool(state, at)[ahead]
     fit = ledger.fitting_together(pools, at.devices[ahead, pools])
     demands = zip(ahead[:fit].tolist(), pools.tolist(), at.workers[ahead, pools].tolist())
     for turn, (job, pool, count) in enumerate(demands):
@@ -81,7 +81,7 @@ def serve_rigid(ledger: Ledger, order: Ints, *, backfill: bool) -> bool:
     return True
 
 
-def _wished(state: ClusterState, at: Requests) -> Ints:
+def _preferred_pool(state: ClusterState, at: Requests) -> Ints:
     """Per job the pool that it runs in, else the one where it is fastest."""
     fastest = np.where(at.workers > 0, at.samples_per_s, -1.0).argmax(axis=1)
     pool = state.columns.pool

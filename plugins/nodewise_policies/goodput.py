@@ -49,7 +49,7 @@ class Goodput:
         if ledger.has_free():
             lengths = np.diff(curves.offsets)
             fair = per_row(curves, state.columns.weight * _at_fair_share(state, curves, rates, lengths))
-            inverse = fair / (rates * _kept(state, curves, lengths))
+            inverse = fair / (rates * _kept_part(state, curves, lengths))
             complete = ascended(ledger, -inverse, started)
         for job in started:
             what = "goodput" if known[job] else "throughput alone, as gradient noise scale or batch is not known"
@@ -83,7 +83,7 @@ def _at_fair_share(state: ClusterState, curves: Curves, rates: Floats, lengths: 
     return np.where(lengths > 0, greatest, 1.0)
 
 
-def _kept(state: ClusterState, curves: Curves, lengths: Ints) -> Floats:
+def _kept_part(state: ClusterState, curves: Curves, lengths: Ints) -> Floats:
     """Which part of the goodput a change leaves, per row."""
     parts = np.ones(len(state.jobs))
     for index in np.flatnonzero(state.columns.has_run & (state.columns.restart_cost_s > 0)).tolist():

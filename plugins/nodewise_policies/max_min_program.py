@@ -50,7 +50,7 @@ def greatest_least_value(state: ClusterState, values: Floats, devices: Ints, bud
         values=traits[first, : len(state.pools)], devices=devices[runs[first]], jobs=alike, queue=member[runs[first]]
     )
     quotas = [float(state.quotas[queue]) for queue in queues]
-    found = _solved(kinds, [float(pool.total_devices) for pool in state.pools], quotas, budget)
+    found = _solve(kinds, [float(pool.total_devices) for pool in state.pools], quotas, budget)
     if found is None:
         return None
     shares[runs] = found[kind.reshape(-1)]
@@ -67,7 +67,7 @@ class _Kinds:
     queue: Ints
 
 
-def _solved(kinds: _Kinds, sizes: list[float], quotas: list[float], budget: Budget) -> Floats | None:
+def _solve(kinds: _Kinds, sizes: list[float], quotas: list[float], budget: Budget) -> Floats | None:
     """Shares (kinds, pools) of one job of each kind; None when the time ran out."""
     # A server starts a quarter of a second sooner without SciPy's optimizers; most calls name another policy.
     from scipy.optimize import linprog  # noqa: PLC0415

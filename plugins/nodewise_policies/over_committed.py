@@ -57,7 +57,7 @@ class _Books:
         self._state = state
         self._devices = curves.at_requests(state).devices
         self._free = [pool.total_devices for pool in state.pools]
-        self._draws, self._before = _remembered(state)
+        self._draws, self._before = _restore(state)
         keys = {job_key(job): index for index, job in enumerate(state.jobs)}
         self._present = {key: keys[key] for key, _ in self._before if key in keys}
         known = set(self._present.values())
@@ -96,21 +96,21 @@ class _Books:
         return _GENERATOR.pack(*self._draws.getstate()[1]) + b"".join(entries)
 
 
-def _remembered(state: ClusterState) -> tuple[random.Random, list[tuple[bytes, int]]]:
+def _restore(state: ClusterState) -> tuple[random.Random, list[tuple[bytes, int]]]:
     draws = random.Random(int(state.parameters["seed"]))  # noqa: S311 - reproduces a program, no secret
     if not state.memory:
         return draws, []
     try:
         draws.setstate((3, _GENERATOR.unpack_from(state.memory), None))
     except (struct.error, ValueError):
-        raise _damaged() from None
+        raise _damaged_memory_error() from None
     content = state.memory[_GENERATOR.size :]
     parts = [content[start : start + _ENTRY_BYTES] for start in range(0, len(content), _ENTRY_BYTES)]
     entries = [(part[:KEY_BYTES], int.from_bytes(part[KEY_BYTES:], "little")) for part in parts]
     if any(len(part) < _ENTRY_BYTES for part in parts) or any(pool >= len(state.pools) for _, pool in entries):
-        raise _damaged()
+        raise _damaged_memory_error()
     return draws, entries
 
 
-def _damaged() -> NodewiseError:
+def _damaged_memory_error() -> NodewiseError:
     return NodewiseError.invalid([Violation("policy_state", "must be empty or stand as in the last response")])

@@ -63,7 +63,7 @@ class Service:
         while ledger.has_free():
             if len(jobs) and (not heap or heap[0].score > last):
                 fits = ledger.needs[jobs] <= ledger.most_free()
-                last, best, jobs, rows = self._split(jobs[fits], rows[fits], looks)
+                last, best, jobs, rows = self._select(jobs[fits], rows[fits], looks)
                 looks *= 2
                 if not heap:
                     done = self._serve_together(best, why)
@@ -92,7 +92,7 @@ class Service:
             self.held[job] = Held(row, stop)
         return True
 
-    def _split(self, jobs: Ints, rows: Ints, looks: int) -> tuple[float, list[_Choice], Ints, Ints]:
+    def _select(self, jobs: Ints, rows: Ints, looks: int) -> tuple[float, list[_Choice], Ints, Ints]:
         """About so many of the best choices, in order, the last score among them, and jobs and rows that wait on."""
         scores = self.scores[rows]
         last = np.inf if len(rows) <= looks else float(np.partition(scores, looks - 1)[looks - 1])

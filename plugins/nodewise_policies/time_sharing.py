@@ -42,9 +42,9 @@ class MaxMinFairness:
         values = rates * at.devices / claims[:, np.newaxis]
         shares = greatest_least_value(state, values, at.devices, budget)
         if self._aware:
-            return _shared(state, at.devices, shares)
-        evened = None if shares is None else _evened(shares, at.devices)
-        return _shared(state, at.devices, evened, int(state.parameters["seed"]))
+            return _share(state, at.devices, shares)
+        evened = None if shares is None else _even_out(shares, at.devices)
+        return _share(state, at.devices, evened, int(state.parameters["seed"]))
 
 
 class MinMakespan:
@@ -55,10 +55,10 @@ class MinMakespan:
         at = curves.at_requests(state)
         left = state.columns.remaining_samples
         values = at.samples_per_s / left[:, np.newaxis]
-        return _shared(state, at.devices, greatest_least_value(state, values, at.devices, budget))
+        return _share(state, at.devices, greatest_least_value(state, values, at.devices, budget))
 
 
-def _evened(shares: Floats, devices: Ints) -> Floats:
+def _even_out(shares: Floats, devices: Ints) -> Floats:
     """The same time for every job and load of every pool; jobs that take the same anywhere divide their time alike."""
     anywhere = (devices > 0).all(axis=1) & (devices == devices[:, :1]).all(axis=1)
     time = shares.sum(axis=1)
@@ -69,7 +69,7 @@ def _evened(shares: Floats, devices: Ints) -> Floats:
     return np.where(anywhere[:, np.newaxis], split, shares)
 
 
-def _shared(state: ClusterState, devices: Ints, shares: Floats | None, seed: int | None = None) -> Shares:
+def _share(state: ClusterState, devices: Ints, shares: Floats | None, seed: int | None = None) -> Shares:
     """The answer; without shares (the time ran out) everyone's equal split, as far as it is meant to run."""
     complete = shares is not None
     if shares is None:

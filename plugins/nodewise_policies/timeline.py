@@ -61,11 +61,11 @@ class Timeline:
 
     def reserve(self, resources: list[int], devices: int, start_s: float, seconds: float) -> None:
         """Take devices of every resource for that long."""
-        first, last = self._split(start_s), self._split(start_s + seconds)
+        first, last = self._split_at(start_s), self._split_at(start_s + seconds)
         for resource in resources:
             self._free[resource, first:last] -= devices
 
-    def _split(self, moment_s: float) -> int:
+    def _split_at(self, moment_s: float) -> int:
         """The interval that starts at the moment, made if need be."""
         place = int(self._starts.searchsorted(moment_s))
         if place == len(self._starts) or self._starts[place] != moment_s:

@@ -63,7 +63,7 @@ class QueueingEstimator:
         phases_needed = query.options.fidelity == Fidelity.SIMULATE
         if not plan.refused and len(plan.groups) == 1 and profile.digest:
             return self._of_curve(profile, plan, phases_needed=phases_needed)
-        return _assessed(profile, plan, len(query.configurations), phases_needed=phases_needed)[0]
+        return _assess_rows(profile, plan, len(query.configurations), phases_needed=phases_needed)[0]
 
     def _of_curve(self, profile: Profile, plan: Plan, *, phases_needed: bool) -> Assessment:
         """Of rows of one curve the same is said whatever their workers are, unless one number alone was measured."""
@@ -71,7 +71,7 @@ class QueueingEstimator:
         known = self._said.get(about)
         if known is None:
             rows = len(plan.groups[0].workers)
-            known, everywhere = _assessed(profile, plan, rows, phases_needed=phases_needed)
+            known, everywhere = _assess_rows(profile, plan, rows, phases_needed=phases_needed)
             if everywhere:
                 if len(self._said) >= KEPT_ASSESSMENTS:
                     self._said.clear()
@@ -112,7 +112,7 @@ def _weakest(judged: list[_Judgement]) -> _Judgement:
     return strength, tuple(dict.fromkeys(text for _, texts, _ in judged for text in texts)), error
 
 
-def _assessed(profile: Profile, plan: Plan, rows: int, *, phases_needed: bool) -> tuple[Assessment, bool]:
+def _assess_rows(profile: Profile, plan: Plan, rows: int, *, phases_needed: bool) -> tuple[Assessment, bool]:
     """What is said of some rows, and whether the same is said of every other number of workers on their curves."""
     evidence = evidence_of(profile)
     support = Support(evidence)
@@ -154,11 +154,11 @@ def _of_group(
                 answered = np.asarray(group.workers == only) if answered is None else answered & (group.workers == only)
                 if not answered.any():
                     raise support.elsewhere(key.mode, only)
-            judged.append(_judged(profile, support.devices[device], key))
+            judged.append(_judge(profile, support.devices[device], key))
     return _weakest(judged), answered
 
 
-def _judged(profile: Profile, evidence: DeviceEvidence, key: CurveKey) -> _Judgement:
+def _judge(profile: Profile, evidence: DeviceEvidence, key: CurveKey) -> _Judgement:
     """Strength, words for people and expected error of the evidence behind one curve."""
     runs = evidence.runs.get(key.mode)
     texts = []
@@ -173,14 +173,14 @@ def _judged(profile: Profile, evidence: DeviceEvidence, key: CurveKey) -> _Judge
             knee = PhaseModel(evidence.phases, facts_of(profile)).knee(key.mode, key.setting)
             strength = PHASES_AND_SATURATION if runs.worker_counts[-1] >= knee else PHASES
     if runs is not None:
-        texts.append(_described(key.mode, runs))
+        texts.append(_describe(key.mode, runs))
     error = EXPECTED_LOG_ERROR[strength]
     if evidence.phases is None and runs is not None and runs.worker_counts[-1] < WELL_CONDITIONED_WORKERS:
         error = POORLY_CONDITIONED_LOG_ERROR
     return strength, tuple(texts), error
 
 
-def _described(mode: SyncMode, runs: Runs) -> str:
+def _describe(mode: SyncMode, runs: Runs) -> str:
     counts = ", ".join(str(count) for count in runs.worker_counts[:8])
     more = ", ..." if len(runs.worker_counts) > 8 else ""
     plural = "s" if len(runs) > 1 else ""

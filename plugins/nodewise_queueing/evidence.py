@@ -223,7 +223,7 @@ def evidence_of(profile: Profile) -> dict[str, DeviceEvidence]:
     """
     known = _kept.get(profile.digest)
     if known is None:
-        known = _gathered(profile)
+        known = _gather(profile)
         if profile.digest:
             if len(_kept) >= KEPT_PROFILES:
                 _kept.clear()
@@ -231,7 +231,7 @@ def evidence_of(profile: Profile) -> dict[str, DeviceEvidence]:
     return known
 
 
-def _gathered(profile: Profile) -> dict[str, DeviceEvidence]:
+def _gather(profile: Profile) -> dict[str, DeviceEvidence]:
     link, devices_per_worker = profile.network.link_bytes_per_s or 0.0, profile.workload.devices_per_worker or 1
     timed = clients_of(profile.phase_timings.configurations, devices_per_worker)
     alone, queued = _timings(profile.phase_timings, timed)
@@ -239,7 +239,7 @@ def _gathered(profile: Profile) -> dict[str, DeviceEvidence]:
     devices = sorted({*alone, *queued, *(device for device, _ in runs)})
     return {
         device: DeviceEvidence(
-            phases=_combined(profile.phase_timings, timed, alone[device], link) if device in alone else None,
+            phases=_combine(profile.phase_timings, timed, alone[device], link) if device in alone else None,
             queued_timings=tuple(sorted(queued.get(device, ()))),
             runs={mode: runs[device, mode] for mode in PARAMETER_SERVER_MODES if (device, mode) in runs},
         )
@@ -289,7 +289,7 @@ def _timings(timings: PhaseTimings, clients: Clients) -> tuple[dict[str, list[in
     return alone, queued
 
 
-def _combined(timings: PhaseTimings, clients: Clients, rows: list[int], link: float) -> Phases:
+def _combine(timings: PhaseTimings, clients: Clients, rows: list[int], link: float) -> Phases:
     """Means weighted by steps, over the runs of the setting that most steps were timed with.
 
     A run whose steps are not known counts like the mean of those that are. Runs with another setting are left out:

@@ -37,11 +37,11 @@ def hybrid_columns(synchronous: Columns, asynchronous: Columns, sync_fraction: F
         "staleness_mean": share[1] * second["staleness_mean"],
         "staleness_p95": np.where(share[1] > 0.0, second["staleness_p95"], 0.0),
     }
-    parts = _added(synchronous.breakdown_s, asynchronous.breakdown_s, share)
+    parts = _add(synchronous.breakdown_s, asynchronous.breakdown_s, share)
     return Columns.of(
         {name: basic[name] for name in BASIC},
         parts=parts,
-        utilisation=_added(synchronous.utilisation, asynchronous.utilisation, weight),
+        utilisation=_add(synchronous.utilisation, asynchronous.utilisation, weight),
         extra={"sync_step_s": first["step_s"], "async_step_s": second["step_s"]},
         bottleneck=np.argmax(list(parts.values()), axis=0),
         notices=tuple(dict.fromkeys((*synchronous.notices, *asynchronous.notices))),
@@ -50,7 +50,7 @@ def hybrid_columns(synchronous: Columns, asynchronous: Columns, sync_fraction: F
     )
 
 
-def _added(first: dict[str, Floats], second: dict[str, Floats], weight: Floats) -> dict[str, Floats]:
+def _add(first: dict[str, Floats], second: dict[str, Floats], weight: Floats) -> dict[str, Floats]:
     """Columns of both by name, weighted; one that is missing on a side counts as 0 there."""
     none = np.zeros(weight.shape[1])
     names = dict.fromkeys((*first, *second))

@@ -81,11 +81,11 @@ def fitted_load(runs: Runs, log_rates: Callable[[float, Floats], Floats], *, ord
     factor, shift = float(factors[best[0]]), float(shifts[best[1]])
     return Load(
         log_factor=factor,
-        log_spread=_spread(weight.sum(axis=1), factors, factor),
+        log_spread=_deviation(weight.sum(axis=1), factors, factor),
         order_shift=shift,
-        order_spread=_spread(weight.sum(axis=0), shifts, shift),
+        order_spread=_deviation(weight.sum(axis=0), shifts, shift),
     )
 
 
-def _spread(weight: Floats, values: Floats, centre: float) -> float:
+def _deviation(weight: Floats, values: Floats, centre: float) -> float:
     return math.sqrt(float((weight * (values - centre) ** 2).sum()))

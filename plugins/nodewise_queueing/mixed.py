@@ -48,7 +48,7 @@ def _asynchronous(situations: list[Situation], counts: list[int]) -> Columns:
     compute = np.array([network.think_s for network in networks])
     solved = multiclass(demands, think, counts)
     rate, total = solved.throughput_per_s, sum(counts)
-    lengthened, doubt = _ordered(situations, networks, counts, float(rate.sum()))
+    lengthened, doubt = _order_effect(situations, networks, counts, float(rate.sum()))
     step_s = total / float(rate.sum()) * lengthened
     rate = rate / lengthened
     weight = rate / rate.sum()
@@ -81,7 +81,7 @@ _METHODS = {
 }
 
 
-def _ordered(
+def _order_effect(
     situations: list[Situation], networks: list[Network], counts: list[int], out_of_step_per_s: float
 ) -> tuple[float, float]:
     """Factor that the order makes of a step out of step, and the deviation of ln(step) from doubt about it.

@@ -86,9 +86,9 @@ class QueueingModel:
         found: list[_Found] = []
         for group in plan.groups:
             if simulate:
-                self._simulated(group, configurations, options, found, refusals)
+                self._simulate(group, configurations, options, found, refusals)
             else:
-                self._answered(group, configurations, found, refusals)
+                self._answer(group, configurations, found, refusals)
         found = [_possible(each, len(configurations), refusals) for each in found]
         pieces = [(at, columns.predictions()) for at, columns in found if len(columns.bottleneck)]
         answer = Predictions.joined(len(configurations), pieces, refusals=tuple(refusals))
@@ -101,14 +101,14 @@ class QueueingModel:
 
     # --- by the laws
 
-    def _answered(
+    def _answer(
         self, group: Group, configurations: Configurations, found: list[_Found], refusals: list[RowRefusal]
     ) -> None:
         """Answer the rows of one curve, or say why not."""
         keys = group.key.by_mode()
         try:
             for key in keys:
-                group = self._kept(key, group, len(configurations), refusals)
+                group = self._answerable_part(key, group, len(configurations), refusals)
             parts = [
                 self._point(key) if key.classes else self._curve(key).reaching(group.largest).take(group.workers)
                 for key in keys
@@ -117,11 +117,11 @@ class QueueingModel:
             refusals.append(RowRefusal(_members(group, len(configurations)), refused.refusal))
             return
         if group.key.classes:
-            parts = [_repeated(columns, len(group.workers)) for columns in parts]
+            parts = [_repeat(columns, len(group.workers)) for columns in parts]
         rows = slice(None) if group.rows is None else group.rows
-        found.append((group.rows, _joined(parts, configurations, rows)))
+        found.append((group.rows, _join(parts, configurations, rows)))
 
-    def _kept(self, key: CurveKey, group: Group, rows: int, refusals: list[RowRefusal]) -> Group:
+    def _answerable_part(self, key: CurveKey, group: Group, rows: int, refusals: list[RowRefusal]) -> Group:
         """The part of a group that evidence at one number of workers answers: all of it where there is more."""
         only = None if key.classes else self._curve(key).only
         if only is None or (measured := group.workers == only).all():
@@ -178,7 +178,7 @@ class QueueingModel:
 
     # --- by simulation
 
-    def _simulated(
+    def _simulate(
         self,
         group: Group,
         configurations: Configurations,
@@ -196,7 +196,7 @@ class QueueingModel:
                 refusals.append(RowRefusal((row,), refused.refusal))
                 continue
             at = freeze(np.array([row], dtype=np.int64))
-            found.append((at, _joined(done[workers], configurations, at)))
+            found.append((at, _join(done[workers], configurations, at)))
 
     def _runs(self, key: CurveKey, workers: int, options: Options) -> list[Columns]:
         """Simulations of the modes that a row rests on."""
@@ -209,7 +209,7 @@ class QueueingModel:
         return parts
 
 
-def _joined(parts: list[Columns], configurations: Configurations, rows: Ints | slice) -> Columns:
+def _join(parts: list[Columns], configurations: Configurations, rows: Ints | slice) -> Columns:
     """One answer of the modes of some rows."""
     if len(parts) == 1:
         return parts[0]
@@ -221,7 +221,7 @@ def _members(group: Group, rows: int) -> tuple[int, ...]:
     return tuple(range(rows)) if group.rows is None else tuple(group.rows.tolist())
 
 
-def _repeated(columns: Columns, rows: int) -> Columns:
+def _repeat(columns: Columns, rows: int) -> Columns:
     """One answer for several rows that ask the same."""
     return replace(
         columns,

@@ -73,9 +73,9 @@ class Network:
         capped = any(flows > 1.0 for flows in self.flows) and sum(self.saved_s) <= self.think_s
         if not capped:
             return Solved(plain.throughput_per_s, plain.exposed_s)
-        return self._capped(Solved(plain.throughput_per_s, plain.exposed_s))
+        return self._cap(Solved(plain.throughput_per_s, plain.exposed_s))
 
-    def _capped(self, delayed: Solved) -> Solved:
+    def _cap(self, delayed: Solved) -> Solved:
         """The same where workers' links are the slower ones: stations whose rate grows with the workers present.
 
         Exact (convolution) for a network whose think time is shorter by what is saved, up to CONVOLVED workers; beyond,

@@ -187,24 +187,24 @@ def plan_of(configurations: Configurations, devices_per_worker: int = 1) -> Plan
     """
     rows = len(configurations)
     if rows > _REMEMBERED_ROWS:
-        return _planned(configurations, devices_per_worker)
-    remembered = _remembered if rows <= _SMALL_ROWS else _remembered_large
+        return _plan(configurations, devices_per_worker)
+    remembered = _recall if rows <= _SMALL_ROWS else _remembered_large
     return remembered(configurations, devices_per_worker)
 
 
 @lru_cache(maxsize=1024)
-def _remembered(configurations: Configurations, devices_per_worker: int) -> Plan:
-    return _planned(configurations, devices_per_worker)
+def _recall(configurations: Configurations, devices_per_worker: int) -> Plan:
+    return _plan(configurations, devices_per_worker)
 
 
 @lru_cache(maxsize=64)
 def _remembered_large(configurations: Configurations, devices_per_worker: int) -> Plan:
-    return _planned(configurations, devices_per_worker)
+    return _plan(configurations, devices_per_worker)
 
 
-def _planned(configurations: Configurations, devices_per_worker: int) -> Plan:
+def _plan(configurations: Configurations, devices_per_worker: int) -> Plan:
     plan = _alike(configurations) if devices_per_worker == 1 else None
-    return plan or _sorted(configurations, clients_of(configurations, devices_per_worker))
+    return plan or _sort(configurations, clients_of(configurations, devices_per_worker))
 
 
 def _alike(configurations: Configurations) -> Plan | None:
@@ -245,7 +245,7 @@ def _alike(configurations: Configurations) -> Plan | None:
     return Plan((Group(key, None, configurations.workers, largest),), ())
 
 
-def _sorted(configurations: Configurations, clients: Clients) -> Plan:
+def _sort(configurations: Configurations, clients: Clients) -> Plan:
     rows = len(configurations)
     compositions, composed = _compositions(configurations)
     # Integers below 2**53 keep their value as floats, and so do the links.
@@ -261,7 +261,7 @@ def _sorted(configurations: Configurations, clients: Clients) -> Plan:
             composed,
             clients.devices,
             clients.node_shared,
-            _unsupported(configurations, composed, clients),
+            _refusal_numbers(configurations, composed, clients),
         ],
         dtype=np.float64,
     )
@@ -314,7 +314,7 @@ def _compositions(configurations: Configurations) -> tuple[list[tuple[Class, ...
     return list(found), composed
 
 
-def _unsupported(configurations: Configurations, composed: Ints, clients: Clients) -> Ints:
+def _refusal_numbers(configurations: Configurations, composed: Ints, clients: Clients) -> Ints:
     """0 where the laws reach, else the number of the refusal; the first that applies."""
     workers = configurations.workers
     parallel = (configurations.tensor_parallel > 1) | (configurations.pipeline_parallel > 1)

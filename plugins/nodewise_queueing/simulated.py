@@ -143,7 +143,7 @@ def _columns(row: Simulated, result: SimulationResult) -> Columns:
     }
     if not synchronous:
         del means["barrier"]
-    _as_measured(means, row)
+    _restore_measured(means, row)
     # The parts are means over cycles that ended, the step over the time that passed: equal but for the edges.
     total = sum(means.values())
     situation = row.situations[0]
@@ -175,7 +175,7 @@ def _notices(situation: Situation) -> tuple[Notice, ...]:
     return (*situation.notices, Notice("UNSAID", text))
 
 
-def _as_measured(means: dict[str, float], row: Simulated) -> None:
+def _restore_measured(means: dict[str, float], row: Simulated) -> None:
     """Give compute and transfers back what the specification moved between them."""
     moved = sum(
         (each.compute_s - max(each.compute_s - _quicker_s(each), 0.0)) * count / row.workers

@@ -61,17 +61,17 @@ class Columns:
     @property
     def basic(self) -> dict[str, Floats]:
         """Columns of BASIC by name."""
-        return self._named(0, BASIC)
+        return self._slice_columns(0, BASIC)
 
     @property
     def breakdown_s(self) -> dict[str, Floats]:
         """Parts of the step by name."""
-        return self._named(len(BASIC), self.parts)
+        return self._slice_columns(len(BASIC), self.parts)
 
     @property
     def utilisation(self) -> dict[str, Floats]:
         """Share of time that each station is busy, by name."""
-        return self._named(len(BASIC) + len(self.parts), self.stations)
+        return self._slice_columns(len(BASIC) + len(self.parts), self.stations)
 
     def predictions(self) -> Predictions:
         """The answers as a model gives them; all that it needs is here already."""
@@ -138,7 +138,7 @@ class Columns:
                 values[row] /= factor
         return replace(self, values=freeze(values))
 
-    def _named(self, start: int, names: tuple[str, ...]) -> dict[str, Floats]:
+    def _slice_columns(self, start: int, names: tuple[str, ...]) -> dict[str, Floats]:
         return dict(zip(names, self.values[start : start + len(names)], strict=True))
 
     @staticmethod

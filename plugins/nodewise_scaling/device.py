@@ -119,7 +119,7 @@ class DeviceModel:
             if self.overlapped is not None:
                 step_s[chunk], spread[chunk] = self._of_both(keys[chunk], step_s[chunk], spread[chunk])
             parts[:, chunk] = _parts(form, step_s[chunk])
-        self._as_measured(keys, step_s, spread, parts)
+        self._answer_as_measured(keys, step_s, spread, parts)
         if self.faster_log:
             # What another link changes is the form's alone: what was measured stays where nothing is exchanged.
             at, theta = self.fit.points.places(keys), self._theta_over_link()
@@ -175,7 +175,7 @@ class DeviceModel:
             squares += self.doubt.host_log_sd(at.batch) ** 2
         return np.asarray(np.sqrt(squares))
 
-    def _as_measured(self, keys: Floats, step_s: Floats, spread: Floats, parts: Floats) -> None:
+    def _answer_as_measured(self, keys: Floats, step_s: Floats, spread: Floats, parts: Floats) -> None:
         """A configuration that was measured is answered as measured."""
         rows, points = self.measured.found(keys)
         if len(rows):
@@ -237,7 +237,7 @@ def median_of(means: Floats, deviations: Floats, shares: Floats) -> Floats:
         if not len(left):
             break
         own = scales[:, left]
-    at[left] = _bisected(scales[:, left], shares)
+    at[left] = _bisect(scales[:, left], shares)
     return np.asarray(means[0] + at * apart)
 
 
@@ -249,7 +249,7 @@ def _newton(at: Floats, scales: Floats, shares: Floats) -> Floats:
     return np.asarray(short / np.maximum(slope / np.sqrt(2.0 * np.pi), 1e-12))
 
 
-def _bisected(scales: Floats, shares: Floats) -> Floats:
+def _bisect(scales: Floats, shares: Floats) -> Floats:
     """(rows,) place of the median on the way between the means: the centre of one of CELLS cells."""
     at, step = np.full(scales.shape[1], 0.5), 0.25
     for _ in range(BISECTIONS):

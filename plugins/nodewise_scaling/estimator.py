@@ -124,11 +124,11 @@ class ScalingEstimator:
         """Fit every split and device that was measured, by itself, and then with what other devices say of it."""
         precision = profile.workload.precision or ""
         return ScalingModel(
-            {split: _fitted(evidence, context, precision) for split, evidence in points_of(profile).items()}
+            {split: _fit_settings(evidence, context, precision) for split, evidence in points_of(profile).items()}
         )
 
 
-def _fitted(evidence: Mapping[Setting, Points], context: Context, precision: str) -> SettingsModel:
+def _fit_settings(evidence: Mapping[Setting, Points], context: Context, precision: str) -> SettingsModel:
     """Runs of replicas that are split alike."""
     prior = context.prior
     knowledge = prior.content if prior is not None and isinstance(prior.content, Knowledge) else shipped()
@@ -149,7 +149,7 @@ def _fitted(evidence: Mapping[Setting, Points], context: Context, precision: str
         known = sources if points.exchange_seen else where_unseen()
         multiplier = known.knowledge.multiplier(known.name_of(setting), INTERVAL_LEVEL)
         fit = supported(setting, known)
-        other, share = _overlapped(setting, fit, known)
+        other, share = _overlap_hypothesis(setting, fit, known)
         models[setting] = DeviceModel(fit, multiplier, points, overlapped=other, overlapped_share=share)
     # Fitted only once somebody asks about such a device, or where no run tells of exchange anyhow.
     return SettingsModel(models, sources if all(seen) else where_unseen(), where_unseen, _notices(evidence, sources))
@@ -160,7 +160,7 @@ def _notices(evidence: Mapping[Setting, Points], sources: Sources) -> tuple[Noti
     notices = []
     unknown = sorted({setting for setting in evidence if not sources.name_of(setting)})
     if unknown:
-        named = ", ".join(dict.fromkeys(map(_named, unknown)))
+        named = ", ".join(dict.fromkeys(map(_setting_name, unknown)))
         message = f"no other job on {named} is known: how its cluster exchanges gradients is taken from others"
         notices.append(Notice("CLUSTER_NOT_KNOWN", message))
     drifted = sum(points.drifted for points in evidence.values())
@@ -170,12 +170,12 @@ def _notices(evidence: Mapping[Setting, Points], sources: Sources) -> tuple[Noti
     return tuple(notices)
 
 
-def _named(setting: Setting) -> str:
+def _setting_name(setting: Setting) -> str:
     link = f" over a link of {setting.link_bytes_per_s:.3g} bytes/s" if setting.link_bytes_per_s else ""
     return f"{setting.device or 'a device that is not stated'}{link}"
 
 
-def _overlapped(setting: Setting, fit: Fitted, known: Sources) -> tuple[Overlapped | None, float]:
+def _overlap_hypothesis(setting: Setting, fit: Fitted, known: Sources) -> tuple[Overlapped | None, float]:
     """The hypothesis that exchange hides, and its probability by the runs."""
     name = known_as(known.catalogue, setting.device, known.knowledge.overlapped)
     other = overlapped(fit.points, log_peak(setting.device, known.catalogue))
@@ -224,12 +224,12 @@ def _strength(points: Points) -> float:
 def _lines(route: Route, evidence: Mapping[Setting, Points]) -> list[str]:
     """What a route's answer rests on."""
     if route.evidence is not None:
-        return [_described(route.evidence.device, evidence[route.evidence])]
+        return [_describe(route.evidence.device, evidence[route.evidence])]
     donors = [(setting.device, points) for setting, points in evidence.items() if setting.device]
-    return [f"{_described(*donor)}, carried over to {route.asked.device}" for donor in donors]
+    return [f"{_describe(*donor)}, carried over to {route.asked.device}" for donor in donors]
 
 
-def _described(device: str, points: Points) -> str:
+def _describe(device: str, points: Points) -> str:
     nodes = points.keys[:, 0]
     reach = f"{nodes.min():.0f} to {nodes.max():.0f} nodes" if nodes.max() > nodes.min() else f"{nodes.max():.0f} nodes"
     plural = "s" if len(points) > 1 else ""

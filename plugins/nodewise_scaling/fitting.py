@@ -111,7 +111,7 @@ def fitted(all_points: Points, mean: Floats, sd: Floats, *, bounds: Bounds = (LE
     for round_ in range(ROUNDS):
         lower = np.asarray(np.linalg.cholesky(kernel + np.diag(noise)), dtype=np.float64)
         starts = [theta] if round_ else [mean + SHOWN * shown for shown in STARTS]
-        climbed = [_climbed(start, (mean, sd, bounds), at, measured, lower) for start in starts]
+        climbed = [_climb(start, (mean, sd, bounds), at, measured, lower) for start in starts]
         theta = min(climbed, key=lambda each: each[1])[0]
         if round_ + 1 == ROUNDS:
             break
@@ -158,7 +158,7 @@ def whitened_by(lower: Floats, columns: Floats) -> Floats:
     return np.asarray(whitened)
 
 
-def _climbed(
+def _climb(
     theta: Floats, limits: tuple[Floats, Floats, Bounds], at: Places, measured: Floats, lower: Floats
 ) -> tuple[Floats, float]:
     """Levenberg's and Marquardt's steps from `theta`, under a prior's mean and deviation, and within bounds.

@@ -55,16 +55,16 @@ def _growth(step_s: float, batch: float) -> tuple[float, float]:
     # each step goes down and none goes too far.
     at = log_s - log_batch
     for _ in range(_ROUNDS):
-        logit, slope = _split(at, log_batch)
+        logit, slope = _split_growth(at, log_batch)
         step = (at + log_batch + math.log1p(math.exp(-logit)) - log_s) / slope
         at -= step
         if step < _CLOSE:
             break
-    logit, slope = _split(at, log_batch)
+    logit, slope = _split_growth(at, log_batch)
     return logit, FIXED_LOG_SD / slope
 
 
-def _split(log_per_sample_s: float, log_batch: float) -> tuple[float, float]:
+def _split_growth(log_per_sample_s: float, log_batch: float) -> tuple[float, float]:
     """Logit of the share that grows, and what ln of the step rises by with ln of the seconds per sample."""
     logit = log_batch + (1.0 - FIXED_POWER) * log_per_sample_s - math.log(FIXED_S)
     share = 1.0 / (1.0 + math.exp(-logit))

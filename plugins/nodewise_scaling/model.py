@@ -58,7 +58,7 @@ class SettingsModel:
         refusals, notices, pieces = list(found), list(self._notices), []
         for route, asked in routes.items():
             model, carried, ran_bytes_per_s = self._model(route)
-            keys, assumed = _asked(model, configurations, asked)
+            keys, assumed = _query_points(model, configurations, asked)
             answerable = model.answerable(keys)
             if not answerable.all():
                 refusals.append(_too_unsure(route, asked[~answerable]))
@@ -70,7 +70,7 @@ class SettingsModel:
                 dict(zip(PARTS, parts)), step_s=step_s, log_spread=spread, extrapolation=model.extrapolation(keys)
             )
             pieces.append((None if len(members) == rows else members, answer))
-            notices += (*assumed, *self._told(route, carried, ran_bytes_per_s, configurations, members))
+            notices += (*assumed, *self._notices_of_route(route, carried, ran_bytes_per_s, configurations, members))
         return Predictions.joined(rows, pieces, refusals=tuple(refusals), notices=tuple(notices))
 
     def log_covariance(self, configurations: Configurations) -> Floats:
@@ -79,7 +79,7 @@ class SettingsModel:
         _, routes = routes_of(configurations, self._models, self._sources.catalogue)
         for route, asked in routes.items():
             model, _, _ = self._model(route)
-            keys, _ = _asked(model, configurations, asked)
+            keys, _ = _query_points(model, configurations, asked)
             answerable = model.answerable(keys)
             members = asked[answerable]
             covariance[np.ix_(members, members)] = model.log_covariance(keys[answerable])
@@ -100,7 +100,7 @@ class SettingsModel:
             model = DeviceModel(carried.fit, multiplier, carried.fit.points, reach=carried.reach, doubt=carried.doubt)
         return (model.over_link(float(np.log(link / ran))) if link and link != ran else model), carried, ran
 
-    def _told(
+    def _notices_of_route(
         self, route: Route, carried: Unmeasured | None, ran: float, configurations: Configurations, members: Ints
     ) -> list[Notice]:
         """What a reader should know of a route's rows."""
@@ -108,14 +108,14 @@ class SettingsModel:
         device, link = route.asked
         notices = []
         if carried is not None:
-            notices.append(Notice("TRANSFERRED", self._carried(device, carried), rows))
+            notices.append(Notice("TRANSFERRED", self._describe_carry(device, carried), rows))
         else:
             donors = sorted({setting.device for setting in self._sources.others(device)}) if device else []
             if donors:
-                message = f"how the job scales on {device} is judged by runs on {_listed(donors)} as well"
+                message = f"how the job scales on {device} is judged by runs on {_list_words(donors)} as well"
                 notices.append(Notice("SUPPORTED_BY_OTHER_DEVICES", message, rows))
             if not device:
-                notices += _assumed(configurations, members)
+                notices += _device_notices(configurations, members)
             share = self._models[route.evidence].overlapped_share if route.evidence is not None else 0.0
             if share:
                 message = (
@@ -130,19 +130,19 @@ class SettingsModel:
             notices.append(Notice("LINK_SCALED", message, rows))
         return notices
 
-    def _carried(self, device: str, carried: Unmeasured) -> str:
+    def _describe_carry(self, device: str, carried: Unmeasured) -> str:
         donors = sorted({setting.device for setting in carried.donors})
-        facts = _listed([FACT_WORDS.get(fact, fact) for fact in carried.facts])
+        facts = _list_words([FACT_WORDS.get(fact, fact) for fact in carried.facts])
         unknown = ["what the job reaches of these", "what its hosts add to a step"]
         if not self._where_unseen().name_of(Setting(device, carried.link_bytes_per_s)):
             unknown.append("how its cluster exchanges gradients")
         return (
-            f"the job never ran on {device}: how it scales and computes is carried over from {_listed(donors)}, "
-            f"compute by {facts} of the catalogue; not known: {_listed(unknown)}"
+            f"the job never ran on {device}: how it scales and computes is carried over from {_list_words(donors)}, "
+            f"compute by {facts} of the catalogue; not known: {_list_words(unknown)}"
         )
 
 
-def _asked(model: DeviceModel, configurations: Configurations, members: Ints) -> tuple[Floats, list[Notice]]:
+def _query_points(model: DeviceModel, configurations: Configurations, members: Ints) -> tuple[Floats, list[Notice]]:
     """What some rows ask; a batch that they do not say is the one that most measured configurations had."""
     keys = keys_of(configurations.take(members))
     unsaid = (configurations.batch_per_worker[members] == 0) & (configurations.global_batch[members] == 0)
@@ -158,7 +158,7 @@ def _asked(model: DeviceModel, configurations: Configurations, members: Ints) ->
     return keys, [Notice("BATCH_ASSUMED", message, _rows(members[unsaid], configurations))]
 
 
-def _assumed(configurations: Configurations, members: Ints) -> list[Notice]:
+def _device_notices(configurations: Configurations, members: Ints) -> list[Notice]:
     """That evidence of an unstated device is taken as that of the devices asked about."""
     names = np.array(configurations.device_names())[members]
     stated = names != ""
@@ -182,5 +182,5 @@ def _rows(rows: Ints, configurations: Configurations) -> tuple[int, ...]:
     return tuple(rows.tolist()) if len(rows) < len(configurations) else ()
 
 
-def _listed(words: list[str]) -> str:
+def _list_words(words: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))

@@ -117,7 +117,7 @@ class Overlapped:
         """(rows,) expected ln T in seconds, and (rows,) variance of the true ln T about it."""
         places = _places(keys)
         across = _covariance(self.places, places, self.largest)
-        expected, apart, told, level = self._told(places, across)
+        expected, apart, told, level = self._expect(places, across)
         left = RESIDUAL_SD**2 + (GROWTH_SD * (places[:, 1] - self.largest[1])) ** 2
         left -= np.einsum("ij,ij->j", told, across)
         left += level**2
@@ -127,11 +127,11 @@ class Overlapped:
         """(rows, rows) covariance of the true ln T about what is expected."""
         places = _places(keys)
         across = _covariance(self.places, places, self.largest)
-        _, apart, told, level = self._told(places, across)
+        _, apart, told, level = self._expect(places, across)
         left = _covariance(places, places, self.largest) - told.T @ across + np.outer(level, level)
         return np.asarray(apart.T @ apart + left)
 
-    def _told(self, places: Floats, across: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def _expect(self, places: Floats, across: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """By ``across``, (points, rows): expected ln T, and what it is unsure by.
 
         Returns

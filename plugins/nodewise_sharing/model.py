@@ -54,7 +54,7 @@ class FittedSharing:
     def predict_shares(self, question: SharingQuestion, budget: Budget) -> list[DeviceShares]:
         """One answer for each set."""
         if question.mode is SharingMode.MIG:
-            found = [_sliced(jobs, question) for jobs in question.sets]
+            found = [_slice(jobs, question) for jobs in question.sets]
         elif question.mode is SharingMode.MPS and not question.runs:
             found = [_overlapping(jobs, question) for jobs in question.sets]
         else:
@@ -80,18 +80,20 @@ def _overlapping(jobs: Sequence[SoloJob], question: SharingQuestion) -> DeviceSh
     if len(jobs) < 2:
         low = high = np.ones(len(jobs))
     else:
-        low, high = mps_range(jobs, [_filled(job, question.processors) for job in jobs])
-    memory, device = _summed([job.memory_bytes for job in jobs]), question.memory_bytes
+        low, high = mps_range(jobs, [_filled_share(job, question.processors) for job in jobs])
+    memory, device = _sum([job.memory_bytes for job in jobs]), question.memory_bytes
     fits = memory is None or device is None or memory <= device
     return _structural(jobs, low, high, memory, question, fits=fits)
 
 
-def _sliced(jobs: Sequence[SoloJob], question: SharingQuestion) -> DeviceShares:
+def _slice(jobs: Sequence[SoloJob], question: SharingQuestion) -> DeviceShares:
     """Each job on its slice. Where a slice is too small for its job, or the device for the slices, they do not fit."""
     slices = [job.slice_share or 1.0 / len(jobs) for job in jobs]
-    ends = [slice_range(job, part, _filled(job, question.processors)) for job, part in zip(jobs, slices, strict=True)]
+    ends = [
+        slice_range(job, part, _filled_share(job, question.processors)) for job, part in zip(jobs, slices, strict=True)
+    ]
     low, high = np.array(ends).T
-    ran = _measured(jobs, question.runs)
+    ran = _measured_shares(jobs, question.runs)
     if ran is not None:
         low = high = np.array(ran)
     device = question.memory_bytes
@@ -99,7 +101,7 @@ def _sliced(jobs: Sequence[SoloJob], question: SharingQuestion) -> DeviceShares:
         job.slice_memory_bytes or (None if device is None else part * device)
         for job, part in zip(jobs, slices, strict=True)
     ]
-    memory = _summed([job.memory_bytes for job in jobs])
+    memory = _sum([job.memory_bytes for job in jobs])
     short = any(
         need is not None and room is not None and need > room
         for need, room in zip((job.memory_bytes for job in jobs), rooms, strict=True)
@@ -135,7 +137,7 @@ def _structural(
     )
 
 
-def _measured(jobs: Sequence[SoloJob], runs: Sequence[PairRun]) -> tuple[float, ...] | None:
+def _measured_shares(jobs: Sequence[SoloJob], runs: Sequence[PairRun]) -> tuple[float, ...] | None:
     """Mean shares of a pair that ran; None = it did not."""
     if len(jobs) != 2:
         return None
@@ -145,14 +147,14 @@ def _measured(jobs: Sequence[SoloJob], runs: Sequence[PairRun]) -> tuple[float, 
     return tuple(np.mean(found, axis=0).tolist()) if found else None
 
 
-def _filled(job: SoloJob, device: Processors | None) -> float | None:
+def _filled_share(job: SoloJob, device: Processors | None) -> float | None:
     """Share of the device that the job's largest kernel fills; None = not known."""
     if device is None or not job.kernels:
         return None
     return max(processors_filled(kernel, device) for kernel in job.kernels)
 
 
-def _summed(needs: Sequence[float | None]) -> float | None:
+def _sum(needs: Sequence[float | None]) -> float | None:
     known = [need for need in needs if need is not None]
     return float(sum(known)) if len(known) == len(needs) else None
 

@@ -125,7 +125,7 @@ class RuleEstimator:
                 refusal = not_crossed(points.rows)
                 continue
             evidence.append(f"{len(points)} measured configurations on {setting.device or 'a device not stated'}")
-            expected = DEVIATION_TO_MEAN * _spread(points, own, self.spread, self._replicas(profile))
+            expected = DEVIATION_TO_MEAN * _deviations(points, own, self.spread, self._replicas(profile))
             errors[at] = np.where(beyond, np.inf, expected)
         if not evidence:
             return Assessment(refusal=refusal, of_profile=not known)
@@ -149,11 +149,11 @@ class RuleEstimator:
 
 def drawn(rule: Rule, points: Points) -> Curve | str:
     """A rule's curve through points, or what they lack: an assessment and the fit after it need the same."""
-    return _drawn(rule, points) if len(points) <= MOST_KEPT_ROWS else rule(points)
+    return _draw_curve(rule, points) if len(points) <= MOST_KEPT_ROWS else rule(points)
 
 
 @lru_cache(KEPT_JOBS)
-def _drawn(rule: Rule, points: Points) -> Curve | str:
+def _draw_curve(rule: Rule, points: Points) -> Curve | str:
     return rule(points)
 
 
@@ -162,12 +162,12 @@ def answered(step_s: Floats, points: Points, rows: Rows, spread: Spread, replica
     there = near(points, rows)
     return Predictions.of(
         np.where(there.measured, points.step_s[there.point], step_s),
-        log_spread=_spread(points, rows, spread, replicas),
+        log_spread=_deviations(points, rows, spread, replicas),
         extrapolation=np.exp(np.maximum(there.reach, 0.0)),
     )
 
 
-def _spread(points: Points, rows: Rows, spread: Spread, replicas: Spread | None) -> Floats:
+def _deviations(points: Points, rows: Rows, spread: Spread, replicas: Spread | None) -> Floats:
     """Deviation of ln(step) of each row; ``replicas``: of those where nothing but the number of replicas grows."""
     reach = near(points, rows).reach
     found = spread.at(reach)

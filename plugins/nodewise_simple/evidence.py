@@ -150,12 +150,12 @@ def whole(configurations: Configurations) -> Mask:
 
 def asked_of(configurations: Configurations, network: Network, precision: str) -> Asked:
     """A question's rows by setting; what is not stated is the job's own."""
-    read = _asked if len(configurations) <= MOST_KEPT_ROWS else _asked.__wrapped__
+    read = _query_rows if len(configurations) <= MOST_KEPT_ROWS else _query_rows.__wrapped__
     return read(configurations, network, precision)
 
 
 @lru_cache(KEPT)
-def _asked(configurations: Configurations, network: Network, precision: str) -> Asked:
+def _query_rows(configurations: Configurations, network: Network, precision: str) -> Asked:
     usable = whole(configurations)
     if not usable.any():
         return Asked(usable, {})
@@ -179,7 +179,7 @@ def _points(profile: Profile) -> Mapping[Setting, Points]:
     ran = observations.configurations.take(usable)
     rows, step_s = rows_of(ran), 1.0 / observations.steps_per_s[usable]
     places = by_setting(ran, profile.network, profile.workload.precision or "", np.arange(len(ran)))
-    return {setting: _averaged(rows.take(at), step_s[at]) for setting, at in places.items()}
+    return {setting: _average(rows.take(at), step_s[at]) for setting, at in places.items()}
 
 
 def near(points: Points, rows: Rows) -> Near:
@@ -253,7 +253,7 @@ def _place(values: NDArray[Any], asked: NDArray[Any], known: Mask) -> NDArray[np
     return places
 
 
-def _averaged(rows: Rows, step_s: Floats) -> Points:
+def _average(rows: Rows, step_s: Floats) -> Points:
     keys, inverse = np.unique(np.stack(rows.columns, axis=1), axis=0, return_inverse=True)
     # Sums are taken in one order, whatever order the runs came in.
     order = np.lexsort((step_s, inverse.ravel()))

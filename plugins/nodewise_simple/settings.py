@@ -54,7 +54,9 @@ def by_setting(configurations: Configurations, network: Network, precision: str,
     degrees = np.stack([getattr(configurations, name) for name in PARTITION])[:, rows]
     differing = degrees[(degrees != degrees[:, :1]).any(axis=1)]
     found = {}
-    for at in _alike([_named(configurations.devices, devices), links, _named(formats, precisions), *differing]):
+    for at in _alike(
+        [_name_numbers(configurations.devices, devices), links, _name_numbers(formats, precisions), *differing]
+    ):
         first = at[0]
         setting = Setting(
             configurations.devices[devices[first]],
@@ -66,7 +68,7 @@ def by_setting(configurations: Configurations, network: Network, precision: str,
     return found
 
 
-def _named(names: Sequence[str], index: Ints) -> Ints:
+def _name_numbers(names: Sequence[str], index: Ints) -> Ints:
     """Numbers that are equal where the names are: a dictionary may hold a name twice."""
     if len(names) == 1:
         return index

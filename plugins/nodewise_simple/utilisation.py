@@ -93,7 +93,7 @@ class _Work:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Measured:
+class _MeasuredRuns:
     """Utilisations of a job's runs, and how each was partitioned."""
 
     utilisations: Floats
@@ -101,15 +101,15 @@ class _Measured:
     ran: Rows
 
     @staticmethod
-    def of(profile: Profile, catalogue: Catalogue) -> _Measured:
+    def of(profile: Profile, catalogue: Catalogue) -> _MeasuredRuns:
         observations = profile.observations
         if not len(observations):
-            return _Measured(np.zeros(0), np.zeros((0, len(PARTITION))), rows_of(observations.configurations))
+            return _MeasuredRuns(np.zeros(0), np.zeros((0, len(PARTITION))), rows_of(observations.configurations))
         work = _Work.of(profile.workload, observations.configurations, catalogue)
         usable = work.known & (observations.steps_per_s > 0.0)
         utilisations = work.at_peak_s[usable] * observations.steps_per_s[usable]
         partitions = _partitions(observations.configurations)[usable]
-        return _Measured(utilisations, partitions, work.rows.take(usable))
+        return _MeasuredRuns(utilisations, partitions, work.rows.take(usable))
 
     def answerable(self, work: _Work) -> _Work:
         """The same work, with the rows refused that cross a boundary which no run crosses."""
@@ -143,7 +143,7 @@ class UtilisationModel:
 
     workload: Workload
     catalogue: Catalogue
-    measured: _Measured
+    measured: _MeasuredRuns
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002  # the protocol's
         """Predict every row whose FLOPs and peak are known."""
@@ -163,7 +163,7 @@ class UtilisationEstimator:
             return Assessment(refusal=NOT_WHOLE, of_profile=flops_per_sample(profile.workload) <= 0.0)
         if flops_per_sample(profile.workload) <= 0.0:
             return Assessment(refusal=_NO_FLOPS if usable.all() else NOT_WHOLE, of_profile=True)
-        measured = _Measured.of(profile, query.catalogue)
+        measured = _MeasuredRuns.of(profile, query.catalogue)
         work = measured.answerable(_Work.of(profile.workload, query.configurations, query.catalogue))
         if not work.known.any():
             return Assessment(refusal=work.refusals[-1].refusal if work.refusals else _NO_FLOPS)
@@ -179,7 +179,7 @@ class UtilisationEstimator:
 
     def fit(self, profile: Profile, context: Context) -> UtilisationModel:
         """Nothing is fitted: the utilisations of the runs."""
-        return UtilisationModel(profile.workload, context.catalogue, _Measured.of(profile, context.catalogue))
+        return UtilisationModel(profile.workload, context.catalogue, _MeasuredRuns.of(profile, context.catalogue))
 
 
 def flops_per_sample(workload: Workload) -> float:

@@ -47,7 +47,7 @@ def _place(held: int, warm: float, switch: float, most: int) -> int:
 
 
 @compiled
-def _wanted(
+def _wanted_action(
     rule: int,
     held: int,
     has_spot: int,
@@ -103,7 +103,7 @@ def play(
                 held, warm = IDLE, 0.0
             action = ON_DEMAND
             if not settled and tick < span:
-                action = _wanted(rule, held, has_spot, tick, work, warm, job, table, state)
+                action = _wanted_action(rule, held, has_spot, tick, work, warm, job, table, state)
                 if action == SPOT and not has_spot:
                     action = IDLE
             starting = warm if action == held else switch
@@ -131,7 +131,7 @@ def play(
 
 
 @compiled
-def _spent(
+def _expected_cost(
     value: Floats, action: int, column: int, held: int, chances: Floats, spots: int, job: Floats, left: int
 ) -> float:
     """Expected cost of an action in this tick and the best ones after it; infinite if it risks the deadline.
@@ -181,7 +181,7 @@ def solve(chances: Floats, spots: int, job: Floats, values: Floats, table: npt.N
                     for action in range(3):
                         if state < spots and (action == SPOT or 0 < held <= most):
                             continue
-                        spent = _spent(later, action, column, held, chances[state], spots, job, left)
+                        spent = _expected_cost(later, action, column, held, chances[state], spots, job, left)
                         if spent < best:
                             best, choice = spent, action
                     value[column, held, state] = best

@@ -152,7 +152,7 @@ def _dollars(cluster: Cluster, group: int, start_s: float, end_s: float) -> floa
 
 
 @compiled
-def _recorded(cluster: Cluster, run: Run, worker: int) -> float:
+def _next_recorded_s(cluster: Cluster, run: Run, worker: int) -> float:
     """When a recorded worker changes next; never after the last time."""
     at = cluster.first_change[worker] + run.lives_drawn[worker]
     run.lives_drawn[worker] += 1
@@ -169,7 +169,7 @@ def _lose(cluster: Cluster, rules: Rules, run: Run, worker: int, rng: np.random.
     run.counts[0] -= 1
     run.counts[3] -= cluster.stride[group]
     if cluster.first_change[worker + 1] > cluster.first_change[worker]:
-        run.next_s[worker] = _recorded(cluster, run, worker)
+        run.next_s[worker] = _next_recorded_s(cluster, run, worker)
         if now_s == 0.0:
             # It was not there when the job began: nothing is lost.
             return
@@ -213,7 +213,7 @@ def _join(cluster: Cluster, rules: Rules, run: Run, worker: int, chances: Floats
         run.clock[3] += _dollars(cluster, group, run.since_s[worker], now_s)
     run.alive[worker], run.since_s[worker], run.group[worker] = 1, now_s, group
     if cluster.first_change[worker + 1] > cluster.first_change[worker]:
-        run.next_s[worker] = _recorded(cluster, run, worker)
+        run.next_s[worker] = _next_recorded_s(cluster, run, worker)
     else:
         run.next_s[worker] = now_s + _draw_life(cluster, rules, run, worker, chances, rng)
     run.counts[0] += 1
@@ -248,7 +248,7 @@ def _start(cluster: Cluster, rules: Rules, run: Run, chances: Floats, rng: np.ra
         run.group[worker] = cluster.group[worker]
         run.counts[3] += cluster.stride[cluster.group[worker]]
         if cluster.first_change[worker + 1] > cluster.first_change[worker]:
-            run.next_s[worker] = _recorded(cluster, run, worker)
+            run.next_s[worker] = _next_recorded_s(cluster, run, worker)
         else:
             run.next_s[worker] = _draw_life(cluster, rules, run, worker, chances, rng)
 

@@ -60,8 +60,8 @@ def completed(case: CompletionCase, terms: CompletionTerms) -> Completion:
         Why it cannot be answered; DEADLINE_EXCEEDED.
     """
     lives = [lives_of(group, terms.now_s) for group in case.offer.groups]
-    job, chosen = _tuned(case, _job(case, lives), terms)
-    found = _simulated(job, case, lives, terms) if terms.simulates else _expected(job, case, lives)
+    job, chosen = _tune(case, _job(case, lives), terms)
+    found = _simulate(job, case, lives, terms) if terms.simulates else _expect(job, case, lives)
     warnings = [notice for each in lives for notice in each.warnings]
     ends_s = min(each.ends_s for each in lives)
     if math.isfinite(ends_s):
@@ -148,7 +148,7 @@ def _checkpoints(case: CompletionCase, seconds: float) -> Checkpoints:
     return Checkpoints(interval_steps=min(interval, case.samples), seconds=seconds, share_stopped=stated.stopped)
 
 
-def _tuned(case: CompletionCase, job: Job, terms: CompletionTerms) -> tuple[Job, bool]:
+def _tune(case: CompletionCase, job: Job, terms: CompletionTerms) -> tuple[Job, bool]:
     """The job with an interval between its saves; whether it was chosen."""
     stated = case.offer.checkpoints
     if stated is None or stated.interval_s is not None or stated.interval_samples is not None:
@@ -181,7 +181,7 @@ def _look(terms: CompletionTerms) -> None:
         raise NodewiseError(Reason.DEADLINE_EXCEEDED, "the call's time was over before all runs were made")
 
 
-def _simulated(job: Job, case: CompletionCase, lives: Sequence[Lives], terms: CompletionTerms) -> Completion:
+def _simulate(job: Job, case: CompletionCase, lives: Sequence[Lives], terms: CompletionTerms) -> Completion:
     lucky = any(each.drawn for each in lives) or case.log_spread > 0.0
     outcome = simulate(
         job,
@@ -193,8 +193,8 @@ def _simulated(job: Job, case: CompletionCase, lives: Sequence[Lives], terms: Co
     deadline_s = terms.deadline_s
     parts = outcome.breakdown
     return Completion(
-        time_s=_spread(outcome.time_s),
-        cost=_spread(outcome.dollars),
+        time_s=_spread_of(outcome.time_s),
+        cost=_spread_of(outcome.dollars),
         ideal_s=job.ideal_s,
         revocations_mean=outcome.expected_losses,
         deadline_probability=None if deadline_s is None else outcome.p_deadline(deadline_s),
@@ -213,19 +213,19 @@ def _breakdown(parts: Breakdown) -> CompletionBreakdown:
     )
 
 
-def _expected(job: Job, case: CompletionCase, lives: Sequence[Lives]) -> Completion:
+def _expect(job: Job, case: CompletionCase, lives: Sequence[Lives]) -> Completion:
     """Means alone; of what is recorded one run tells all."""
     if not any(each.drawn for each in lives):
         return replace(
-            _simulated(job, replace(case, log_spread=0.0), lives, CompletionTerms(runs=1)), failure_probability=None
+            _simulate(job, replace(case, log_spread=0.0), lives, CompletionTerms(runs=1)), failure_probability=None
         )
     if any(each.changes_s for each in lives) or any(group.joins is not None for group in job.groups):
         text = "nodes that move to other groups, or whose changes are recorded beside others that are lost by chance"
-        raise _only_simulated(text)
+        raise _only_simulated_error(text)
     if any(group.prices is not None for group in job.groups):
-        raise _only_simulated("prices that change")
+        raise _only_simulated_error("prices that change")
     if job.burst.others and job.burst.chance > 0.0:
-        raise _only_simulated("losses that come together")
+        raise _only_simulated_error("losses that come together")
     found = expect(job)
     return Completion(
         time_s=CompletionSpread(mean=_finite(found.time_s)),
@@ -236,7 +236,7 @@ def _expected(job: Job, case: CompletionCase, lives: Sequence[Lives]) -> Complet
     )
 
 
-def _only_simulated(what: str) -> NodewiseError:
+def _only_simulated_error(what: str) -> NodewiseError:
     return NodewiseError.refused(Refusal.unsupported(f"{what} have no closed form: ask with MONTE_CARLO", "method"))
 
 
@@ -265,7 +265,7 @@ def _costly(job: Job, losses: float) -> float:
     return losses / sum(group.count for group in job.groups) if job.chief.policy == "rollback" else 0.0
 
 
-def _spread(found: Spread) -> CompletionSpread:
+def _spread_of(found: Spread) -> CompletionSpread:
     return CompletionSpread(
         mean=_finite(found.mean),
         standard_error=_finite(found.standard_error),

@@ -44,7 +44,7 @@ def expect(job: Job) -> Expected:
     if all(group.replacement_s for group in fragile):
         return _fixed_point(job)
     time_s = mean_field_s(job)
-    gone = _gone(job, time_s)
+    gone = _gone_share(job, time_s)
     warnings: tuple[str, ...] = ()
     if gone > 0.5:
         warnings = (f"{gone:.1f} losses are expected and nothing is replaced: a mean field is too early, simulate",)
@@ -86,7 +86,7 @@ def _mean_speed(job: Job, times: Floats) -> Floats:
     return np.asarray(mean)
 
 
-def _gone(job: Job, time_s: float) -> float:
+def _gone_share(job: Job, time_s: float) -> float:
     return float(
         sum(
             group.lifetime.revoked_within(min(time_s, 1e12), age_s=group.age_s(worker))
@@ -110,7 +110,8 @@ def _fixed_point(job: Job) -> Expected:
             later = _daly(job, sum(losses) / time_s, delay_s, stalls)
         else:
             missed = (
-                m * _mean_delay_s(group) * _missed(job, at) for at, (m, group) in enumerate(zip(losses, job.groups))
+                m * _mean_delay_s(group) * _missed_share(job, at)
+                for at, (m, group) in enumerate(zip(losses, job.groups))
             )
             again = half_interval_s if reaction.rolls_back else 0.0
             later = base + sum(missed) + sum(losses) * (stalls + again)
@@ -163,7 +164,7 @@ def _mean_delay_s(group: Group) -> float:
     return sum(group.replacement_s) / len(group.replacement_s) if group.replacement_s else 0.0
 
 
-def _missed(job: Job, group: int) -> float:
+def _missed_share(job: Job, group: int) -> float:
     """Share of the full speed that one worker of a group is missed for."""
     if not job.groups[group].count:
         return 0.0

@@ -70,11 +70,13 @@ def played(question: OnDemandQuestion, *, seed: int = 0, budget: Budget | None =
     found = []
     for rule, until_s in rules:
         _look(budget)
-        found.append(_told(question, rule, until_s, play_rule(job, states, starts, rule, until_s=until_s or 0.0)))
+        found.append(_state_rule(question, rule, until_s, play_rule(job, states, starts, rule, until_s=until_s or 0.0)))
     _look(budget)
     others = [availability_states(_of_record(each, question), question.tick_s) for each in question.learned_from]
     chain = learn_chain(np.concatenate([*others, states[:first]]), question.tick_s)
-    found.append(_told(question, "planned", None, play_rule(job, states, starts, "planned", table=_plan(job, chain))))
+    found.append(
+        _state_rule(question, "planned", None, play_rule(job, states, starts, "planned", table=_plan(job, chain)))
+    )
     found.sort(key=lambda each: each.cost_mean)
     chosen = min(found, key=lambda each: (each.late_ratio, each.cost_mean))
     return OnDemandOutcome(
@@ -115,7 +117,7 @@ def _plan(job: Deadline, chain: Chain) -> npt.NDArray[np.int8]:
 def _ticks(question: OnDemandQuestion, seed: int) -> Floats:
     """Whether there was spot at every tick."""
     if isinstance(question.availability, AvailabilityLaw):
-        return _drawn(question, question.availability, seed)
+        return _draw(question, question.availability, seed)
     return _of_record(question.availability, question)
 
 
@@ -128,7 +130,7 @@ def _of_record(record: AvailabilityRecord, question: OnDemandQuestion) -> Floats
     return found.ticks(question.tick_s, needed=question.nodes_needed)
 
 
-def _drawn(question: OnDemandQuestion, law: AvailabilityLaw, seed: int) -> Floats:
+def _draw(question: OnDemandQuestion, law: AvailabilityLaw, seed: int) -> Floats:
     """A record of runs of exponential length."""
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed).spawn(1)[0]))
     cycle_s = law.available_mean_s + law.unavailable_mean_s
@@ -147,7 +149,7 @@ def _too_fine() -> NodewiseError:
     return NodewiseError.refused(Refusal.unsupported(text, "on_demand.tick_seconds"))
 
 
-def _told(question: OnDemandQuestion, rule: str, until_s: float | None, outcome: Played) -> OnDemandRule:
+def _state_rule(question: OnDemandQuestion, rule: str, until_s: float | None, outcome: Played) -> OnDemandRule:
     alone = (question.work_s + question.switch_s) / 3600.0 * question.on_demand_per_h
     dollars = outcome.cost * alone
     ranked = np.sort(dollars)

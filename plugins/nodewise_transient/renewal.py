@@ -30,14 +30,14 @@ def expected_losses(law: Lifetime, seconds: float, *, age_s: float = 0.0, delay_
     step = max(GRID_S, seconds / MOST_POINTS)
     times = np.arange(0.0, seconds + step, step)
     fresh = law.revoked_by(times)
-    losses = _renewed(fresh, np.diff(fresh), None, delay_s / step)
+    losses = _renew(fresh, np.diff(fresh), None, delay_s / step)
     if age_s > 0.0:
         aged = law.revoked_within(times, age_s=age_s)
-        losses = _renewed(aged, np.diff(aged), losses, delay_s / step)
+        losses = _renew(aged, np.diff(aged), losses, delay_s / step)
     return float(np.interp(seconds, times, losses))
 
 
-def _renewed(share: Floats, lost: Floats, later: Floats | None, gap: float) -> Floats:
+def _renew(share: Floats, lost: Floats, later: Floats | None, gap: float) -> Floats:
     """The recursion on a grid; ``later`` are the losses of the machines that come after, where they are others.
 
     A loss between two points of the grid is taken at their middle: it leaves j - 1/2 - gap steps to those that follow.

@@ -21,20 +21,20 @@ __all__ = ["shipped_names", "shipped_of"]
 
 
 @cache
-def _published() -> dict[str, Any]:
+def _read_published() -> dict[str, Any]:
     found: dict[str, Any] = json.loads(resources.files(__package__).joinpath("lifetimes.json").read_text("utf-8"))
     return found
 
 
 def shipped_names() -> tuple[str, ...]:
     """Names of the lifetimes that are shipped."""
-    return tuple(cell["name"] for cell in _published()["cells"])
+    return tuple(cell["name"] for cell in _read_published()["cells"])
 
 
 @cache
 def shipped_of(name: str) -> Observed | None:
     """Shipped lifetimes by their name; absent = there are none of it."""
-    published = _published()
+    published = _read_published()
     cell = next((each for each in published["cells"] if each["name"] == name), None)
     if cell is None:
         return None

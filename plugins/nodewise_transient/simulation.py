@@ -94,12 +94,12 @@ class Outcome:
     @property
     def time_s(self) -> Spread:
         """Time to finish."""
-        return _spread(self.end_s, self.finished > 0.0)
+        return _spread_of(self.end_s, self.finished > 0.0)
 
     @property
     def dollars(self) -> Spread:
         """Cost of finishing."""
-        return _spread(self.cost, self.finished > 0.0)
+        return _spread_of(self.cost, self.finished > 0.0)
 
     @property
     def expected_losses(self) -> float:
@@ -188,7 +188,7 @@ def simulate(
     )
 
 
-def _spread(values: Floats, done: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Spread:
+def _spread_of(values: Floats, done: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Spread:
     if not done.any():
         return Spread(mean=math.inf, standard_error=math.inf, p50=math.inf, p90=math.inf, p99=math.inf)
     # Sorting once; an infinite neighbour makes an interpolated quantile infinite, without 0 x inf.

@@ -131,19 +131,19 @@ def _law(stated: LifetimeLaw) -> Lifetime:
             seen_of = replace(origin, law="empirical")
             if stated.family in {LifetimeFamily.UNSPECIFIED, LifetimeFamily.EMPIRICAL}:
                 return tabulated(law.ages_s, law.revoked, provenance=seen_of)
-            return _fitted(_binned_stated(law, seen_of), stated.family)
+            return _fit(_bin_stated(law, seen_of), stated.family)
         case NamedLifetimes():
             shipped = shipped_of(law.name)
             if shipped is None:
                 text = f"no lifetimes are known by the name {law.name!r}; there are {', '.join(shipped_names())}"
                 raise NodewiseError.refused(Refusal.missing(text, "lifetime"))
-            return _fitted(shipped, stated.family)
+            return _fit(shipped, stated.family)
         case ObservedLifetimes():
             revoked = law.revoked or (True,) * len(law.lives_s)
-            return _fitted(_single(law.lives_s, revoked, origin), stated.family)
+            return _fit(_single(law.lives_s, revoked, origin), stated.family)
         case FleetRecord():
             fleet = fleet_of(law.times_s, law.added, list(law.nodes))
-            return _fitted(_single(fleet.lives_s, fleet.ended, origin), stated.family)
+            return _fit(_single(fleet.lives_s, fleet.ended, origin), stated.family)
         case _:
             raise AssertionError(law)
 
@@ -156,7 +156,7 @@ def _single(lives_s: object, revoked: object, origin: Provenance) -> Observed:
     return single(np.maximum(lives, 1e-3), ended, provenance=origin)
 
 
-def _binned_stated(law: EmpiricalLifetimes, origin: Provenance) -> Observed:
+def _bin_stated(law: EmpiricalLifetimes, origin: Provenance) -> Observed:
     """Shares of a table; of so many machines as were told, else of as many as make no difference to a fit."""
     ages, shares = np.array(law.ages_s), np.array(law.revoked)
     machines = origin.machines or 1
@@ -173,7 +173,7 @@ def _binned_stated(law: EmpiricalLifetimes, origin: Provenance) -> Observed:
     )
 
 
-def _fitted(seen: Observed, family: LifetimeFamily) -> Lifetime:
+def _fit(seen: Observed, family: LifetimeFamily) -> Lifetime:
     if family == LifetimeFamily.NEAREST:
         return choose(seen)
     if family in {LifetimeFamily.WEIBULL, LifetimeFamily.EXPONENTIAL}:

@@ -11,7 +11,7 @@ __all__ = ["switched"]
 def switched(question: HybridTimes) -> HybridOutcome:
     """Times of the fractions asked about, which of them are in time, and what runs have shown of accuracy."""
     deadline_s = question.deadline_s
-    slowed = _slowed(question)
+    slowed = _slow(question)
     points = tuple(SwitchPoint(fraction=run.fraction, accuracy=run.accuracy) for run in question.runs)
     least = question.least_accuracy
     reached = () if least is None else feasible(points, least_accuracy=least)
@@ -29,7 +29,7 @@ def switched(question: HybridTimes) -> HybridOutcome:
     )
 
 
-def _slowed(question: HybridTimes) -> HybridTimes:
+def _slow(question: HybridTimes) -> HybridTimes:
     """With slow workers: synchronous training waits for the slowest, asynchronous loses what each is slower."""
     slow = question.slowdowns
     if not slow:
@@ -83,7 +83,7 @@ def _policies(question: HybridTimes) -> tuple[StragglerPolicy, ...]:
     """
     slow = sorted(question.slowdowns)
     workers = len(slow)
-    slowed = _slowed(question)
+    slowed = _slow(question)
     found = [
         StragglerPolicy(policy="wait", dropped=0, time_s=slowed.synchronous_s, batch_ratio=1.0),
         StragglerPolicy(policy="asynchronous", dropped=0, time_s=slowed.asynchronous_s, batch_ratio=1.0 / workers),

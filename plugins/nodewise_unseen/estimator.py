@@ -93,7 +93,7 @@ class UnseenEstimator:
         What the store taught beside it is not known here, and makes errors smaller.
         """
         configurations = query.configurations
-        law = self._kept(shipped_runs(), ("", query.catalogue.digest), query.catalogue)
+        law = self._find_laws(shipped_runs(), ("", query.catalogue.digest), query.catalogue)
         if law is None:
             return None
         predictions = UnseenModel(law, profile.workload, peaks).predict(configurations, query.options)
@@ -113,7 +113,7 @@ class UnseenEstimator:
             law = learn_laws(over_peaks((*others, *own), self._of(context.catalogue).named))
         else:
             learned = "" if context.prior is None or tuple(runs) == shipped_runs() else context.prior.prior_id
-            law = self._kept(runs, (learned, context.catalogue.digest), context.catalogue)
+            law = self._find_laws(runs, (learned, context.catalogue.digest), context.catalogue)
         if law is None:
             raise NodewiseError.refused(_TOO_FEW)
         return UnseenModel(law, profile.workload, self._of(context.catalogue))
@@ -125,7 +125,7 @@ class UnseenEstimator:
             known = self._peaks = Peaks.of(catalogue)
         return known
 
-    def _kept(self, runs: Sequence[Run], key: tuple[str, str], catalogue: Catalogue) -> Laws | None:
+    def _find_laws(self, runs: Sequence[Run], key: tuple[str, str], catalogue: Catalogue) -> Laws | None:
         if not catalogue.digest:  # nothing tells it from another one
             return learn_laws(over_peaks(runs, self._of(catalogue).named))
         with self._learning:

@@ -105,7 +105,7 @@ class StepLaw:
 
     def predict(self, asked: StepFacts, device: str, peak_flops: float, coverage: float = 0.9) -> PredictedSteps:
         """Step seconds of each architecture on one worker of a device."""
-        told = {name: _told(asked, name) for name in self.extras}
+        told = {name: _fact_column(asked, name) for name in self.extras}
         lacking = np.any([column <= 0.0 for column in told.values()], axis=0) if told else np.zeros(len(asked), bool)
         names, codes = np.unique(np.asarray(asked.families, dtype=object), return_inverse=True)
         base = _base(asked, np.full(len(asked), peak_flops), self.extras) / self.scales
@@ -160,7 +160,7 @@ def learn_steps(runs: StepRuns, facts: Sequence[str] = EXTRAS) -> StepLaw | None
     time, and ranges scaled until those of what was left out hold 90 % (cross-conformal prediction: Vovk, Annals of
     Mathematics and Artificial Intelligence 74, 2015). A model is what has one family and one number of FLOPs.
     """
-    law = _learned(runs, facts)
+    law = _learn(runs, facts)
     if law is None:
         return None
     named = np.column_stack([runs.facts.flops, _codes(runs.facts.families)])
@@ -169,7 +169,7 @@ def learn_steps(runs: StepRuns, facts: Sequence[str] = EXTRAS) -> StepLaw | None
     reaches = []
     for fold in np.unique(folds):
         out = np.flatnonzero(folds == fold)
-        part = _learned(runs.take(np.flatnonzero(folds != fold)), law.extras)
+        part = _learn(runs.take(np.flatnonzero(folds != fold)), law.extras)
         if part is None:
             return law
         for device in sorted({runs.devices[int(row)] for row in out}):
@@ -188,7 +188,7 @@ def _codes(families: Sequence[str]) -> Ints:
     return np.unique(np.asarray(families, dtype=object), return_inverse=True)[1]
 
 
-def _learned(runs: StepRuns, facts: Sequence[str]) -> StepLaw | None:
+def _learn(runs: StepRuns, facts: Sequence[str]) -> StepLaw | None:
     asked, seconds = runs.facts, runs.step_seconds
     if len(asked) < FEWEST_RUNS:
         return None
@@ -225,11 +225,11 @@ def _learned(runs: StepRuns, facts: Sequence[str]) -> StepLaw | None:
 
 def _base(asked: StepFacts, peak_flops: Floats, extras: tuple[str, ...]) -> Floats:
     """Columns of the law before they are scaled: 1 / C, F / C, and what else is known over C."""
-    parts = [np.ones(len(asked)), asked.flops, *(_told(asked, name) for name in extras)]
+    parts = [np.ones(len(asked)), asked.flops, *(_fact_column(asked, name) for name in extras)]
     return np.column_stack(parts) / peak_flops[:, np.newaxis]
 
 
-def _told(asked: StepFacts, name: str) -> Floats:
+def _fact_column(asked: StepFacts, name: str) -> Floats:
     """A fact of each row; 0 = not known."""
     column: Floats | None = getattr(asked, name)
     return np.zeros(len(asked)) if column is None else column

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from nodewise.domain.measurements import MeasurementTable
 from nodewise.ports.limits import Limits
-from nodewise.rpc.wire_evaluations import read_table as off_the_wire
+from nodewise.rpc.evaluations import read_table as off_the_wire
 from nodewise_cli.inputs.table_content import measurement_table
 from nodewise_cli.inputs.tables import read_table
 from nodewise_values.wire import to_message

@@ -51,7 +51,7 @@ def report(rank: int, *, slow_from: int | None = None, first: int = 0, count: in
 
 @pytest.fixture
 def stubs(tmp_path, monkeypatch):
-    monkeypatch.setattr("nodewise.rpc.diagnoses.LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr("nodewise.diagnosis.watching.LOOK_EVERY_S", 0.0)
     settings = Settings(store=f"sqlite:{tmp_path / 'store.db'}", scoring=False, learn_interval_s=0, grace_s=1.0)
     with EmbeddedServer(settings) as server, Stubs(server.target) as found:
         append = profile_service_pb2.AppendProfileRequest(profile_id="team/job", request_id="r", labels={"a": "b"})

@@ -10,8 +10,8 @@ from recorded_traces import NobodyWaits
 from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
 from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
-from nodewise.rpc.wire_rows import written
-from nodewise.rpc.wire_timelines import write_timeline
+from nodewise.mapper.mapping import to_message
+from nodewise.rpc.wire_diagnoses import write_timeline
 from nodewise_cli.comparison import Comparison, Run, compared
 from nodewise_client import DiagnosisAnswer, DiagnosisBasis, RankShares, ReadTrace, Strategy
 from nodewise_client._timelines import gathered
@@ -36,8 +36,8 @@ def answered(found: Diagnosis, traces: Sequence[Trace]) -> DiagnosisAnswer:
         step_seconds=found.step_s,
         persistence_seconds=found.persistence_s,
         complete=found.complete,
-        rank_shares=tuple(from_own_message(written(pb.RankShares, one), RankShares) for one in found.ranks),
-        strategies=tuple(from_own_message(written(pb.Strategy, one), Strategy) for one in found.strategies),
+        rank_shares=tuple(from_own_message(to_message(one, pb.RankShares), RankShares) for one in found.ranks),
+        strategies=tuple(from_own_message(to_message(one, pb.Strategy), Strategy) for one in found.strategies),
         basis=DiagnosisBasis(
             diagnoser="replay",
             traces=tuple(ReadTrace(rank=trace.rank, steps_count=len(trace.steps)) for trace in traces),

@@ -86,7 +86,7 @@ def planned(latencies: Latencies, device: Device, *, batch: int, width: int, sta
                 replica=replica,
                 together=device.together(batch),
                 threads=threads,
-                **_held(replica, threads),
+                **_most_memory(replica, threads),
                 rate=rate,
             )
         )
@@ -96,7 +96,7 @@ def planned(latencies: Latencies, device: Device, *, batch: int, width: int, sta
     return max(fitting, key=lambda each: each.rate.samples_per_s)
 
 
-def _held(replica: Replica, threads: int) -> dict[str, float]:
+def _most_memory(replica: Replica, threads: int) -> dict[str, float]:
     """Memory of the machine that holds most."""
     memory = machine_bytes(replica.parameter_bytes, replica.activation_bytes, threads)
     most = int(memory.argmax())

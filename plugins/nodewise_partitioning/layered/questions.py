@@ -83,8 +83,8 @@ def question_of(configurations: Configurations, profile: Profile, catalogue: Cat
         else:
             refused.setdefault(wrong, []).append(members)
     return Question(
-        {inner: _joined(parts) for inner, parts in groups.items()},
-        tuple(RowRefusal(tuple(_joined(parts).tolist()), refusal) for refusal, parts in refused.items()),
+        {inner: _join(parts) for inner, parts in groups.items()},
+        tuple(RowRefusal(tuple(_join(parts).tolist()), refusal) for refusal, parts in refused.items()),
     )
 
 
@@ -105,7 +105,7 @@ def alike(columns: Sequence[NDArray[Any]], rows: int) -> list[Ints]:
     return sorted(np.split(order, starts[1:]), key=lambda members: int(members[0]))
 
 
-def _joined(parts: Sequence[Ints]) -> Ints:
+def _join(parts: Sequence[Ints]) -> Ints:
     return parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
 
 

@@ -33,14 +33,14 @@ def min_max_split(costs: Sequence[float], stages: int) -> tuple[int, ...]:
     up_to = np.concatenate(([0.0], np.cumsum(np.asarray(costs, dtype=np.float64))))
     bounds = np.unique(up_to[np.newaxis, 1:] - up_to[:-1, np.newaxis])
     bounds = bounds[bounds >= 0.0]
-    met = bisect_left(bounds[:-1], x=True, key=lambda bound: _filled(up_to, float(bound), stages) is not None)
-    found = _filled(up_to, float(bounds[met]), stages)
+    met = bisect_left(bounds[:-1], x=True, key=lambda bound: _fill(up_to, float(bound), stages) is not None)
+    found = _fill(up_to, float(bounds[met]), stages)
     # The largest bound is the cost of all layers, which any filling meets.
     assert found is not None
     return found
 
 
-def _filled(up_to: np.ndarray[tuple[int], np.dtype[np.float64]], bound: float, stages: int) -> tuple[int, ...] | None:
+def _fill(up_to: np.ndarray[tuple[int], np.dtype[np.float64]], bound: float, stages: int) -> tuple[int, ...] | None:
     """Stages filled one after the other up to the bound; None where they do not hold all layers."""
     layers = len(up_to) - 1
     # Differences of sums miss the bound that they are by rounding.

@@ -70,7 +70,7 @@ def rest_downloaded(state: State, number: int, now_s: float) -> bool:
     worker = state.workers[number]
     worker["rests"] -= 1
     if worker["rests"] == 0 and worker["computing"] == WAITS_FOR_DOWNLOAD:
-        return _computed(state, number, now_s)
+        return _end_if_computed(state, number, now_s)
     return False
 
 
@@ -81,11 +81,11 @@ def compute_ended(state: State, number: int, now_s: float) -> bool:
     if worker["rests"] > 0:
         worker["computing"] = WAITS_FOR_DOWNLOAD
         return False
-    return _computed(state, number, now_s)
+    return _end_if_computed(state, number, now_s)
 
 
 @compiled
-def _computed(state: State, number: int, now_s: float) -> bool:
+def _end_if_computed(state: State, number: int, now_s: float) -> bool:
     worker = state.workers[number]
     worker["computing"] = COMPUTED
     worker["computed_s"] = now_s

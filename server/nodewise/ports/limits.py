@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Limits"]
+from nodewise.domain.errors import NodewiseError, Reason
+
+__all__ = ["Limits", "too_much"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,3 +84,17 @@ class Limits:
     parts_per_call: int = 524_288
     bytes_in_flight: int = 64 * 1024 * 1024
     reply_bytes: int = 4 * 1024 * 1024
+
+
+def too_much(text: str, limit: str, value: int, found: int, alternative: str = "") -> NodewiseError:
+    """A call that holds more than its cap.
+
+    Parameters
+    ----------
+    text : str
+        What was found, what the call takes, and what to do.
+    alternative : str
+        Method that takes the parts; empty = none is named.
+    """
+    metadata = {"limit": limit, "value": str(value), "found": str(found)}
+    return NodewiseError(Reason.LIMIT_EXCEEDED, text, metadata | ({"alternative": alternative} if alternative else {}))

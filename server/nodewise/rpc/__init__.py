@@ -1,1 +1,1 @@
-"""The boundary: wire to domain and back, errors, interceptors, thin servicers. Only here is there protobuf or gRPC."""
+"""The boundary: questions in, answers out, errors, interceptors, thin servicers. Only here is there gRPC."""

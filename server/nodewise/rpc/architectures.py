@@ -5,23 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from typing import Any, Final
 
+import numpy as np
+
+from nodewise.domain.architectures import Architectures
 from nodewise.domain.budget import Budget
+from nodewise.domain.columns import Ints, constant_ints, freeze
+from nodewise.domain.errors import Reason, Refusal
+from nodewise.domain.predictions import RowRefusal
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.answer.architectures import ArchitecturesQuestion, ranked
+from nodewise.estimation.answer.architectures import ArchitecturesQuestion, Ranked, ranked
+from nodewise.mapper.reading import Reader
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, computed_in
+from nodewise.rpc.candidates import read_candidates
 from nodewise.rpc.caps import check_steps, too_many
 from nodewise.rpc.long_call import ANSWER_SHARE, LongCall, Workshop, unary
 from nodewise.rpc.options import ReadOptions, read_options
 from nodewise.rpc.sources import ProfileSources
-from nodewise.rpc.wire_architectures import read_architectures, write_ranked
-from nodewise.rpc.wire_configurations import read_candidates
+from nodewise.rpc.wire_predictions import write_basis, write_predictions
 from nodewise_protos.v1 import prediction_service_pb2 as pb
+from nodewise_protos.v1 import workload_pb2
+from nodewise_values.fact import Fact
+from nodewise_values.facts import ARCHITECTURES
 
-__all__ = ["ArchitectureBatches"]
+__all__ = ["ArchitectureBatches", "read_architectures", "write_ranked"]
 
 _Asked = tuple[ArchitecturesQuestion, ReadOptions]
 
@@ -103,3 +114,92 @@ def _ranked_singly(workshop: Workshop, asked: _Asked, run: LongRun) -> Iterator[
     found = ranked(workshop.answers, replace(question, terms=question.terms.within(run.budget)))
     assert found is not None
     yield write_ranked(found, options.columns).SerializeToString()
+
+
+_PATH: Final = "architectures"
+_NUMBERS: Final = tuple(fact for fact in ARCHITECTURES.values() if fact.kind != "str")
+_OTHERS: Final = ("jobs", "objective", "offers")
+"""Fields of a batch that say nothing of architectures."""
+
+
+def read_architectures(request: pb.BatchPredictRequest, limits: Limits) -> tuple[Architectures, tuple[RowRefusal, ...]]:
+    """The architectures of a batch, and refusals of those whose facts cannot be, which hold 0 there.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD for columns that do not fit together, or fields that do not go with architectures;
+        LIMIT_EXCEEDED.
+    """
+    message, reader = request.architectures, Reader()
+    for name in _OTHERS:
+        value = getattr(request, name)
+        if value.ByteSize() if name == "objective" else len(value):
+            reader.wrong(name, f"must be absent with {_PATH}")
+    rows = max(len(getattr(message, name)) for name in (*(fact.field for fact in _NUMBERS), "family_indexes"))
+    if not rows:
+        reader.wrong(_PATH, "must hold at least one entry in a column of numbers, or in family_indexes")
+    reader.finish()
+    if rows > limits.rows_per_call:
+        raise too_many("architectures", "rows_per_call", limits.rows_per_call, rows)
+    columns: dict[str, Any] = {}
+    wrong = []
+    for fact in _NUMBERS:
+        columns[fact.row], bad = _column(message, fact, rows, reader)
+        wrong.append((bad, Refusal(Reason.INVALID_FIELD, f"{_PATH}.{fact.field}: {_right(fact)}", (fact.field,))))
+    families, family_index = _families(message, rows, reader)
+    reader.finish()
+    return Architectures(**columns, families=families, family_index=family_index), RowRefusal.first(rows, wrong)
+
+
+def _column(message: workload_pb2.Architectures, fact: Fact, rows: int, reader: Reader) -> tuple[Any, Any]:
+    """A column of one number in each row, and which of them cannot be; those are 0."""
+    values = getattr(message, fact.field)
+    dtype = np.int64 if fact.kind == "int" or fact.whole else np.float64
+    if len(values) not in (0, 1, rows):
+        path = f"{_PATH}.{fact.field}"
+        reader.wrong(path, f"must be empty, have one entry, or one for each of {rows} rows; found {len(values)}")
+        return freeze(np.zeros(rows, dtype=dtype)), np.zeros(rows, dtype=bool)
+    found = np.broadcast_to(np.array(values or [0.0], dtype=np.float64), rows)
+    most = np.inf if fact.maximum is None else fact.maximum
+    bad = ~np.isfinite(found) | (found < 0.0) | (found > most)
+    if fact.minimum:
+        bad |= (found > 0.0) & (found < fact.minimum)
+    if dtype is np.int64:
+        bad |= np.isfinite(found) & (found != np.floor(found))
+    return freeze(np.where(bad, 0.0, found).astype(dtype)), bad
+
+
+def _right(fact: Fact) -> str:
+    what = "a whole number" if fact.kind == "int" or fact.whole else "a finite number"
+    least = f"of at least {fact.minimum:g}" if fact.minimum else "above 0"
+    most = "" if fact.maximum is None else f" and at most {fact.maximum:g}"
+    return f"must be {what} {least}{most}, or 0 where it is not known"
+
+
+def _families(message: workload_pb2.Architectures, rows: int, reader: Reader) -> tuple[tuple[str, ...], Ints]:
+    names, indexes = tuple(message.family_names), message.family_indexes
+    for number, name in enumerate(names):
+        reader.text(name, f"{_PATH}.family_names[{number}]", ARCHITECTURES["family_names"].maximum_length or 0)
+    if not names:
+        if indexes:
+            reader.wrong(f"{_PATH}.family_indexes", "must be empty without family_names")
+        return ("",), constant_ints(rows, 0)
+    if len(names) > 1 and not indexes:
+        reader.wrong(f"{_PATH}.family_indexes", "must be given when there is more than one family name")
+    return names, reader.ints(indexes, f"{_PATH}.family_indexes", rows, default=0, most=len(names) - 1)
+
+
+def write_ranked(ranked: Ranked, columns: frozenset[int]) -> pb.BatchPredictResponse:
+    """The answer about architectures."""
+    reply = pb.BatchPredictResponse()
+    write_predictions(reply.predictions, [ranked.answer], columns)
+    if ranked.answer.basis.estimator:
+        reply.bases.append(write_basis(ranked.answer.basis))
+    for ranking in ranked.rankings:
+        reply.rankings.add(
+            architecture_indexes=ranking.order.tolist(),
+            expected_kendall_tau=ranking.expected_kendall,
+            refused_share=ranking.refused_share,
+        )
+    return reply

@@ -12,6 +12,7 @@ from nodewise.ports.limits import Limits
 from nodewise.rpc.answering import Answering
 from nodewise.rpc.architectures import ArchitectureBatches
 from nodewise.rpc.calls import Call
+from nodewise.rpc.candidates import read_candidates
 from nodewise.rpc.caps import check_steps, too_many
 from nodewise.rpc.default_ranges import counts_nothing, with_counts
 from nodewise.rpc.errors import prefixed, write_problem
@@ -19,7 +20,6 @@ from nodewise.rpc.options import ReadOptions, read_options
 from nodewise.rpc.questions import Job, objective_of, says_more
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.varint import framed, tag_of
-from nodewise.rpc.wire_configurations import read_candidates
 from nodewise.rpc.wire_objectives import write_recommendation
 from nodewise.rpc.wire_predictions import columns_of, packed_predictions, write_basis
 from nodewise.rpc.yielding import Stint

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Options
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Question
-from nodewise.ports.limits import Limits
+from nodewise.ports.limits import Limits, too_much
 from nodewise.scheduling.request import ScheduleLimits
 
-__all__ = ["above_cap", "answered_within", "check_steps", "schedule_limits", "too_large", "too_many", "too_much"]
-
-
-def too_much(text: str, limit: str, value: int, found: int, alternative: str = "") -> NodewiseError:
-    """A call that holds more than its cap.
-
-    Parameters
-    ----------
-    text : str
-        What was found, what the call takes, and what to do.
-    alternative : str
-        Method that takes the parts; empty = none is named.
-    """
-    metadata = {"limit": limit, "value": str(value), "found": str(found)}
-    return NodewiseError(Reason.LIMIT_EXCEEDED, text, metadata | ({"alternative": alternative} if alternative else {}))
+__all__ = ["above_cap", "answered_within", "check_steps", "schedule_limits", "too_large", "too_many"]
 
 
 def too_large(found_bytes: int, limit_bytes: int) -> NodewiseError:

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from nodewise.completion.estimate import estimated
-from nodewise.completion.questions import CompletionQuestion
+from nodewise.completion.questions import CompletionQuestion, CompletionResult, HybridResult, OfferResult
 from nodewise.estimation.answer.answers import Answers
+from nodewise.mapper.mapping import to_message
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.rpc.calls import Call
+from nodewise.rpc.errors import write_problem
 from nodewise.rpc.long_call import LongCall, Workshop, unary
 from nodewise.rpc.options import read_model_options
 from nodewise.rpc.sources import ProfileSources
-from nodewise.rpc.wire_completion_answers import write_completion
 from nodewise.rpc.wire_completions import read_completion
+from nodewise_protos.v1beta1 import completion_pb2
 from nodewise_protos.v1beta1 import completion_service_pb2 as pb
 
 __all__ = ["Completions"]
@@ -52,3 +54,38 @@ class Completions:
 def _estimated(workshop: Workshop, question: CompletionQuestion, run: LongRun) -> Iterator[bytes]:
     timed = replace(question, terms=question.terms.within(run.budget))
     yield write_completion(estimated(workshop.answers, timed, run.budget)).SerializeToString()
+
+
+def write_completion(result: CompletionResult) -> pb.EstimateCompletionResponse:
+    """The reply."""
+    hybrid = None if result.hybrid is None else _hybrid(result.hybrid)
+    return to_message(result, pb.EstimateCompletionResponse, rows=[_row(row) for row in result.rows], hybrid=hybrid)
+
+
+def _row(row: OfferResult) -> completion_pb2.CompletionRow:
+    completion, offer = row.completion, row.offer
+    if completion is None or offer is None:
+        problem = None if row.error is None else write_problem(row.error)
+        return completion_pb2.CompletionRow(name=row.name, status="ROW_STATUS_REFUSED", problem=problem)
+    return to_message(
+        completion,
+        completion_pb2.CompletionRow,
+        name=row.name,
+        status="ROW_STATUS_ANSWERED",
+        problem=None,
+        samples_per_second=row.samples_per_s,
+        warnings=row.warnings,
+        basis=row.basis,
+        nodes=offer.nodes,
+        workers=offer.workers,
+        device_names=dict.fromkeys(group.device for group in offer.groups if group.device and group.nodes),
+        speed_log_spread=row.log_spread or None,
+    )
+
+
+def _hybrid(result: HybridResult) -> completion_pb2.HybridAnswer:
+    if result.outcome is None:
+        problem = None if result.error is None else write_problem(result.error)
+        return completion_pb2.HybridAnswer(problem=problem)
+    bases, warnings = result.bases, result.warnings
+    return to_message(result.outcome, completion_pb2.HybridAnswer, problem=None, bases=bases, warnings=warnings)

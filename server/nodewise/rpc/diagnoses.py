@@ -2,46 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
-
-import structlog
+from dataclasses import dataclass, replace
+from typing import Any
 
 from nodewise.diagnosis.diagnose import diagnosed, replayed, steps_diagnosed
 from nodewise.diagnosis.results import TraceQuestion
+from nodewise.diagnosis.watching import ALARM, StepWatch
 from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
-from nodewise.domain.errors import NodewiseError
 from nodewise.domain.replay import Replay, ReplayQuestion, Timeline
 from nodewise.domain.step_times import StepTimes
+from nodewise.mapper.mapping import to_message
 from nodewise.ports.compute import Compute, LongRun, Work
-from nodewise.profiles.batches import Batch
-from nodewise.profiles.naming import Naming
-from nodewise.profiles.store import ProfileStore
-from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.long_call import LongCall, Workshop, streamed
 from nodewise.rpc.sources import ProfileSources
-from nodewise.rpc.wire_diagnoses import read_asked, read_diagnosis, read_replay, write_diagnosis, write_replay
-from nodewise.rpc.wire_steps import ALARM, alarm_label, read_report, read_since, recording_of, write_steps
-from nodewise.rpc.wire_timelines import write_collectives, write_timeline
+from nodewise.rpc.wire_diagnoses import (
+    read_asked,
+    read_diagnosis,
+    read_replay,
+    read_report,
+    read_since,
+    recording_of,
+    write_collectives,
+    write_diagnosis,
+    write_replay,
+    write_timeline,
+)
 from nodewise_protos.v1beta1 import diagnosis_service_pb2 as pb
 
 __all__ = ["Diagnoses"]
-
-LOOK_EVERY_S: Final = 10.0
-"""Between two looks at what a job's ranks report, by all who share the store: a slowdown lasts minutes before it costs
-anything, and a look at a thousand ranks takes seconds of a processor."""
-LOOKED_BACK_S: Final = 3600.0
-"""Of a look."""
-LOOK_S: Final = 60.0
-"""Of a look, at most."""
-
-_log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True, eq=False)
@@ -54,19 +44,13 @@ class Diagnoses:
         Finds profiles.
     compute : Compute
         Where traces are read, replayed and diagnosed.
-    store, writer : ProfileStore, StoreWriter
-        Where times of steps are, and labels.
-    reads : Executor
-        Threads for what reaches the disk.
+    watch : StepWatch
+        Knows the times of steps, and looks at the jobs that report them.
     """
 
     sources: ProfileSources
     compute: Compute[Workshop]
-    store: ProfileStore
-    writer: StoreWriter
-    reads: Executor
-    _next_look_s: dict[str, float] = field(default_factory=dict)
-    _looks: set[asyncio.Task[None]] = field(default_factory=set)
+    watch: StepWatch
 
     @streamed
     async def replay(self, request: pb.ReplayRequest, call: Call) -> LongCall:
@@ -78,49 +62,17 @@ class Diagnoses:
         """Progress, pieces, the result."""
         if request.HasField("since_seconds"):
             profile_id, since_s = read_since(request)
-            times = await run_in(self.reads, self._times, profile_id, since_s)
+            times = await run_in(self.watch.reads, self.watch.times, profile_id, since_s)
             return LongCall(_steps_diagnosed, (request.diagnoser, *times), read_asked(request)[1])
         return await self._asked(_diagnosed, request, read_diagnosis(request), call)
-
-    def _times(self, profile_id: str, since_s: float) -> tuple[StepTimes, StepTimes]:
-        """Windows of a period, and hours."""
-        steps = self.store.steps
-        return steps.since(profile_id, time.time() - since_s), steps.hours(profile_id)
 
     async def report_steps(self, request: pb.ReportStepsRequest, call: Call) -> pb.ReportStepsResponse:
         """Store windows, and look at the job once in a while."""
         times = read_report(request)
-        labels: Mapping[str, str] = await run_in(self.reads, self.store.steps.add, request.profile_id, times)
-        self._look_soon(request.profile_id, labels.get(ALARM, ""))
+        watch = self.watch
+        labels: Mapping[str, str] = await run_in(watch.reads, watch.store.steps.add, request.profile_id, times)
+        watch.look_soon(request.profile_id, labels.get(ALARM, ""))
         return pb.ReportStepsResponse(recording=recording_of(labels))
-
-    def _look_soon(self, profile_id: str, alarm: str) -> None:
-        """Look for slowdowns, unless somebody did lately."""
-        now_s = time.monotonic()
-        if self._next_look_s.get(profile_id, 0.0) > now_s:
-            return
-        self._next_look_s = {name: at_s for name, at_s in self._next_look_s.items() if at_s > now_s}
-        self._next_look_s[profile_id] = now_s + LOOK_EVERY_S
-        look = asyncio.create_task(self._look(profile_id, alarm))
-        self._looks.add(look)
-        look.add_done_callback(self._looks.discard)
-
-    async def _look(self, profile_id: str, before: str) -> None:
-        """Diagnose the newest windows; what lasts becomes a label of the profile."""
-        try:
-            if not await run_in(self.reads, self.store.claim, f"steps of {profile_id}", LOOK_EVERY_S):
-                return
-            times = await run_in(self.reads, self._times, profile_id, LOOKED_BACK_S)
-            end_s = time.monotonic() + LOOK_S
-            reply = b""
-            async for message in self.compute.run(_steps_diagnosed, ("", *times), end_s, end_s):
-                reply = message
-            label = alarm_label(pb.DiagnoseResponse.FromString(reply).result.steps, before)
-            if label != before:
-                batch = Batch(sequence_number=1, naming=Naming(labels={ALARM: label}), commit=True)
-                await asyncio.wrap_future(self.writer.append(profile_id, f"alarm-{uuid.uuid4().hex}", (batch,)))
-        except NodewiseError as error:  # the next report looks again
-            _log.warning("steps_not_diagnosed", profile_id=profile_id, reason=str(error.reason))
 
     async def _asked(
         self, work: Work[Workshop], request: pb.ReplayRequest | pb.DiagnoseRequest, wanted: object, call: Call
@@ -148,7 +100,7 @@ def _diagnosed(workshop: Workshop, asked: tuple[TraceQuestion, DiagnosisQuestion
 
 def _steps_diagnosed(workshop: Workshop, asked: tuple[str, StepTimes, StepTimes], _run: LongRun) -> Iterator[bytes]:
     found = steps_diagnosed(workshop.answers.registry.diagnosers, *asked)
-    result = pb.DiagnosisResult(verdict=found.verdict, complete=True, steps=write_steps(found))
+    result = pb.DiagnosisResult(verdict=found.verdict, complete=True, steps=to_message(found, pb.StepsDiagnosis))
     yield pb.DiagnoseResponse(result=result).SerializeToString()
 
 

@@ -13,11 +13,11 @@ from nodewise.estimation.question import AUTO
 from nodewise.evaluation.running_scores import auto_version
 from nodewise.hosting.distributions import SHIPPED_DISTRIBUTION
 from nodewise.hosting.registry import Loaded
+from nodewise.mapper.mapping import to_message
+from nodewise.mapper.reading import Reader
 from nodewise.rpc.calls import Call
 from nodewise.rpc.paging import page
-from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_plugins import write_plugin, write_plugin_problem, write_score
-from nodewise.rpc.wire_rows import written
 from nodewise_protos.v1 import objective_pb2, plugin_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
@@ -91,7 +91,7 @@ class Listing:
         for name in names:
             device = entries[name]
             facts = [objective_pb2.NamedNumber(name=fact, value=value) for fact, value in device.facts.items()]
-            response.devices.append(written(pb.Device, device, facts=facts))
+            response.devices.append(to_message(device, pb.Device, facts=facts))
         return response
 
     def _auto(self) -> plugin_pb2.Plugin:

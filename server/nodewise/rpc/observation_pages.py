@@ -10,9 +10,9 @@ import numpy as np
 from nodewise.domain.columns import freeze
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.profile import Observations, Profile
+from nodewise.mapper.reading import Reader
 from nodewise.profiles.store import revision_not_found
 from nodewise.rpc.paging import page_size, read_token, token_of
-from nodewise.rpc.reading import Reader
 from nodewise_protos.v1 import profile_service_pb2 as pb
 
 __all__ = ["ObservationPage"]

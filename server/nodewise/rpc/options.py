@@ -15,8 +15,8 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO, Freshness, Question, Terms
 from nodewise.evaluation.running_scores import auto_version
+from nodewise.mapper.reading import Reader, shown
 from nodewise.rpc.calls import Call
-from nodewise.rpc.reading import Reader, shown
 from nodewise_protos.v1 import options_pb2 as pb
 
 __all__ = ["ALL_COLUMNS", "ReadOptions", "read_model_options", "read_options"]

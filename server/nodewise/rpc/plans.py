@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any, Final
 
+from nodewise.domain.configurations import Recomputation, SyncMode
+from nodewise.domain.objective import HighestThroughput, Objective
+from nodewise.domain.planning import PlanConstraints, PlanPool
+from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
+from nodewise.mapper.mapping import from_message, to_message
+from nodewise.mapper.reading import Reader
 from nodewise.planning.plan import planned
-from nodewise.planning.results import PlanQuestion
+from nodewise.planning.results import PlanQuestion, PlanResult
 from nodewise.planning.search import Progress
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call
+from nodewise.rpc.candidates import read_counts
 from nodewise.rpc.long_call import LongCall, Workshop, streamed
-from nodewise.rpc.options import read_model_options
+from nodewise.rpc.options import ALL_COLUMNS, ReadOptions, read_model_options
 from nodewise.rpc.sources import ProfileSources
-from nodewise.rpc.wire_plans import read_plan, write_plan, write_progress
+from nodewise.rpc.wire_objectives import read_objective, write_recommendation
+from nodewise.rpc.wire_predictions import write_basis, write_predictions
 from nodewise_protos.v1beta1 import plan_service_pb2 as pb
 
-__all__ = ["Plans"]
+__all__ = ["Plans", "read_plan", "write_plan", "write_progress"]
 
 
 @dataclass(slots=True, eq=False)
@@ -57,3 +67,168 @@ def _planned(workshop: Workshop, question: PlanQuestion, run: LongRun) -> Iterat
 
     timed = replace(question, terms=question.terms.within(run.budget))
     yield pb.PlanResponse(result=write_plan(planned(workshop.answers, timed, advanced))).SerializeToString()
+
+
+MOST_POOLS: Final = 64
+MOST_VALUES: Final = 1 << 12
+"""Values of one dimension, and numbers of nodes of all pools together: more is a slip, such as a range of bytes."""
+MOST_SAMPLES: Final = 2**31 - 1
+MOST_DEGREE: Final = 1 << 20
+SEARCHED_MODES: Final = (SyncMode.ASYNC, SyncMode.SYNC, SyncMode.ALLREDUCE)
+"""A hybrid has a share of each of two modes, which is no choice among a few."""
+_COUNTED: Final = {
+    "micro_batch_samples": "micro_batches",
+    "tensor_parallel_degrees": "tensor_parallel",
+    "pipeline_parallel_degrees": "pipeline_parallel",
+    "data_parallel_degrees": "data_parallel",
+    "context_parallel_degrees": "context_parallel",
+    "expert_parallel_degrees": "expert_parallel",
+    "interleave_degrees": "interleave",
+    "parameter_servers": "parameter_servers",
+}
+"""Sets of numbers, of which an empty one leaves every valid number, and what they are in the domain."""
+
+
+def read_plan(message: pb.PlanRequest, options: ReadOptions, limits: Limits) -> tuple[PlanQuestion, float]:
+    """What to search for, its profile still to be found, and the most seconds that it may take.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD; CONTRADICTORY_FACTS for pools or offers that do not go together.
+    """
+    reader = Reader()
+    constraints = _constraints(message.constraints, "constraints", reader, limits)
+    asked = reader.stated(message, "")
+    budget_s = asked.pop("budget_s", math.inf)
+    if options.terms.allow_fallback:
+        reader.wrong("options.allow_fallback", "must be false: another estimator has another space")
+    reader.finish()
+    question = PlanQuestion(
+        profile=Profile(),
+        constraints=constraints,
+        objective=_objective(message),
+        terms=options.terms,
+        exhaustive=message.exhaustive,
+        explain=not message.skip_explanation,
+        **asked,
+    )
+    return question, budget_s
+
+
+def _objective(message: pb.PlanRequest) -> Objective:
+    """What is best of the devices given, however many of them were measured."""
+    found = read_objective(message.objective, message.work, message.offers, usual=HighestThroughput())
+    return replace(found, most_extrapolation=0.0)
+
+
+def _constraints(message: pb.PlanConstraints, path: str, reader: Reader, limits: Limits) -> PlanConstraints:
+    def listed(name: str, least: int, most: int) -> tuple[int, ...] | None:
+        values = map(int, getattr(message, name))
+        found = {reader.whole(value, f"{path}.{name}[{n}]", least=least, most=most) for n, value in enumerate(values)}
+        return tuple(sorted(found)) or None
+
+    counted: dict[str, Any] = {
+        known: _counts(
+            getattr(message, name), f"{path}.{name}", MOST_SAMPLES if "samples" in name else MOST_DEGREE, reader
+        )
+        for name, known in _COUNTED.items()
+    }
+    batches = _counts(message.global_batch_samples, f"{path}.global_batch_samples", MOST_SAMPLES, reader)
+    if batches is None and counted["micro_batches"] is None:
+        text = "must hold at least one value, or micro_batch_samples must: then each replica takes one of these"
+        reader.wrong(f"{path}.global_batch_samples", text)
+    for number, name in enumerate(message.precisions):
+        reader.text(name, f"{path}.precisions[{number}]", 16)
+    return from_message(
+        message,
+        PlanConstraints,
+        f"{path}.",
+        reader,
+        pools=_pools(message.pools, f"{path}.pools", reader, limits),
+        global_batches=batches or (),
+        recomputations=listed("recomputations", 1, int(max(Recomputation))),
+        zero_stages=listed("zero_stages", 0, 3),
+        sequence_parallel=listed("sequence_parallel", 0, 1),
+        precisions=tuple(dict.fromkeys(message.precisions)) or ("",),
+        sync_modes=_sync_modes(message.sync_modes, f"{path}.sync_modes", reader),
+        upper_memory=not message.HasField("memory_headroom_bytes"),
+        **counted,
+    )
+
+
+def _sync_modes(values: Iterable[int], path: str, reader: Reader) -> tuple[int, ...] | None:
+    found = tuple(values)
+    for number, value in enumerate(found):
+        if value not in SEARCHED_MODES:
+            listed = ", ".join(f"SYNC_MODE_{mode.name}" for mode in SEARCHED_MODES)
+            reader.wrong(f"{path}[{number}]", f"must be one of {listed}")
+    return tuple(sorted(set(found))) or None
+
+
+def _pools(messages: Iterable[pb.PlanPool], path: str, reader: Reader, limits: Limits) -> tuple[PlanPool, ...]:
+    pools: dict[tuple[str, int], PlanPool] = {}
+    for number, message in enumerate(messages):
+        place = f"{path}[{number}]"
+        if number >= MOST_POOLS:
+            reader.wrong(path, f"must hold at most {MOST_POOLS} pools")
+            break
+        if not message.device_name:
+            reader.wrong(f"{place}.device_name", "must name an accelerator")
+        nodes = _counts(message.nodes, f"{place}.nodes", limits.max_nodes, reader)
+        if nodes is None:
+            reader.wrong(f"{place}.nodes", "must hold at least one number of nodes")
+        pool = from_message(message, PlanPool, f"{place}.", reader, nodes=nodes or (1,))
+        per_node = pool.workers_per_node
+        if nodes is not None and max(nodes) * per_node > limits.max_workers:
+            reader.wrong(f"{place}.nodes", f"must come to at most {limits.max_workers} workers")
+        if pools.setdefault((pool.device, per_node), pool) is not pool:
+            reader.contradicts(place, f"a pool of {pool.device} with {per_node} devices a node was given before")
+    if not pools:
+        reader.wrong(path, "must hold at least one pool")
+    counts = sum(len(pool.nodes) for pool in pools.values())
+    if counts > MOST_VALUES:
+        reader.wrong(path, f"must hold at most {MOST_VALUES} numbers of nodes together, found {counts}")
+    return tuple(pools.values())
+
+
+def _counts(message: pb.CountSet, path: str, most: int, reader: Reader) -> tuple[int, ...] | None:
+    """The values in order, each once; None = not stated. 1 stands for values that are wrong, as was said."""
+    found: set[int] = set()
+    for number, value in enumerate(message.values):
+        found.add(reader.whole(value, f"{path}.values[{number}]", least=1, most=most))
+    for number, given in enumerate(message.ranges):
+        values = read_counts(given, f"{path}.ranges[{number}]", most, reader)
+        found.update(values[: MOST_VALUES + 1])
+    if len(found) > MOST_VALUES:
+        reader.wrong(path, f"must hold at most {MOST_VALUES} values, found {len(found)}")
+    if not message.values and not message.ranges:
+        return None
+    return tuple(sorted(found)) or (1,)
+
+
+def write_progress(progress: Progress) -> pb.PlanProgress:
+    """How far a search is."""
+    found = len(progress.best) > 0
+    return to_message(
+        progress,
+        pb.PlanProgress,
+        best=progress.best if found else None,
+        best_step_seconds=float(progress.best_step_s[0]) if found else None,
+    )
+
+
+def write_plan(result: PlanResult) -> pb.PlanResult:
+    """The answer, with every column."""
+    answer = result.answer
+    found = to_message(
+        result,
+        pb.PlanResult,
+        configurations=None if answer is None else answer.configurations,
+        predictions=None,
+        basis=None if answer is None else write_basis(answer.basis),
+        recommendation=write_recommendation(result.recommendation),
+    )
+    if answer is not None:
+        write_predictions(found.predictions, [answer], ALL_COLUMNS)
+    return found

@@ -7,18 +7,21 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeVar
 
+from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import KNEE
 from nodewise.domain.predictions import Fidelity
 from nodewise.estimation.answer.resolved_query import ResolvedQuery
 from nodewise.estimation.question import Answer, Basis, Question
-from nodewise.estimation.suggestion.search import Wish
+from nodewise.estimation.suggestion.search import MOST_ROWS, Wish
 from nodewise.estimation.suggestion.suggest import suggest
 from nodewise.estimation.weights import ENTRY_BYTES, part_of_rows
+from nodewise.mapper.mapping import from_message, to_message
 from nodewise.ports.cache import LruCache
 from nodewise.ports.compute import Compute, LongRun
-from nodewise.ports.limits import Limits
+from nodewise.ports.limits import Limits, too_much
 from nodewise.rpc.answering import Answering, found
 from nodewise.rpc.calls import Call
+from nodewise.rpc.candidates import read_candidates
 from nodewise.rpc.caps import check_steps
 from nodewise.rpc.default_ranges import counts_nothing, with_counts
 from nodewise.rpc.known_replies import KnownReplies, Remembered
@@ -27,10 +30,8 @@ from nodewise.rpc.options import ReadOptions, read_model_options, read_options
 from nodewise.rpc.questions import Job, objective_of, says_more
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.varint import framed, tag_of
-from nodewise.rpc.wire_configurations import read_candidates
 from nodewise.rpc.wire_objectives import write_recommendation
 from nodewise.rpc.wire_predictions import packed_predictions, write_basis
-from nodewise.rpc.wire_suggestions import read_runnable, read_wish, write_suggestions
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 __all__ = ["Predictions"]
@@ -172,7 +173,7 @@ class Predictions:
     @unary
     async def suggest_measurements(self, request: pb.SuggestMeasurementsRequest, call: Call) -> LongCall:
         """What to measure next."""
-        wish = read_wish(request)
+        wish = from_message(request, Wish)
         options = read_model_options(request.options).required_of(self.answering.answers)
         if counts_nothing(request):
             request = await self._counted(request, options, call)
@@ -185,7 +186,8 @@ class Predictions:
 def _suggested(workshop: Workshop, asked: tuple[Question, Wish], run: LongRun) -> Iterator[bytes]:
     question, wish = asked
     timed = replace(question, terms=question.terms.within(run.budget))
-    yield write_suggestions(suggest(workshop.answers, timed, wish)).SerializeToString()
+    found = suggest(workshop.answers, timed, wish)
+    yield to_message(found, pb.SuggestMeasurementsResponse).SerializeToString()
 
 
 def _answered(workshop: Workshop, asked: tuple[Question, ReadOptions, str], run: LongRun) -> Iterator[bytes]:
@@ -223,3 +225,21 @@ def _verdict(answer: Answer) -> bytes:
 def _rests_on(basis: Basis) -> bytes:
     """A reply of what it rests on alone."""
     return framed(_BASIS, write_basis(basis).SerializeToString())
+
+
+def read_runnable(request: pb.SuggestMeasurementsRequest, limits: Limits) -> Configurations:
+    """What may be run, as Predict reads what it is asked about.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD, CONTRADICTORY_FACTS or LIMIT_EXCEEDED.
+    """
+    found = read_candidates(request.configurations, request.ranges, limits)
+    if len(found) > MOST_ROWS:
+        text = (
+            f"configurations: {len(found)} rows, a call takes rows_per_suggestion = {MOST_ROWS}: every row is weighed "
+            "against every other; ask for fewer counts, such as powers of two"
+        )
+        raise too_much(text, "rows_per_suggestion", MOST_ROWS, len(found))
+    return found

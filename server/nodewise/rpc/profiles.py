@@ -13,6 +13,9 @@ from typing import Any, Final
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.predictions import Notice
 from nodewise.domain.profile import Profile
+from nodewise.mapper.mapping import to_message
+from nodewise.mapper.profiles import write_facts
+from nodewise.mapper.reading import Reader
 from nodewise.ports.limits import Limits
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.quotas import DEFAULT_QUOTAS, StoreQuotas, Usage
@@ -20,10 +23,10 @@ from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import Label, ProfileStore, ProfileSummary, SessionStatus
 from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.calls import Call, run_in
+from nodewise.rpc.contents import read_content
 from nodewise.rpc.errors import below, prefixed
 from nodewise.rpc.observation_pages import ObservationPage
 from nodewise.rpc.paging import next_token, page, page_after, page_size
-from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_profile_changes import (
     not_found_on_the_wire,
     read_batch,
@@ -31,8 +34,7 @@ from nodewise.rpc.wire_profile_changes import (
     read_retracted,
     read_wanted_labels,
 )
-from nodewise.rpc.wire_profiles import read_content, write_facts, write_observations, write_summary
-from nodewise.rpc.wire_rows import written
+from nodewise_protos.v1 import profile_pb2
 from nodewise_protos.v1 import profile_service_pb2 as pb
 
 __all__ = ["Profiles"]
@@ -194,7 +196,7 @@ class Profiles:
         if page.with_observations:
             rows, token = page.of_profile(profile)
             if len(rows):
-                answer.content.observations.CopyFrom(write_observations(rows))
+                answer.content.observations.CopyFrom(to_message(rows, profile_pb2.Observations))
         return pb.GetProfileResponse(profile=answer, next_page_token=token)
 
     async def list_profiles(self, request: pb.ListProfilesRequest, call: Call) -> pb.ListProfilesResponse:
@@ -307,7 +309,7 @@ def _names(request: Any, *fields: str, path: str = "") -> list[str]:
 
 
 def _state(status: SessionStatus) -> pb.IngestState:
-    return written(pb.IngestState, status)
+    return to_message(status, pb.IngestState)
 
 
 def _reused(request_id: str) -> NodewiseError:
@@ -326,3 +328,8 @@ def _names_labels(error: NodewiseError) -> bool:
 def _wanted(summary: ProfileSummary, labels: Sequence[Label]) -> bool:
     held = summary.labels
     return all(key in held if value is None else held.get(key) == value for key, value in labels)
+
+
+def write_summary(summary: ProfileSummary, doubts: Sequence[Notice] = ()) -> profile_pb2.Profile:
+    """A profile without its content."""
+    return to_message(summary, profile_pb2.Profile, content=None, warnings=doubts)

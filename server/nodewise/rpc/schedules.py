@@ -14,6 +14,8 @@ from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.hosting.registry import Loaded
+from nodewise.mapper.mapping import read_time
+from nodewise.mapper.reading import Reader
 from nodewise.plugin import PolicyRecord
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, run_in
@@ -22,10 +24,8 @@ from nodewise.rpc.errors import prefixed
 from nodewise.rpc.options import read_model_options
 from nodewise.rpc.paging import page
 from nodewise.rpc.policies import policy_named
-from nodewise.rpc.reading import Reader
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.wire_plugins import write_plugin
-from nodewise.rpc.wire_rows import read_time
 from nodewise.rpc.wire_schedules import read_job, read_pools, read_quotas, read_shared_pairs, write_decision
 from nodewise.rpc.yielding import Stint
 from nodewise.scheduling.curves import Predict

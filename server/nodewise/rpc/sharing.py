@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, Final
 
-from nodewise.domain.errors import NodewiseError
+from nodewise.domain.errors import NodewiseError, invalid_field
+from nodewise.domain.sharing import KernelShape, Processors, SharingMode, SoloJob
 from nodewise.estimation.answer.answers import Answers
+from nodewise.mapper.mapping import from_message, to_message
+from nodewise.mapper.profiles import read_mode
+from nodewise.mapper.reading import Reader, shown
+from nodewise.plugin import Catalogue
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call
-from nodewise.rpc.errors import prefixed
+from nodewise.rpc.caps import above_cap
+from nodewise.rpc.errors import prefixed, write_problem
 from nodewise.rpc.long_call import LongCall, Workshop, unary
 from nodewise.rpc.sources import ProfileSources
-from nodewise.rpc.wire_sharing import check_sizes, read_sharing, write_sharing
+from nodewise.sharing.evidence import peak_ratio
 from nodewise.sharing.predict import predicted_sharing
-from nodewise.sharing.request import AskedJob, AskedShares
+from nodewise.sharing.request import AskedJob, AskedShares, PredictedShares, PredictedSharing
 from nodewise_protos.v1beta1 import sharing_service_pb2 as pb
 
-__all__ = ["Sharing"]
+__all__ = ["Sharing", "check_sizes", "read_sharing", "write_sharing"]
 
 
 @dataclass(slots=True, eq=False)
@@ -69,3 +77,149 @@ def _predicted(workshop: Workshop, asked: AskedShares, run: LongRun) -> Iterator
         answers.registry.sharing_models, asked, answers.estimators.catalogue, run.budget, most_runs
     )
     yield write_sharing(found, asked).SerializeToString()
+
+
+MOST_JOBS: Final = 16
+"""Of a set: contexts of more processes than that hardly fit a device."""
+MOST_PARTS: Final = 64
+"""Steps elsewhere, or kernels, of a job."""
+
+
+def check_sizes(request: pb.PredictSharingRequest, limits: Limits) -> None:
+    """Refuse what is larger than a call may be, before anything is read.
+
+    Raises
+    ------
+    NodewiseError
+        LIMIT_EXCEEDED.
+    """
+    jobs = len(request.jobs)
+    sets = len(request.sets) or jobs * (jobs - 1) // 2
+    for what, name, found, most in (
+        ("jobs", "sharing_jobs_per_call", jobs, limits.sharing_jobs_per_call),
+        ("runs", "sharing_runs_per_call", len(request.runs), limits.sharing_runs_per_call),
+        ("sets (every pair, where none is named)", "sharing_sets_per_call", sets, limits.sharing_sets_per_call),
+    ):
+        if found > most:
+            raise above_cap(what, name, most, found)
+
+
+def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> AskedShares:
+    """What is asked, its profiles still to be found.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD, CONTRADICTORY_FACTS. What is wrong with one set stands in its place.
+    """
+    reader = Reader()
+    device = reader.stated(request.device, "device.")
+    mode = read_mode(request.mode, "mode", reader)
+    processors = None
+    if request.device.HasField("processors"):
+        processors = from_message(request.device.processors, Processors, "device.processors.", reader)
+    if not request.jobs:
+        reader.wrong("jobs", "must hold a job")
+    places: dict[str, int] = {}
+    jobs = []
+    for number, message in enumerate(request.jobs):
+        path = f"jobs[{number}]"
+        if not message.name:
+            reader.wrong(f"{path}.name", "must be given: sets and measured pairs name it")
+        elif places.setdefault(message.name, number) != number:
+            reader.wrong(f"{path}.name", f"must be unique, {shown(message.name)} is also jobs[{places[message.name]}]")
+        name = device.get("device", "")
+        jobs.append(AskedJob(_job(message, path, mode, name, catalogue, reader)))
+    stated = reader.stated(request, "")
+    runs = tuple(_runs(request.runs, places, reader))
+    if not request.sets and len(jobs) == 1:
+        reader.wrong("sets", "must name who would share: there is no pair of one job")
+    reader.finish()
+    sets = [_set(each.job_names, f"sets[{number}].job_names", places) for number, each in enumerate(request.sets)]
+    return AskedShares(
+        device=device.get("device", ""),
+        memory_bytes=device.get("memory_bytes"),
+        processors=processors,
+        mode=mode,
+        jobs=tuple(jobs),
+        runs=runs,
+        sets=tuple(sets or combinations(range(len(jobs)), 2)),
+        coverage=stated.get("coverage", 0.9),
+        model=request.sharing_model,
+    )
+
+
+def _job(
+    message: pb.SharingJob, path: str, mode: SharingMode, device: str, catalogue: Catalogue, reader: Reader
+) -> SoloJob:
+    said: dict[str, Any] = reader.stated(message, f"{path}.")
+    if "step_s" in said:
+        said["step_seconds"] = said.pop("step_s")
+    if mode is not SharingMode.MIG:
+        for field, row in (("slice_ratio", "slice_share"), ("slice_memory_bytes", "slice_memory_bytes")):
+            if row in said:
+                reader.wrong(f"{path}.{field}", "must be absent unless mode is SHARING_MODE_MIG")
+    for name in ("steps_elsewhere", "kernels"):
+        reader.at_most(getattr(message, name), f"{path}.{name}", MOST_PARTS)
+    kernels = (
+        from_message(kernel, KernelShape, f"{path}.kernels[{number}].", reader)
+        for number, kernel in enumerate(message.kernels[:MOST_PARTS])
+    )
+    elsewhere: dict[str, tuple[float, float]] = {}
+    for number, step in enumerate(message.steps_elsewhere[:MOST_PARTS]):
+        place = f"{path}.steps_elsewhere[{number}]"
+        stated = reader.stated(step, f"{place}.")
+        name = stated.get("device", "")
+        ratio = stated.get("speed_ratio") or peak_ratio(catalogue, name, device)
+        if not name or name in elsewhere:
+            reader.wrong(f"{place}.device_name", "must name another device, each once")
+        elif ratio is None:
+            text = f"must be given: the catalog does not know the peak of both {shown(name)} and {shown(device)}"
+            reader.wrong(f"{place}.speed_ratio", text)
+        else:
+            elsewhere[name] = stated.get("step_s", stated.get("step_seconds", 0.0)), ratio
+    return SoloJob(**{"name": "", **said}, elsewhere=elsewhere, kernels=tuple(kernels))
+
+
+def _runs(
+    messages: Sequence[pb.SharedRun], places: Mapping[str, int], reader: Reader
+) -> Iterator[tuple[int, int, float, float]]:
+    for number, message in enumerate(messages):
+        path = f"runs[{number}]"
+        jobs = []
+        for field in ("first_job", "second_job"):
+            name = getattr(message, field)
+            if name not in places:
+                reader.wrong(f"{path}.{field}", f"must name one of the jobs, found {shown(name)}")
+            jobs.append(places.get(name, 0))
+        said = reader.stated(message, f"{path}.", but=("first_job", "second_job"))
+        yield jobs[0], jobs[1], said["first_share"], said["second_share"]
+
+
+def _set(names: Sequence[str], path: str, places: Mapping[str, int]) -> tuple[int, ...] | NodewiseError:
+    """The jobs of a set, or what is wrong with it."""
+    if not 1 <= len(names) <= MOST_JOBS:
+        return invalid_field(path, f"must name 1 to {MOST_JOBS} jobs, found {len(names)}")
+    for number, name in enumerate(names):
+        if name not in places:
+            return invalid_field(f"{path}[{number}]", f"must name one of the jobs, found {shown(name)}")
+    return tuple(places[name] for name in names)
+
+
+def write_sharing(found: PredictedSharing, asked: AskedShares) -> pb.PredictSharingResponse:
+    """The answers, set by set."""
+    names = [job.solo.name for job in asked.jobs]
+    sets = [
+        _written(each, [] if isinstance(jobs, NodewiseError) else [names[index] for index in jobs])
+        for each, jobs in zip(found.sets, asked.sets, strict=True)
+    ]
+    return to_message(found, pb.PredictSharingResponse, sets=sets)
+
+
+def _written(found: PredictedShares | NodewiseError, names: Sequence[str]) -> pb.SetShares:
+    if isinstance(found, NodewiseError):
+        return pb.SetShares(job_names=names, problem=write_problem(found))
+    shares = found.shares
+    totals = dict(zip(("low_total", "middle_total", "high_total"), shares.total, strict=True))
+    others: dict[str, Any] = {"job_names": names, "why": found.why, "problem": None, "basis": shares.basis or None}
+    return to_message(shares, pb.SetShares, **totals, **others)  # type: ignore[arg-type]  # fields

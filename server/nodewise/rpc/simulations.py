@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, Final
 
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
+from nodewise.estimation.question import Basis
+from nodewise.mapper.mapping import to_message
+from nodewise.plugin import PolicyRecord
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call
@@ -18,13 +23,15 @@ from nodewise.rpc.options import read_model_options
 from nodewise.rpc.policies import policy_named
 from nodewise.rpc.simulation_requests import read_simulation
 from nodewise.rpc.sources import ProfileSources
+from nodewise.rpc.wire_predictions import write_basis
 from nodewise.rpc.wire_simulated_jobs import check_sizes
-from nodewise.rpc.wire_simulations import write_progress, write_result, write_rows
-from nodewise.scheduling.simulating import simulated_repeatedly
+from nodewise.scheduling.simulating import Repetition, figures_of, simulated_repeatedly
 from nodewise.scheduling.simulation.core import Progress
+from nodewise.scheduling.simulation.results import SimulationResult
+from nodewise_protos.v1beta1 import simulation_pb2
 from nodewise_protos.v1beta1 import simulation_service_pb2 as pb
 
-__all__ = ["Simulations"]
+__all__ = ["Simulations", "write_progress", "write_result", "write_rows"]
 
 
 @dataclass(slots=True, eq=False)
@@ -94,3 +101,76 @@ def _simulated(workshop: Workshop, asked: tuple[bytes, str, dict[int, Profile]],
     for message in write_rows(found, jobs=request.include_jobs):
         yield message.SerializeToString()
     yield pb.SimulateResponse(result=write_result(found, repetitions, policy.record, read.bases)).SerializeToString()
+
+
+ROWS_PER_MESSAGE: Final = 8_192
+"""Of columns in one message: names of 256 bytes and seven numbers come to 2.6 MB, below the 4 MiB that clients take."""
+
+FIGURES: Final[Mapping[str, str]] = {
+    "average_jct_seconds": "average_jct_s",
+    "median_jct_seconds": "p50_jct_s",
+    "p99_jct_seconds": "p99_jct_s",
+    "average_waiting_seconds": "average_waiting_s",
+    "average_slowdown_ratio": "average_slowdown",
+    "p99_slowdown_ratio": "p99_slowdown",
+    "average_finish_time_fairness_ratio": "average_finish_time_fairness",
+    "worst_finish_time_fairness_ratio": "worst_finish_time_fairness",
+    "makespan_seconds": "makespan_s",
+    "utilization_ratio": "utilisation",
+    "restarts_per_job_ratio": "restarts_per_job",
+}
+"""Fields of SimulationRun that may be absent, and their names in a result's summary."""
+
+
+def write_progress(done: int, repetitions: int, jobs: int, found: Progress) -> pb.SimulateResponse:
+    """How far a simulation is."""
+    counts = {"repetitions_done_count": done, "repetitions_count": repetitions, "jobs_count": jobs}
+    return pb.SimulateResponse(progress=to_message(found, simulation_pb2.SimulationProgress, **counts))  # type: ignore[arg-type]  # fields
+
+
+def write_rows(found: Sequence[Repetition], *, jobs: bool) -> Iterator[pb.SimulateResponse]:
+    """Columns of every repetition, in messages that every client takes; timelines where they were kept."""
+    for each in found:
+        columns, held, finished = each.result.per_job, each.result.timeline, each.result.finished if jobs else 0
+        for rows in _slices(finished):
+            yield pb.SimulateResponse(
+                jobs=to_message(
+                    columns,
+                    simulation_pb2.SimulationJobRows,
+                    only=rows,
+                    seed=each.seed,
+                    done_samples=columns.samples[rows].tolist(),
+                )
+            )
+        for rows in _slices(0 if held is None else len(held.job_id)):
+            part = to_message(held, simulation_pb2.SimulationTimelineRows, only=rows, seed=each.seed)
+            yield pb.SimulateResponse(timeline=part)
+
+
+def _slices(rows: int) -> Iterator[slice]:
+    return (slice(first, first + ROWS_PER_MESSAGE) for first in range(0, rows, ROWS_PER_MESSAGE))
+
+
+def write_result(
+    found: Sequence[Repetition], repetitions: int, policy: PolicyRecord, bases: Sequence[Basis]
+) -> simulation_pb2.SimulationResult:
+    """The answer."""
+    figures = figures_of([{name: each.summary[key] for name, key in FIGURES.items()} for each in found])
+    return simulation_pb2.SimulationResult(
+        runs=[_run(each.seed, each.result, each.summary) for each in found],
+        figures=[to_message(it, simulation_pb2.SimulationFigure, measure=name) for name, it in figures.items()],
+        policy=policy.name,
+        policy_version=policy.version,
+        complete=len(found) == repetitions and all(each.result.complete for each in found),
+        bases=[write_basis(basis) for basis in bases],
+    )
+
+
+def _run(
+    seed: int, result: SimulationResult, summary: Mapping[str, float | int | None]
+) -> simulation_pb2.SimulationRun:
+    figures = {name: summary[key] for name, key in FIGURES.items()}
+    told: dict[str, Any] = {
+        name: None if value is None or not math.isfinite(value) else value for name, value in figures.items()
+    }
+    return to_message(result, simulation_pb2.SimulationRun, seed=seed, **told)

@@ -12,11 +12,11 @@ from typing import Final
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.profile import Profile
+from nodewise.mapper.reading import Reader
 from nodewise.ports.limits import Limits
 from nodewise.profiles.reader import ProfileReader
 from nodewise.rpc.calls import Call, run_in
-from nodewise.rpc.reading import Reader
-from nodewise.rpc.wire_profiles import read_content
+from nodewise.rpc.contents import read_content
 from nodewise_protos.v1 import profile_pb2
 
 __all__ = ["ProfileSources"]

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
 
-from nodewise.completion.questions import CompletionQuestion
+from nodewise.completion.questions import CompletionQuestion, HybridQuestion
 from nodewise.domain.completion_offers import (
     ChiefLoss,
     CompletionCheckpoints,
     CompletionGroup,
     CompletionOffer,
-    LossReaction,
     NodePrices,
     NodeReplacement,
     SavedBytes,
@@ -22,20 +22,21 @@ from nodewise.domain.completion_offers import (
 from nodewise.domain.completions import CompletionTerms
 from nodewise.domain.configurations import SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
-from nodewise.domain.lifetimes import AvailabilityRecord, KnownRevocations, LifetimeLaw
+from nodewise.domain.lifetimes import AvailabilityLaw, AvailabilityRecord, KnownRevocations, LifetimeLaw
 from nodewise.domain.objective import FewestDevices, LeastCost, LeastTime, Objective
+from nodewise.domain.transitions import HybridTimes, OnDemandQuestion
+from nodewise.mapper.mapping import from_message, read_time
+from nodewise.mapper.reading import Reader, shown
 from nodewise.rpc.errors import below
 from nodewise.rpc.options import ReadOptions
-from nodewise.rpc.reading import Reader, shown
-from nodewise.rpc.wire_lifetimes import read_data_sets, read_law
+from nodewise.rpc.wire_lifetimes import LIFETIME_CHECKS, read_data_sets, read_law, rises
 from nodewise.rpc.wire_objectives import read_objective
-from nodewise.rpc.wire_rows import read_row, read_time
-from nodewise.rpc.wire_transitions import read_hybrid, read_on_demand
 from nodewise_protos.v1 import objective_pb2
-from nodewise_protos.v1beta1 import completion_offer_pb2
+from nodewise_protos.v1beta1 import completion_offer_pb2 as pb_offer
+from nodewise_protos.v1beta1 import completion_pb2
 from nodewise_protos.v1beta1 import completion_service_pb2 as pb
 
-__all__ = ["read_completion"]
+__all__ = ["TRANSITION_CHECKS", "read_completion", "read_hybrid", "read_on_demand"]
 
 MOST_OFFERS: Final = 1000
 MOST_RUNS: Final = 10_000_000
@@ -46,14 +47,6 @@ MOST_NODES: Final = 4096
 MOST_SPEEDS: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What offers are read with."""
-
-    common: completion_offer_pb2.CompletionOffer
-    lifetimes: Mapping[str, LifetimeLaw]
-
-
 def read_completion(message: pb.EstimateCompletionRequest, options: ReadOptions) -> CompletionQuestion:
     """What is asked, its profile still to be found. What is wrong with an offer stands in its place.
 
@@ -62,14 +55,14 @@ def read_completion(message: pb.EstimateCompletionRequest, options: ReadOptions)
     NodewiseError
         INVALID_FIELD; LIMIT_EXCEEDED for more runs than are made in a call.
     """
-    reader = Reader()
+    reader = Reader({**LIFETIME_CHECKS, **TRANSITION_CHECKS})
     stated = reader.stated(message, "", but=("method",))
     runs = stated.get("runs_count", 10_000)
     _limited(message, runs)
     common = message.common
     if common.name or common.groups:
         reader.wrong("common", "must have no name and no groups: these are each offer's own")
-    known = _Known(common, read_data_sets(message.data_sets, reader))
+    lifetimes = read_data_sets(message.data_sets, reader)
     if not message.offers and not message.HasField("on_demand") and not message.HasField("hybrid"):
         reader.wrong("offers", "must hold at least one offer, unless on_demand or hybrid is asked")
     objective = read_objective(message.objective, message.work, usual=LeastCost())
@@ -82,7 +75,9 @@ def read_completion(message: pb.EstimateCompletionRequest, options: ReadOptions)
     return CompletionQuestion(
         profile=None,
         terms=options.terms,
-        offers=tuple(_offer_or_error(each, number, known, names) for number, each in enumerate(message.offers)),
+        offers=tuple(
+            _offer_or_error(each, number, common, lifetimes, names) for number, each in enumerate(message.offers)
+        ),
         names=names,
         objective=objective,
         asked=CompletionTerms(
@@ -127,7 +122,11 @@ def _costs_decide(objective: Objective, message: pb.EstimateCompletionRequest) -
 
 
 def _offer_or_error(
-    message: completion_offer_pb2.CompletionOffer, number: int, known: _Known, names: Sequence[str]
+    message: pb_offer.CompletionOffer,
+    number: int,
+    common: pb_offer.CompletionOffer,
+    lifetimes: Mapping[str, LifetimeLaw],
+    names: Sequence[str],
 ) -> CompletionOffer | NodewiseError:
     try:
         with below(f"offers[{number}]."):
@@ -135,144 +134,79 @@ def _offer_or_error(
             if first < number:
                 text = f"must be unique in the request, offer {first} has {shown(names[number])} too"
                 raise invalid_field("name", text)
-            return _offer(message, known)
+            return _offer(message, common, lifetimes)
     except NodewiseError as error:
         return error
 
 
-def _offer(message: completion_offer_pb2.CompletionOffer, known: _Known) -> CompletionOffer:
-    whole = completion_offer_pb2.CompletionOffer()
-    whole.CopyFrom(known.common)
+def _offer(
+    message: pb_offer.CompletionOffer, common: pb_offer.CompletionOffer, lifetimes: Mapping[str, LifetimeLaw]
+) -> CompletionOffer:
+    whole = pb_offer.CompletionOffer()
+    whole.CopyFrom(common)
     for part in ("speeds", "checkpoints"):  # a list is stated as a whole, and a choice of two
         if message.HasField(part):
             whole.ClearField(part)
     whole.MergeFrom(message)
-    reader = Reader()
-    if len(whole.speeds.samples_per_second) > MOST_SPEEDS:
+    reader = Reader(
+        {**LIFETIME_CHECKS, **_CHECKS},
+        {LifetimeLaw: partial(read_law, lifetimes), CompletionGroup: _group, CompletionCheckpoints: _checkpoints},
+    )
+    speeds, hybrid = whole.speeds.samples_per_second, int(whole.sync_mode) == SyncMode.HYBRID
+    if len(speeds) > MOST_SPEEDS:
         reader.wrong("speeds.samples_per_second", f"must hold at most {MOST_SPEEDS} numbers")
-    speeds = reader.floats(
-        whole.speeds.samples_per_second[:MOST_SPEEDS],
-        "speeds.samples_per_second",
-        len(whole.speeds.samples_per_second[:MOST_SPEEDS]),
-        default=0.0,
-        most=1e18,
-    )
-    groups = _groups(whole, known, reader)
-    found = read_row(
-        CompletionOffer,
-        whole,
-        "",
-        reader,
-        groups=groups,
-        sync_mode=_sync_mode(whole.sync_mode, reader),
-        reaction=LossReaction(_word(whole.reaction, set(LossReaction), "reaction", reader)),
-        chief_loss=ChiefLoss(_word(whole.chief_loss, set(ChiefLoss), "chief_loss", reader)),
-        checkpoints=_checkpoints(whole.checkpoints, reader) if whole.HasField("checkpoints") else None,
-        speeds=tuple(speeds.tolist()),
-    )
-    _consistent(found, reader)
+    if not 1 <= len(whole.groups) <= MOST_GROUPS:
+        reader.wrong("groups", f"must hold 1 to {MOST_GROUPS} groups, found {len(whole.groups)}")
+    if hybrid:
+        reader.wrong("sync_mode", "must be ASYNC, SYNC or ALLREDUCE: a hybrid has two reactions to a loss")
+    del whole.groups[MOST_GROUPS:]
+    rates = reader.floats(speeds[:MOST_SPEEDS], "speeds.samples_per_second", len(speeds), default=0.0, most=1e18)
+    found = from_message(whole, CompletionOffer, "", reader, speeds=tuple(rates.tolist()))
     reader.finish()
     return found
 
 
-def _word(value: int, allowed: set[int], path: str, reader: Reader) -> int:
-    if value in allowed:
-        return value
-    reader.wrong(path, f"must be one of the values of the contract, found {value}")
-    return 0
-
-
-def _sync_mode(value: int, reader: Reader) -> SyncMode:
-    if value == SyncMode.HYBRID:
-        reader.wrong("sync_mode", "must be ASYNC, SYNC or ALLREDUCE: a hybrid has two reactions to a loss")
-        return SyncMode.UNSPECIFIED
-    return SyncMode(_word(value, set(SyncMode), "sync_mode", reader))
-
-
-def _groups(
-    message: completion_offer_pb2.CompletionOffer, known: _Known, reader: Reader
-) -> tuple[CompletionGroup, ...]:
-    if not 1 <= len(message.groups) <= MOST_GROUPS:
-        reader.wrong("groups", f"must hold 1 to {MOST_GROUPS} groups, found {len(message.groups)}")
-    return tuple(
-        _group(group, f"groups[{number}]", known, reader) for number, group in enumerate(message.groups[:MOST_GROUPS])
-    )
-
-
-def _group(message: completion_offer_pb2.CompletionGroup, path: str, known: _Known, reader: Reader) -> CompletionGroup:
-    lifetime = LifetimeLaw()
-    if message.HasField("lifetime"):
-        lifetime = read_law(message.lifetime, f"{path}.lifetime", reader, known.lifetimes)
+def _group(message: pb_offer.CompletionGroup, path: str, reader: Reader) -> CompletionGroup:
     spot = message.tier == objective_pb2.CAPACITY_TIER_SPOT
     if spot and not message.HasField("lifetime"):
-        reader.wrong(
-            f"{path}.lifetime", "must be given for nodes on spot: a law, observations, a record, or a data set"
-        )
-    return read_row(
-        CompletionGroup,
-        message,
-        f"{path}.",
-        reader,
-        spot=spot,
-        lifetime=lifetime,
-        prices=_prices(message.prices, f"{path}.prices", reader) if message.HasField("prices") else None,
-        replacement=_replacement(message, path, reader),
-    )
+        text = "must be given for nodes on spot: a law, observations, a record, or a data set"
+        reader.wrong(f"{path}.lifetime", text)
+    return from_message(message, CompletionGroup, f"{path}.", reader, spot=spot)
 
 
-def _prices(message: completion_offer_pb2.NodePrices, path: str, reader: Reader) -> NodePrices:
-    found = read_row(NodePrices, message, f"{path}.", reader)
-    since = found.since_s
-    if not since or since[0] != 0.0 or any(one >= other for one, other in itertools.pairwise(since)):
-        reader.wrong(f"{path}.since_seconds", "must ascend from 0")
-    if len(found.per_h) != len(since):
-        text = f"must have as many entries as since_seconds ({len(since)}), found {len(found.per_h)}"
-        reader.wrong(f"{path}.prices_per_node_hour", text)
-    return found
-
-
-def _replacement(message: completion_offer_pb2.CompletionGroup, path: str, reader: Reader) -> NodeReplacement | None:
-    if not message.HasField("replacement"):
-        return None
-    found = read_row(NodeReplacement, message.replacement, f"{path}.replacement.", reader)
-    if not found.delays_s:
-        reader.wrong(f"{path}.replacement.delays_seconds", "must hold at least one delay")
-    return found
-
-
-def _checkpoints(message: completion_offer_pb2.CompletionCheckpoints, reader: Reader) -> CompletionCheckpoints:
-    path = "checkpoints"
-    length = message.WhichOneof("length")
-    if length is None:
+def _checkpoints(message: pb_offer.CompletionCheckpoints, path: str, reader: Reader) -> CompletionCheckpoints:
+    if message.WhichOneof("length") is None:
         reader.wrong(path, "must say how long a save takes: seconds, or saved")
-    stated = dict(reader.stated(message, f"{path}.").items())
-    interval = message.WhichOneof("interval")
-    return CompletionCheckpoints(
-        seconds=_saved(message.saved, f"{path}.saved", reader) if length == "saved" else message.seconds,
-        interval_s=message.interval_seconds if interval == "interval_seconds" else None,
-        interval_samples=message.interval_samples if interval == "interval_samples" else None,
-        stopped=stated.get("stopped_ratio", 1.0),
-    )
+    if not message.HasField("saved"):
+        return from_message(message, CompletionCheckpoints, f"{path}.", reader)
+    saved = from_message(message.saved, SavedBytes, f"{path}.saved.", reader)
+    return from_message(message, CompletionCheckpoints, f"{path}.", reader, seconds=saved)
 
 
-def _saved(message: completion_offer_pb2.SavedBytes, path: str, reader: Reader) -> SavedBytes:
-    found = read_row(SavedBytes, message, f"{path}.", reader)
-    saves = len(found.measured_s)
-    if saves < 2:
-        reader.wrong(f"{path}.measured_seconds", f"must hold at least two saves, found {saves}")
-    for name, values in (
-        ("measured_weights_bytes", found.measured_weights_bytes),
-        ("measured_graph_bytes", found.measured_graph_bytes or (0.0,) * saves),
-    ):
-        if len(values) != saves:
-            text = f"must have as many entries as measured_seconds ({saves}), found {len(values)}"
-            reader.wrong(f"{path}.{name}", text)
-    if len(set(found.measured_weights_bytes)) < min(saves, 2):
-        reader.wrong(f"{path}.measured_weights_bytes", "must differ: saves of one size tell no law")
-    return found
+def _check_prices(found: NodePrices, path: str, reader: Reader) -> None:
+    since = found.since_s
+    if not since or since[0] != 0.0 or not rises(since):
+        reader.wrong(f"{path}since_seconds", "must ascend from 0")
+    reader.alike(path, since_seconds=since, prices_per_node_hour=found.per_h)
 
 
-def _consistent(offer: CompletionOffer, reader: Reader) -> None:
+def _check_replacement(found: NodeReplacement, path: str, reader: Reader) -> None:
+    if not found.delays_s:
+        reader.wrong(f"{path}delays_seconds", "must hold at least one delay")
+
+
+def _check_saved(found: SavedBytes, path: str, reader: Reader) -> None:
+    saves = found.measured_s
+    if len(saves) < 2:
+        reader.wrong(f"{path}measured_seconds", f"must hold at least two saves, found {len(saves)}")
+    reader.alike(path, measured_seconds=saves, measured_weights_bytes=found.measured_weights_bytes)
+    if found.measured_graph_bytes:
+        reader.alike(path, measured_seconds=saves, measured_graph_bytes=found.measured_graph_bytes)
+    if len(set(found.measured_weights_bytes)) < min(len(saves), 2):
+        reader.wrong(f"{path}measured_weights_bytes", "must differ: saves of one size tell no law")
+
+
+def _check_offer(offer: CompletionOffer, _path: str, reader: Reader) -> None:
     """What must hold among the groups of an offer."""
     names = [group.name for group in offer.groups if group.name]
     for name in sorted({name for name in names if names.count(name) > 1}):
@@ -292,6 +226,57 @@ def _consistent(offer: CompletionOffer, reader: Reader) -> None:
     if not 1 <= offer.nodes <= MOST_NODES:
         reader.wrong("groups.nodes", f"must come to 1 to {MOST_NODES} nodes together, found {offer.nodes}")
     if offer.groups and not offer.groups[0].nodes and offer.chief_loss != ChiefLoss.NONE:
-        reader.wrong(
-            "groups[0].nodes", "must be at least 1 where the loss of the chief matters: it is the first of them"
-        )
+        text = "must be at least 1 where the loss of the chief matters: it is the first of them"
+        reader.wrong("groups[0].nodes", text)
+
+
+_CHECKS: Final[Mapping[type, Any]] = MappingProxyType(
+    {
+        NodePrices: _check_prices,
+        NodeReplacement: _check_replacement,
+        SavedBytes: _check_saved,
+        CompletionOffer: _check_offer,
+    }
+)
+
+
+MOST_RECORDS: Final = 64
+USUAL_FRACTIONS: Final = (0.0, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
+
+
+def read_on_demand(message: completion_pb2.OnDemandQuestion, reader: Reader) -> OnDemandQuestion | None:
+    """When to pay for machines on demand; None = the reader was told what is missing."""
+    path, others = "on_demand", {}
+    source = message.WhichOneof("source")
+    if source is None:
+        reader.wrong(path, "must state availability, a record, or a law")
+        return None
+    if len(message.learned_from) > MOST_RECORDS:
+        reader.wrong(f"{path}.learned_from", f"must hold at most {MOST_RECORDS} records")
+        return None
+    if source == "law":
+        others["availability"] = from_message(message.law, AvailabilityLaw, f"{path}.law.", reader)
+    return from_message(message, OnDemandQuestion, f"{path}.", reader, **others)  # type: ignore[arg-type]  # attributes
+
+
+def _check_on_demand(found: OnDemandQuestion, path: str, reader: Reader) -> None:
+    if found.deadline_s < found.work_s + found.switch_s:
+        text = f"must be at least work_seconds + switch_seconds ({found.work_s + found.switch_s:g})"
+        reader.wrong(f"{path}deadline_seconds", f"{text}, found {found.deadline_s:g}")
+    if found.spot_per_h > found.on_demand_per_h:
+        text = f"must be at most on_demand_price_per_hour ({found.on_demand_per_h:g}), found {found.spot_per_h:g}"
+        reader.wrong(f"{path}spot_price_per_hour", text)
+
+
+TRANSITION_CHECKS: Final[Mapping[type, Any]] = MappingProxyType({OnDemandQuestion: _check_on_demand})
+
+
+def read_hybrid(message: completion_pb2.HybridQuestion, reader: Reader) -> HybridQuestion:
+    """When to switch from synchronous to asynchronous training."""
+    times = from_message(message, HybridTimes, "hybrid.", reader)
+    found = from_message(message, HybridQuestion, "hybrid.", reader, times=times)
+    if found.nodes is not None and not found.nodes.nodes:
+        reader.wrong("hybrid.nodes.nodes", "must be at least 1")
+    if len(times.slowdowns) == 1:
+        reader.wrong("hybrid.slowdown_ratios", "must hold one ratio for each worker, at least two")
+    return found if times.fractions else replace(found, times=replace(times, fractions=USUAL_FRACTIONS))

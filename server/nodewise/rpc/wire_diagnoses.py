@@ -6,22 +6,36 @@ import math
 import re
 import resource
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Final
 
 import numpy as np
 
 from nodewise.diagnosis.results import Diagnosed, Replayed, TraceQuestion
 from nodewise.domain.diagnosis import DiagnosisQuestion
+from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.predictions import Notice
 from nodewise.domain.profile import Profile
-from nodewise.domain.replay import Change, ChangeKind, EdgeCounts, ReplayQuestion
+from nodewise.domain.replay import Change, ChangeKind, EdgeCounts, ReplayedCollective, ReplayQuestion, Timeline
+from nodewise.domain.step_times import STEP_PARTS, StepTimes
+from nodewise.mapper.mapping import from_message, to_message
+from nodewise.mapper.reading import Reader
 from nodewise.profiles.reading import LoadedTrace
-from nodewise.rpc.reading import Reader
-from nodewise.rpc.wire_rows import read_row, written
-from nodewise_protos.v1 import problem_pb2
 from nodewise_protos.v1beta1 import diagnosis_service_pb2 as pb
 
-__all__ = ["read_asked", "read_diagnosis", "read_replay", "write_diagnosis", "write_replay"]
+__all__ = [
+    "read_asked",
+    "read_diagnosis",
+    "read_replay",
+    "read_report",
+    "read_since",
+    "recording_of",
+    "write_collectives",
+    "write_diagnosis",
+    "write_replay",
+    "write_timeline",
+]
 
 MOST_CHANGES: Final = 64
 MOST_STEPS: Final = 10_000
@@ -36,6 +50,24 @@ LONGEST_PATTERN: Final = 256
 MOST_REPEATS: Final = 2
 """Of a pattern: what it takes to match a name that almost fits grows with its length to this power, and one."""
 EVENT_KINDS: Final = ("operator", "call", "kernel", "copy", "fill", "gap", "collective")
+
+RECORD: Final = "nodewise.record"
+"""The label of a profile whose ranks are asked to record: "ID STEPS", or "ID STEPS RANK,RANK,..."."""
+MOST_WINDOWS: Final = 1000
+LATEST_S: Final = 1e12
+LONGEST_S: Final = 1e7
+MOST_RECORDED: Final = 1000
+_RECORD: Final = re.compile(r"([A-Za-z0-9-]{1,40}) ([1-9]\d{0,3})(?: (\d{1,7}(?:,\d{1,7})*))?")
+_ALONE: Final = ("trace_sha256s", "steps", "trace_mapping")
+"""Fields that say something of traces."""
+PIECE_ROWS: Final = 32_768
+"""Events of a message: of eight columns of at most ten bytes each it has at most 2.6 MB."""
+PIECE_TEXT_BYTES: Final = 1 << 20
+"""Words of a message."""
+_WORDS: Final = ("names", "lanes", "kinds", "parts")
+PIECE_RANKS: Final = 65_536
+"""Ranks of all exchanges of a message, which take at most 26 bytes each."""
+PIECE_EXCHANGES: Final = 8_192
 
 _ESCAPED: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 """What stands for itself or for a single character: escapes and sets."""
@@ -63,10 +95,8 @@ def read_asked(message: pb.ReplayRequest | pb.DiagnoseRequest) -> tuple[TraceQue
         INVALID_FIELD.
     """
     reader = Reader()
-    if len(message.trace_sha256s) > MOST_TRACES:
-        reader.wrong("trace_sha256s", f"must hold at most {MOST_TRACES} hashes, found {len(message.trace_sha256s)}")
-    if len(message.trace_mapping) > MOST_MAPPED:
-        reader.wrong("trace_mapping", f"must hold at most {MOST_MAPPED} entries, found {len(message.trace_mapping)}")
+    reader.at_most(message.trace_sha256s, "trace_sha256s", MOST_TRACES, "hashes")
+    reader.at_most(message.trace_mapping, "trace_mapping", MOST_MAPPED, "entries")
     for key, value in message.trace_mapping.items():
         reader.text(key, "trace_mapping")
         reader.text(value, f"trace_mapping[{key[:LONGEST_PATTERN]!r}]")
@@ -90,11 +120,10 @@ def read_replay(message: pb.ReplayRequest) -> ReplayQuestion:
         INVALID_FIELD.
     """
     reader = Reader()
-    if len(message.changes) > MOST_CHANGES:
-        reader.wrong("changes", f"must hold at most {MOST_CHANGES}, found {len(message.changes)}")
-    question = read_row(
-        ReplayQuestion,
+    reader.at_most(message.changes, "changes", MOST_CHANGES)
+    question = from_message(
         message,
+        ReplayQuestion,
         "",
         reader,
         fit_steps=_steps(message.fit_steps, "fit_steps", reader),
@@ -116,14 +145,13 @@ def read_diagnosis(message: pb.DiagnoseRequest) -> DiagnosisQuestion:
         INVALID_FIELD.
     """
     reader = Reader()
-    question = read_row(DiagnosisQuestion, message, "", reader, steps=_steps(message.steps, "steps", reader))
+    question = from_message(message, DiagnosisQuestion, "", reader, steps=_steps(message.steps, "steps", reader))
     reader.finish()
     return question
 
 
 def _steps(values: Sequence[int], path: str, reader: Reader) -> tuple[int, ...]:
-    if len(values) > MOST_STEPS:
-        reader.wrong(path, f"must hold at most {MOST_STEPS} steps, found {len(values)}")
+    if not reader.at_most(values, path, MOST_STEPS, "steps"):
         return ()
     found = {reader.whole(value, f"{path}[{place}]", least=1, most=MOST_ORDINAL) for place, value in enumerate(values)}
     return tuple(sorted(found))
@@ -146,7 +174,9 @@ def _change(message: pb.ReplayChange, path: str, reader: Reader) -> Change:
     if problem is not None:
         reader.wrong(f"{path}.name_pattern", problem)
     names = tuple(dict.fromkeys(message.event_kinds))
-    return read_row(Change, message, "", reader, kind=kind, value=value, event_kinds=names, ranks=tuple(sorted(ranks)))
+    return from_message(
+        message, Change, "", reader, kind=kind, value=value, event_kinds=names, ranks=tuple(sorted(ranks))
+    )
 
 
 def _pattern_problem(pattern: str) -> str | None:
@@ -172,12 +202,12 @@ def write_replay(found: Replayed) -> pb.ReplayResult:
     """The answer of a replay, without its pieces."""
     replay = found.replay
     tied = replay.clock_uncertainty_s >= 0.0
-    return written(
-        pb.ReplayResult,
+    return to_message(
         replay,
+        pb.ReplayResult,
         edges=_edges(replay.edges),
         clock_uncertainty_seconds=np.where(tied, replay.clock_uncertainty_s, 0.0),
-        clock_tied=None if tied.all() else tied.tolist(),
+        clock_tied=None if tied.all() else tied,
         warnings=_notices(DIAGNOSER, replay.warnings),
         basis=_basis(found),
     )
@@ -186,10 +216,10 @@ def write_replay(found: Replayed) -> pb.ReplayResult:
 def write_diagnosis(found: Diagnosed) -> pb.DiagnosisResult:
     """The answer of a diagnosis, without its pieces."""
     diagnosis = found.diagnosis
-    return written(
-        pb.DiagnosisResult,
+    return to_message(
         diagnosis,
-        rank_shares=[written(pb.RankShares, each) for each in diagnosis.ranks],
+        pb.DiagnosisResult,
+        rank_shares=diagnosis.ranks,
         steps=None,
         edges=_edges(diagnosis.edges),
         warnings=_notices(DIAGNOSER, diagnosis.warnings),
@@ -198,37 +228,36 @@ def write_diagnosis(found: Diagnosed) -> pb.DiagnosisResult:
 
 
 def _edges(edges: Mapping[str, EdgeCounts]) -> Iterable[pb.EdgeCounts]:
-    return [written(pb.EdgeCounts, counts, kind=kind) for kind, counts in edges.items()]
+    return [to_message(counts, pb.EdgeCounts, kind=kind) for kind, counts in edges.items()]
 
 
-def _notices(reason: str, warnings: Iterable[str]) -> Iterable[problem_pb2.Notice]:
-    return [problem_pb2.Notice(reason=reason, message=text) for text in warnings]
+def _notices(reason: str, warnings: Iterable[str]) -> Iterable[Notice]:
+    return [Notice(reason, text) for text in warnings]
 
 
 def _basis(found: Replayed | Diagnosed) -> pb.DiagnosisBasis:
-    evidence = found.evidence
-    return written(
+    return to_message(
+        found.evidence,
         pb.DiagnosisBasis,
-        evidence,
         diagnoser=found.diagnoser,
         diagnoser_version=found.diagnoser_version,
         profile_id=found.profile.profile_id,
         profile_revision=found.profile.revision or None,
-        traces=[_read_trace(read) for read in evidence.loaded],
+        traces=[_read_trace(each) for each in found.evidence.loaded],
         peak_memory_bytes=_peak_memory_bytes(),
     )
 
 
-def _read_trace(read: LoadedTrace) -> pb.ReadTrace:
-    trace = read.trace
-    return written(
+def _read_trace(loaded: LoadedTrace) -> pb.ReadTrace:
+    trace = loaded.trace
+    return to_message(
+        loaded,
         pb.ReadTrace,
-        read,
         rank=trace.rank,
         world_size=trace.world_size or None,
         events_count=trace.recorded_events,
         steps_count=len(trace.steps),
-        counts=dict(trace.report.counts),
+        counts=trace.report.counts,
         warnings=_notices(READER, trace.report.warnings),
     )
 
@@ -237,3 +266,150 @@ def _peak_memory_bytes() -> int:
     """Most memory that this process ever held."""
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024
+
+
+def read_report(message: pb.ReportStepsRequest) -> StepTimes:
+    """The windows of one rank.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD; LIMIT_EXCEEDED for too many windows.
+    """
+    reader, windows = Reader(), message.windows
+    reader.identifier(message.profile_id, "profile_id")
+    count = len(windows.first_steps)
+    if count > MOST_WINDOWS:
+        raise NodewiseError(
+            Reason.LIMIT_EXCEEDED,
+            f"windows must be at most {MOST_WINDOWS}, found {count}",
+            {"limit": "windows", "value": str(MOST_WINDOWS)},
+        )
+    if not count:
+        reader.wrong("windows.first_steps", "must hold at least one window")
+    rank = reader.whole(message.rank, "rank", most=MOST_RANK)
+    reader.whole(message.world_size, "world_size", least=rank + 1, most=MOST_RANK + 1)
+    node = reader.whole(message.node, "node", most=MOST_RANK) if message.HasField("node") else -1
+    first = reader.ints(windows.first_steps, "windows.first_steps", count, default=None, most=2**53)
+    steps = reader.ints(windows.steps_counts, "windows.steps_counts", count, default=None, least=1, most=10**6)
+    begin_s = reader.floats(
+        windows.begin_unix_seconds, "windows.begin_unix_seconds", count, default=None, most=LATEST_S
+    )
+    step_s = reader.floats(windows.step_seconds, "windows.step_seconds", count, default=None, above=0.0, most=LONGEST_S)
+    parts = {
+        f"{name}_s": reader.floats(
+            getattr(windows, f"{name}_seconds"), f"windows.{name}_seconds", count, default=-1.0, most=LONGEST_S
+        )
+        for name in STEP_PARTS
+    }
+    reader.finish()
+    misplaced = np.flatnonzero(first % steps)
+    if len(misplaced):
+        place = int(misplaced[0])
+        reader.wrong(f"windows.first_steps[{place}]", f"must be a multiple of steps_counts[{place}] = {steps[place]}")
+    reader.finish()
+    return StepTimes(
+        rank=np.full(count, rank),
+        node=np.full(count, node),
+        first_step=first,
+        steps=steps,
+        begin_s=begin_s,
+        step_s=step_s,
+        **parts,
+    )
+
+
+def read_since(message: pb.DiagnoseRequest) -> tuple[str, float]:
+    """Of a question about the times of steps: which profile, and of how many seconds.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD.
+    """
+    reader = Reader()
+    since_s = float(reader.stated(message, "")["since_s"])
+    if message.profile.WhichOneof("source") != "profile_id":
+        reader.wrong("profile.profile_id", "must name a stored profile where since_seconds is given")
+    else:
+        reader.identifier(message.profile.profile_id, "profile.profile_id")
+    for name in _ALONE:
+        if getattr(message, name):
+            reader.wrong(name, "must be empty where since_seconds is given: no traces are read")
+    reader.finish()
+    return message.profile.profile_id, since_s
+
+
+def recording_of(labels: Mapping[str, str]) -> pb.RecordingRequest | None:
+    """What a profile's label asks recorders for; None = nothing that can be read."""
+    matched = _RECORD.fullmatch(labels.get(RECORD, ""))
+    if matched is None:
+        return None
+    request_id, steps, ranks = matched.groups()
+    return pb.RecordingRequest(
+        request_id=request_id,
+        steps_count=min(int(steps), MOST_RECORDED),
+        ranks=[int(rank) for rank in ranks.split(",")] if ranks else [],
+    )
+
+
+def write_timeline(timeline: Timeline, *, recorded: bool) -> Iterator[pb.TimelinePiece]:
+    """A timeline in pieces: first the words, then the events."""
+    for kind in _WORDS:
+        for words in _cut(getattr(timeline, kind)):
+            piece = pb.TimelinePiece(recorded=recorded)
+            getattr(piece, kind).extend(words)
+            yield piece
+    for begin in range(0, len(timeline), PIECE_ROWS):
+        rows = slice(begin, begin + PIECE_ROWS)
+        said: dict[str, Any] = dict.fromkeys(_WORDS, ())
+        yield to_message(timeline, pb.TimelinePiece, only=rows, recorded=recorded, **said)
+
+
+def _cut(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Words in order, so many at a time as fit."""
+    begin, size = 0, 0
+    for place, word in enumerate(words):
+        taken = len(word.encode()) + 4
+        if size and size + taken > PIECE_TEXT_BYTES:
+            yield words[begin:place]
+            begin, size = place, 0
+        size += taken
+    if size:
+        yield words[begin:]
+
+
+def write_collectives(collectives: Sequence[ReplayedCollective]) -> Iterator[pb.ReplayedCollectives]:
+    """Exchanges in pieces, in their order."""
+    kept: list[ReplayedCollective] = []
+    ranks, text = 0, 0
+    for found in collectives:
+        more = len(found.ranks) + len(found.late_ranks)
+        words = len(found.name.encode()) + len(found.kind.encode()) + len(found.group.encode())
+        full = len(kept) >= PIECE_EXCHANGES or ranks + more > PIECE_RANKS or text + words > PIECE_TEXT_BYTES
+        if kept and full:
+            yield _columns(kept)
+            kept, ranks, text = [], 0, 0
+        kept.append(found)
+        ranks, text = ranks + more, text + words
+    if kept:
+        yield _columns(kept)
+
+
+def _columns(found: Sequence[ReplayedCollective]) -> pb.ReplayedCollectives:
+    return pb.ReplayedCollectives(
+        step_ordinals=[each.step for each in found],
+        names=[each.name for each in found],
+        kinds=[each.kind for each in found],
+        bytes=[max(each.bytes, 0) for each in found],
+        groups=[each.group for each in found],
+        transfer_seconds=[each.transfer_s for each in found],
+        end_spread_seconds=[each.end_spread_s for each in found],
+        margin_seconds=[each.margin_s for each in found],
+        rank_offsets=accumulate((len(each.ranks) for each in found), initial=0),
+        rank_numbers=[rank for each in found for rank in each.ranks],
+        arrival_seconds=[arrival for each in found for arrival in each.arrival_s],
+        wait_seconds=[wait for each in found for wait in each.wait_s],
+        late_rank_offsets=accumulate((len(each.late_ranks) for each in found), initial=0),
+        late_ranks=[rank for each in found for rank in each.late_ranks],
+    )

@@ -23,9 +23,9 @@ from nodewise.domain.objective import (
     Rule,
     StatisticalEfficiency,
 )
-from nodewise.rpc.reading import Reader
+from nodewise.mapper.mapping import from_message
+from nodewise.mapper.reading import Reader
 from nodewise.rpc.wire_offers import read_offers
-from nodewise.rpc.wire_rows import read_row
 from nodewise_protos.v1 import objective_pb2 as pb
 
 __all__ = ["read_objective", "write_recommendation"]
@@ -87,7 +87,7 @@ def _read(
     def part(kind: type[PartT], of: type[Message], data: bytes | None, name: str) -> PartT | None:
         if data is None:
             return None
-        return read_row(kind, of.FromString(data), f"{name}.", reader, most=LARGEST_AMOUNT)
+        return from_message(of.FromString(data), kind, f"{name}.", reader, most=LARGEST_AMOUNT)
 
     asked = pb.Objective.FromString(objective or b"")
     stated = reader.stated(asked, "objective.") if objective else {}
@@ -119,7 +119,7 @@ def _rule(message: pb.Objective, usual: Rule, reader: Reader) -> Rule:
         return usual
     if chosen == "highest_throughput":
         return HighestThroughput()
-    return read_row(_RULES[chosen], getattr(message, chosen), f"objective.{chosen}.", reader, most=LARGEST_AMOUNT)
+    return from_message(getattr(message, chosen), _RULES[chosen], f"objective.{chosen}.", reader, most=LARGEST_AMOUNT)
 
 
 def write_recommendation(found: Recommendation | None) -> pb.Recommendation | None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from nodewise.domain.columns import Ints, constant_ints
 from nodewise.domain.objective import Offer
-from nodewise.rpc.reading import Reader, shown
-from nodewise.rpc.wire_rows import read_row
+from nodewise.mapper.configurations import read_offer_indexes
+from nodewise.mapper.mapping import from_message
+from nodewise.mapper.reading import Reader, shown
 from nodewise_protos.v1 import configuration_pb2, objective_pb2
 from nodewise_values.facts import OFFER
 
-__all__ = ["read_offer_indexes", "read_offers", "read_offers_of_rows"]
+__all__ = ["read_offers", "read_offers_of_rows"]
 
 LARGEST_PRICE: Final = 1e18
 """Largest price of a node that is taken for one."""
@@ -24,7 +24,7 @@ def read_offers(messages: Sequence[objective_pb2.Offer], path: str, reader: Read
     found = []
     for number, message in enumerate(messages):
         field = f"{path}[{number}]"
-        found.append(read_row(Offer, message, f"{field}.", reader, most=LARGEST_PRICE))
+        found.append(from_message(message, Offer, f"{field}.", reader, most=LARGEST_PRICE))
         reader.text(message.region, f"{field}.region", OFFER["region"].maximum_length or 64)
         reader.whole(message.tier, f"{field}.tier", most=max(objective_pb2.CapacityTier.values()))
         if message.name and known.setdefault(message.name, number) != number:
@@ -33,20 +33,6 @@ def read_offers(messages: Sequence[objective_pb2.Offer], path: str, reader: Read
     if len(currencies) > 1:
         reader.contradicts(f"{path}.currency", f"all offers of a request share one, found {', '.join(currencies)}")
     return tuple(found)
-
-
-def read_offer_indexes(message: configuration_pb2.Configurations, path: str, rows: int, reader: Reader) -> Ints:
-    """Row to entry of offer_names, -1 where there is none. What these are worth is for the objective to say."""
-    names = message.offer_names
-    for number, name in enumerate(names):
-        reader.text(name, f"{path}.offer_names[{number}]", OFFER["name"].maximum_length or 64)
-    if not names:
-        if message.offer_indexes:
-            reader.wrong(f"{path}.offer_indexes", "must be empty without offer_names")
-        return constant_ints(rows, -1)
-    if len(names) > 1 and not message.offer_indexes:
-        reader.wrong(f"{path}.offer_indexes", "must be given when there is more than one offer name")
-    return reader.ints(message.offer_indexes, f"{path}.offer_indexes", rows, default=0, most=len(names) - 1)
 
 
 def read_offers_of_rows(

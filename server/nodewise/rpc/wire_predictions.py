@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from nodewise.domain.columns import Floats
 from nodewise.domain.predictions import Predictions
 from nodewise.estimation.question import Answer, Basis
+from nodewise.mapper.mapping import to_message
 from nodewise.rpc.errors import write_notice, write_refusal
 from nodewise.rpc.varint import encode_varint, tag_of
-from nodewise.rpc.wire_rows import written
 from nodewise_protos.v1 import options_pb2, prediction_pb2
 
 __all__ = ["columns_of", "packed_predictions", "write_basis", "write_predictions"]
@@ -322,9 +322,4 @@ def _write_statuses(message: prediction_pb2.Predictions, answers: Sequence[Answe
 @lru_cache(maxsize=8192)
 def write_basis(basis: Basis) -> prediction_pb2.Basis:
     """What an answer rests on. One message per basis, shared: treat it as read-only."""
-    return written(
-        prediction_pb2.Basis,
-        basis,
-        profile_revision=basis.profile_revision or None,
-        catalog_digest=basis.catalogue_digest,
-    )
+    return to_message(basis, prediction_pb2.Basis)

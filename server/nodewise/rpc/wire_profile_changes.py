@@ -9,13 +9,13 @@ from types import MappingProxyType
 from typing import Final
 
 from nodewise.domain.errors import NodewiseError
+from nodewise.mapper.mapping import from_message
+from nodewise.mapper.profiles import read_content_parts
+from nodewise.mapper.reading import Reader, shown
 from nodewise.ports.limits import Limits
 from nodewise.profiles.batches import Batch, TraceChunk
 from nodewise.profiles.naming import UNNAMED, Naming
 from nodewise.profiles.store import Evidence, Label
-from nodewise.rpc.reading import Reader, shown
-from nodewise.rpc.wire_profiles import read_content_parts, read_hash
-from nodewise.rpc.wire_rows import read_row
 from nodewise_protos.v1 import profile_pb2, workload_pb2
 from nodewise_protos.v1 import profile_service_pb2 as pb
 from nodewise_values.facts import NETWORK, PROFILE, RETRACT_EVIDENCE_REQUEST, WORKLOAD
@@ -111,10 +111,10 @@ def read_retracted(message: pb.RetractEvidenceRequest) -> Evidence:
             text = f"must be the path of a fact, such as workload.parameter_bytes; found {shown(path)}"
             reader.wrong(f"fact_paths[{index}]", text)
     for index, sha256 in enumerate(message.trace_sha256s):
-        read_hash(sha256, f"trace_sha256s[{index}]", reader)
+        reader.sha256(sha256, f"trace_sha256s[{index}]")
     reader.text(message.reason, "reason", RETRACT_EVIDENCE_REQUEST["reason"].maximum_length or 0)
     for index, sha256 in enumerate(message.shared_run_sha256s):
-        read_hash(sha256, f"shared_run_sha256s[{index}]", reader)
+        reader.sha256(sha256, f"shared_run_sha256s[{index}]")
     found = Evidence.of(
         message.observation_numbers,
         message.phase_timing_numbers,
@@ -142,4 +142,4 @@ def _chunk(message: profile_pb2.TraceChunk, path: str, reader: Reader) -> TraceC
     reader.identifier(message.trace_id, f"{path}.trace_id")
     reader.text(message.format, f"{path}.format", 64)
     reader.whole(message.offset_bytes, f"{path}.offset_bytes")
-    return read_row(TraceChunk, message, f"{path}.", reader)
+    return from_message(message, TraceChunk, f"{path}.", reader)

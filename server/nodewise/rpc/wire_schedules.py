@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from nodewise.domain.columns import as_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
 from nodewise.domain.schedule import NodePool
+from nodewise.mapper.configurations import read_settings
+from nodewise.mapper.mapping import from_message, read_time, to_message
+from nodewise.mapper.reading import Reader, TrustingReader, shown
 from nodewise.rpc.errors import write_problem, write_refusal
-from nodewise.rpc.reading import Reader, shown
-from nodewise.rpc.wire_configurations import read_settings
 from nodewise.rpc.wire_predictions import write_basis
-from nodewise.rpc.wire_rows import read_row, read_time, written
 from nodewise.scheduling.decision import Decision, JobDecision
 from nodewise.scheduling.request import AskedPair, HeldDevices, JobQuestion, QueueQuota, ScheduleQuestion
 from nodewise_protos.v1 import problem_pb2, schedule_pb2
@@ -29,29 +28,17 @@ _UNKNOWN_NODE: Final = -1
 
 def read_pools(messages: Sequence[schedule_pb2.NodePool], reader: Reader) -> tuple[NodePool, ...]:
     """Pools as given; ``scheduling.checks`` judges what is more than one number."""
-    return tuple(
-        read_row(NodePool, pool, f"cluster.pools[{n}].", reader, available_devices=as_ints(pool.available_devices))
-        for n, pool in enumerate(messages)
-    )
+    return tuple(from_message(pool, NodePool, f"cluster.pools[{n}].", reader) for n, pool in enumerate(messages))
 
 
 def read_quotas(messages: Sequence[schedule_pb2.QueueQuota]) -> tuple[QueueQuota, ...]:
     """Quotas as given."""
-    return tuple(QueueQuota(queue=quota.queue, max_devices=quota.max_devices) for quota in messages)
+    return tuple(from_message(quota, QueueQuota) for quota in messages)
 
 
 def read_shared_pairs(messages: Sequence[schedule_pb2.SharedPair]) -> tuple[AskedPair, ...]:
     """Pairs as given; ``scheduling.pair_checks`` judges them."""
-    return tuple(
-        AskedPair(
-            first_job_id=pair.first_job_id,
-            second_job_id=pair.second_job_id,
-            pool=pair.pool,
-            first_share=pair.first_share,
-            second_share=pair.second_share,
-        )
-        for pair in messages
-    )
+    return tuple(from_message(pair, AskedPair, "", TrustingReader()) for pair in messages)
 
 
 def read_unscaled(
@@ -145,14 +132,14 @@ def _node(message: schedule_pb2.NodeDevices, path: str, pool: NodePool | None, r
 
 def write_decision(decision: Decision, question: ScheduleQuestion, seconds: float) -> pb.ScheduleResponse:
     """The allocations, in the request's order."""
-    response = written(
-        pb.ScheduleResponse,
+    response = to_message(
         decision,
+        pb.ScheduleResponse,
         allocations=(),
         decision_seconds=seconds,
         policy_state=decision.memory,
         bases=(),
-        pool_demands=[written(schedule_pb2.PoolDemand, each) for each in decision.demands],
+        pool_demands=decision.demands,
     )
     places: dict[int, int] = {}
     names = {pool.name: pool.node_names for pool in question.pools}

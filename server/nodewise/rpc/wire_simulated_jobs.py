@@ -11,9 +11,9 @@ from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
 from nodewise.domain.schedule import NodePool
+from nodewise.mapper.reading import Reader
 from nodewise.ports.limits import Limits
 from nodewise.rpc.caps import above_cap
-from nodewise.rpc.reading import Reader
 from nodewise.rpc.wire_schedules import read_unscaled
 from nodewise.scheduling.findings import LARGEST_NUMBER, LONGEST_NAME
 from nodewise.scheduling.request import JobQuestion

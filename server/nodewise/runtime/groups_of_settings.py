@@ -177,15 +177,18 @@ class ConnectionSettings(BaseModel):
     most: int | None = Field(
         None,
         ge=0,
-        description="connections that a worker has open; one more is closed at once; 0 = no limit; unset = as many as "
-        f"its descriptors allow and at most {MOST_CONNECTIONS:,}",
+        description="connections that a worker has open; one more is closed at once, over HTTP after the answer 503; "
+        f"0 = no limit; unset = as many as its descriptors allow and at most {MOST_CONNECTIONS:,}",
     )
     calls: int = Field(16_384, ge=1, description="calls that a connection has open at once; more wait at the caller")
     handshake_s: float = Field(
         10.0, gt=0, description="seconds for TLS and HTTP/2 to be agreed on; who is silent is dropped then"
     )
     idle_s: float = Field(
-        300.0, ge=0, description="seconds without a call after which a connection is closed, as gRPC does it; 0 = never"
+        300.0,
+        ge=0,
+        description="seconds without a call after which a connection is closed, as gRPC does it, and over HTTP seconds "
+        "in which a caller must read 64 KiB of a reply; 0 = never, over HTTP 75",
     )
     alive_s: float = Field(
         120.0, gt=0, description="seconds of silence after which the other end must answer a ping within 20 seconds"

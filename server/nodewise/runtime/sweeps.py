@@ -18,15 +18,15 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.lessons.priors import learned_from
 from nodewise.estimation.question import Answer, Question
 from nodewise.hosting.registry import Registry, load_registry
+from nodewise.mapper.mapping import to_message
 from nodewise.plugin import PolicyRecord
 from nodewise.ports.executor import Outcome, WorkExecutor
 from nodewise.ports.limits import Limits
+from nodewise.rpc.contents import read_content
 from nodewise.rpc.options import read_model_options
 from nodewise.rpc.policies import policy_named
 from nodewise.rpc.simulation_requests import ReadSimulation, read_simulation
-from nodewise.rpc.wire_profiles import read_content
-from nodewise.rpc.wire_rows import written
-from nodewise.rpc.wire_simulations import write_result
+from nodewise.rpc.simulations import write_result
 from nodewise.scheduling.simulating import simulated_repeatedly
 from nodewise_protos.v1beta1 import simulation_pb2
 from nodewise_protos.v1beta1 import simulation_service_pb2 as pb
@@ -118,7 +118,7 @@ def with_given_curves(request: pb.SimulateRequest) -> pb.SimulateRequest:
     read = _read(asked, policy, answers.answer)
     for message, curve in zip(asked.curves, read.curves):
         if message.HasField("profile"):
-            message.rows.CopyFrom(written(simulation_pb2.SimulationCurveRows, curve))
+            message.rows.CopyFrom(to_message(curve, simulation_pb2.SimulationCurveRows))
     return asked
 
 

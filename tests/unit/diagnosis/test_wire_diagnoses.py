@@ -16,8 +16,14 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
 from nodewise.domain.replay import Change, ChangeKind, ReplayQuestion
 from nodewise.profiles.reading import LoadedTrace
-from nodewise.rpc.wire_diagnoses import read_asked, read_diagnosis, read_replay, write_diagnosis, write_replay
-from nodewise.rpc.wire_timelines import write_collectives
+from nodewise.rpc.wire_diagnoses import (
+    read_asked,
+    read_diagnosis,
+    read_replay,
+    write_collectives,
+    write_diagnosis,
+    write_replay,
+)
 from nodewise_protos.v1beta1 import diagnosis_service_pb2 as pb
 
 RANKS = (0, 1)

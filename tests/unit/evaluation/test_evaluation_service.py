@@ -13,6 +13,7 @@ from measurement_tables import Proportional, Row, registry_of, table_of
 from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.estimation.answer.answers import Answers
+from nodewise.mapper.configurations import write_configurations
 from nodewise.plugin import Assessment, Profile, Query
 from nodewise.ports.compute import LongRun
 from nodewise.ports.limits import Limits
@@ -21,7 +22,6 @@ from nodewise.profiles.traces import TraceStore
 from nodewise.rpc.calls import Call
 from nodewise.rpc.evaluations import Evaluations, backtest
 from nodewise.rpc.long_call import Workshop
-from nodewise.rpc.wire_configurations import write_configurations
 from nodewise.runtime.compute.pool import ComputePool, Equipped, Tools
 from nodewise.runtime.compute.threads import ThreadHand
 from nodewise_protos.v1beta1 import evaluation_service_pb2 as pb

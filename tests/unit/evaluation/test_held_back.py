@@ -17,7 +17,7 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.evaluation.backtest import backtested
 from nodewise.evaluation.held_back import shown_of_each
 from nodewise.plugin import Context, Model
-from nodewise.rpc.wire_evaluations import read_held_back
+from nodewise.rpc.evaluations import read_held_back
 from nodewise_protos.v1beta1 import evaluation_service_pb2 as pb
 
 TAUGHT = [

@@ -18,9 +18,9 @@ from nodewise.domain.workload import Network, Workload
 from nodewise.estimation.answer.answers import Answers
 from nodewise.evaluation.backtest import backtested
 from nodewise.evaluation.results import BacktestResult
+from nodewise.mapper.configurations import write_configurations
 from nodewise.ports.limits import Limits
-from nodewise.rpc.wire_configurations import write_configurations
-from nodewise.rpc.wire_evaluations import read_estimators, read_table, write_result
+from nodewise.rpc.evaluations import read_estimators, read_table, write_result
 from nodewise_protos.v1 import profile_pb2, workload_pb2
 from nodewise_protos.v1beta1 import evaluation_service_pb2 as pb
 from nodewise_values import Metrics

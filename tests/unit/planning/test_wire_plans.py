@@ -16,7 +16,7 @@ from nodewise.planning.results import PlanResult, named, rejection
 from nodewise.planning.search import Progress
 from nodewise.ports.limits import Limits
 from nodewise.rpc.options import ReadOptions, read_model_options
-from nodewise.rpc.wire_plans import read_plan, write_plan, write_progress
+from nodewise.rpc.plans import read_plan, write_plan, write_progress
 from nodewise_protos.v1 import configuration_pb2, options_pb2
 from nodewise_protos.v1beta1 import plan_service_pb2 as pb
 from nodewise_values import PlanAlternative, PlanExplanation, PlanSensitivity

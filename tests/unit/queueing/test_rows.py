@@ -39,7 +39,7 @@ def said(plan: Plan | None) -> object:
     ],
 )
 def test_rows_that_are_alike_are_planned_as_sorting_plans_them(configurations: Configurations) -> None:
-    assert said(rows._alike(configurations)) == said(rows._sorted(configurations, clients_of(configurations, 1)))
+    assert said(rows._alike(configurations)) == said(rows._sort(configurations, clients_of(configurations, 1)))
 
 
 @pytest.mark.parametrize(

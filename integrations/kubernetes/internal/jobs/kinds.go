@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -447,34 +446,33 @@ func (j *Job) AnnotatePods(annotations map[string]string) error {
 	return nil
 }
 
-// Pod is the template of a node's pod; nil where there is none that can be read.
-func (j *Job) Pod() *corev1.PodTemplateSpec {
+// podSpec is that of a node's pod; nil where there is none that can be read. It is read by paths: turning it into Kubernetes' own types would parse
+// every quantity in it.
+func (j *Job) podSpec() map[string]any {
 	template := j.template
 	if template == nil {
 		template = j.runtime
 	}
-	if template == nil {
-		return nil
-	}
-	found := &corev1.PodTemplateSpec{}
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(template, found) != nil {
-		return nil
-	}
+	found, _, _ := nestedMap(template, "spec")
 	return found
 }
 
 // DevicesPerNode are the accelerators that a node's pod takes, else the processes on it; 0 = not known.
 func (j *Job) DevicesPerNode() int32 {
 	trainer, _, _ := nestedMap(j.object.Object, "spec", "trainer")
-	resources := corev1.ResourceRequirements{}
-	if found, _, _ := nestedMap(trainer, "resourcesPerNode"); found != nil && runtime.DefaultUnstructuredConverter.FromUnstructured(found, &resources) == nil {
-		if count := devices(resources); count > 0 {
-			return count
+	var count int32
+	if found, _, _ := nestedMap(trainer, "resourcesPerNode"); found != nil {
+		count = devicesIn(found)
+	} else {
+		containers, _ := j.podSpec()["containers"].([]any)
+		for _, each := range containers {
+			container, _ := each.(map[string]any)
+			resources, _, _ := nestedMap(container, "resources")
+			count += devicesIn(resources)
 		}
-	} else if pod := j.Pod(); pod != nil {
-		if count := Devices(&pod.Spec); count > 0 {
-			return count
-		}
+	}
+	if count > 0 {
+		return count
 	}
 	for _, processes := range []place{{"", trainer, "numProcPerNode"}, {"", j.spec(), "nprocPerNode"}} { // which may be "auto"
 		if count, stated := processes.number(); stated {
@@ -491,10 +489,8 @@ func (j *Job) spec() map[string]any {
 
 // Device is the device type that the pods' node selector asks for; empty = none.
 func (j *Job) Device() string {
-	if pod := j.Pod(); pod != nil {
-		return DeviceOf(pod.Spec.NodeSelector)
-	}
-	return ""
+	selector, _, _ := unstructured.NestedStringMap(j.podSpec(), "nodeSelector")
+	return DeviceOf(selector)
 }
 
 // Devices are the accelerators that a pod takes.
@@ -513,11 +509,15 @@ var deviceResources = []string{"/gpu", "/tpu", "/gaudi"}
 func DevicesOf(list corev1.ResourceList) int32 {
 	var found int32
 	for name, quantity := range list {
-		if slices.ContainsFunc(deviceResources, func(end string) bool { return strings.HasSuffix(string(name), end) }) {
+		if isDevice(string(name)) {
 			found += int32(quantity.Value())
 		}
 	}
 	return found
+}
+
+func isDevice(resource string) bool {
+	return slices.ContainsFunc(deviceResources, func(end string) bool { return strings.HasSuffix(resource, end) })
 }
 
 func devices(resources corev1.ResourceRequirements) int32 {

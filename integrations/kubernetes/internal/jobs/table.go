@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -425,9 +424,9 @@ func scale(at place, nodes, before int64) {
 	resources, _ := at.holder[at.key].(map[string]any)
 	scaled := maps.Clone(resources)
 	for name, value := range resources {
-		if quantity, err := resource.ParseQuantity(fmt.Sprint(value)); err == nil {
-			quantity.SetMilli(int64(math.Ceil(float64(quantity.MilliValue()) * float64(nodes) / float64(max(before, 1)))))
-			scaled[name] = quantity.String()
+		if amount, err := quantity(value); err == nil {
+			amount.SetMilli(int64(math.Ceil(float64(amount.MilliValue()) * float64(nodes) / float64(max(before, 1)))))
+			scaled[name] = amount.String()
 		}
 	}
 	at.holder[at.key] = scaled

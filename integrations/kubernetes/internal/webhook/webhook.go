@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,7 +62,7 @@ func Choose(ctx context.Context, asker Asker, runtimes client.Reader, object *un
 		return "", false
 	}
 	annotations := map[string]string{}
-	told = choose(ctx, asker, runtimes, object, annotations)
+	told = shortened(choose(ctx, asker, runtimes, object, annotations))
 	if told != "" {
 		annotations[jobs.Reason] = told
 	}
@@ -164,6 +165,16 @@ func asWritten(nodes int64) string {
 		return "1 node, as it is written"
 	}
 	return fmt.Sprintf("%d nodes, as they are written", nodes)
+}
+
+// longestReason is in bytes: a reason quotes what is wrong, and the API server refuses an object with more than 256 KiB of annotations.
+const longestReason = 2048
+
+func shortened(reason string) string {
+	if len(reason) <= longestReason {
+		return reason
+	}
+	return strings.ToValidUTF8(reason[:longestReason], "") + "..."
 }
 
 // forPods are the annotations that the extender and the collector read on pods.

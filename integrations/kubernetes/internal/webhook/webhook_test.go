@@ -138,6 +138,20 @@ func TestAJobThatIsLeftAloneHasTheReason(t *testing.T) {
 	}
 }
 
+// An object whose annotations are too large would be refused by the API server, and the webhook never refuses a job.
+func TestAReasonIsShortWhateverItQuotes(t *testing.T) {
+	for _, annotation := range []string{jobs.Nodes, "nodewise.dev/share", "nodewise.dev/objective", "nodewise.dev/device"} {
+		object := read(t, `{apiVersion: batch/v1, kind: Job, metadata: {annotations: `+asks+`}, spec: {parallelism: 2}}`)
+		annotations := object.GetAnnotations()
+		annotations[annotation] = strings.Repeat("é,", 50_000)
+		object.SetAnnotations(annotations)
+		told, _ := Choose(t.Context(), &asker{}, nil, object)
+		if reason := object.GetAnnotations()[jobs.Reason]; reason != told || len(told) > 2100 || !strings.HasSuffix(told, "...") || !strings.Contains(told, annotation) {
+			t.Error(annotation, len(told), told[:100])
+		}
+	}
+}
+
 // The cases of public bug reports, where they are here: whatever is recommended, the object holds together.
 func TestCases(t *testing.T) {
 	files, _ := filepath.Glob(filepath.Join(os.Getenv("NODEWISE_DATA"), "cases/kubernetes/*.yaml"))

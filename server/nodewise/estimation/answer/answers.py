@@ -9,7 +9,7 @@ from typing import Final
 
 from nodewise.domain.columns import largest
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Fidelity
 from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
@@ -22,7 +22,7 @@ from nodewise.estimation.answer.kept import Kept
 from nodewise.estimation.answer.prediction import predicted
 from nodewise.estimation.answer.resolved_query import ResolvedQuery
 from nodewise.estimation.answer.simulations import check_simulated
-from nodewise.estimation.choice.chooser import Choice, Chooser
+from nodewise.estimation.choice.chooser import NONE_FAILED, Choice, Chooser
 from nodewise.estimation.estimators.estimators import Estimators
 from nodewise.estimation.fit.fitted import Fitted, basis_of, misses_a_part
 from nodewise.estimation.fit.models import Models, evidence_of
@@ -33,6 +33,7 @@ from nodewise.estimation.question import AUTO, Answer, Freshness, Question
 from nodewise.estimation.reach import Reach
 from nodewise.estimation.resolution import MAX_WORKERS, Resolution
 from nodewise.estimation.weights import CACHE_BYTES, ENTRY_BYTES, part_of_profile, part_of_rows
+from nodewise.hosting.calls import PluginError
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue, Prior
 from nodewise.ports.cache import CacheSpace, LruCache
@@ -212,13 +213,15 @@ class Answers:
 
         Predicted rows stay with the resolved query for as long as nothing that they depend on changes.
         """
-        rows, objective = self._rate(question, resolved), question.objective
+        resolved, rows = self._rated_by_some(question, resolved)
+        objective = question.objective
         if resolved.candidates is not None:
             assert objective is not None  # the wire refuses bounds without efficiency
             assert objective.efficiency is not None
             best = resolved.candidates.best(objective.efficiency, rows.predictions)
             configurations, predictions = rows.configurations.take(best), rows.predictions.take(best)
-            floor_s = self._floors(question.profile, configurations).step_s
+            floors = self._floors(question.profile, configurations)
+            floor_s = None if floors is None else floors.step_s
             rows = rate(question.terms, configurations, predictions, resolved.fitted, resolved.basis, floor_s)
         return judge(question, rows, resolved.basis, self._resolution.reach(question.profile))
 
@@ -286,8 +289,13 @@ class Answers:
 
     # --- resolving
 
-    def _resolve(self, question: Question, key: tuple[object, ...] | None) -> ResolvedQuery:
-        """The query resolved now, with its model fitted; kept under a key unless that is None."""
+    def _resolve(
+        self, question: Question, key: tuple[object, ...] | None, failed: Mapping[str, Refusal] = NONE_FAILED
+    ) -> ResolvedQuery:
+        """The query resolved now, with its model fitted; kept under a key unless that is None.
+
+        ``failed`` are estimators that others stand in for, with their failures.
+        """
         rows = configurations, _ = self._rows(question)
         if question.terms.options.fidelity == Fidelity.SIMULATE and self._most_cycles is not None:
             check_simulated(configurations, question.terms.options, self._most_cycles)
@@ -295,10 +303,34 @@ class Answers:
         lessons = self.lessons_for(question)
         # A process of its own assesses and predicts in one exchange.
         model = self._models.kept(question, lessons) if self.home(question) else None
-        choice = self._chooser.choose(question, configurations, lessons, may_try=True, model=model)
+        choice = self._chooser.choose(question, configurations, lessons, may_try=True, model=model, failed=failed)
         assert choice is not None
-        fitted = self._model(question, choice, lessons)
+        try:
+            fitted = self._model(question, choice, lessons)
+        except PluginError as error:
+            names = [share.estimator for share in choice.shares.mixture]
+            return self._resolve_without(question, names, error, failed)
         return self._put(key, question, rows, fitted, repeatable=choice.settled)
+
+    def _resolve_without(
+        self, question: Question, names: Sequence[str], error: PluginError, failed: Mapping[str, Refusal]
+    ) -> ResolvedQuery:
+        """The query resolved with others in the place of estimators that failed.
+
+        Raises
+        ------
+        PluginError
+            That failure, where nobody may stand in for them, or nobody can.
+        """
+        terms = question.terms
+        if terms.estimator != AUTO and not terms.allow_fallback:
+            raise error
+        try:
+            return self._resolve(question, None, {**failed, **dict.fromkeys(names, error.refusal)})
+        except NodewiseError as another:
+            if another.reason in (Reason.DEADLINE_EXCEEDED, Reason.MODEL_NOT_CACHED):
+                raise
+            raise error from None
 
     def _put(
         self,
@@ -409,6 +441,18 @@ class Answers:
 
     # --- completing
 
+    def _rated_by_some(self, question: Question, resolved: ResolvedQuery) -> tuple[ResolvedQuery, Answer]:
+        """The rows predicted and rated, with others in the place of estimators that fail, as they may have been."""
+        failed: dict[str, Refusal] = {}
+        while True:
+            try:
+                return resolved, self._rate(question, resolved)
+            except PluginError as error:
+                names = [part.fitted.basis.estimator for part in resolved.fitted.parts]
+                names = names or [resolved.fitted.basis.estimator]
+                resolved = self._resolve_without(question, names, error, failed)
+                failed |= dict.fromkeys(names, error.refusal)
+
     def _rate(self, question: Question, resolved: ResolvedQuery) -> Answer:
         """The rows predicted and rated: a model is pure, so that another objective needs the same rows."""
         if resolved.rated is not None:
@@ -416,17 +460,21 @@ class Answers:
         configurations, fitted = resolved.configurations, resolved.fitted
         predictions = predicted(self.estimators, fitted, configurations, question)
         floors = self._floors(question.profile, configurations)
-        if not predictions.simulated and question.profile.workload.transformer is None:
+        if floors is not None and not predictions.simulated and question.profile.workload.transformer is None:
             # An estimator that is asked for by name is shown as it is: only facts correct it.
             chosen = question.terms.estimator == AUTO
             predictions = raised(predictions, floors if chosen else floors.of_facts())
-        rows = rate(question.terms, configurations, predictions, fitted, resolved.basis, floors.step_s)
+        floor_s = None if floors is None else floors.step_s
+        rows = rate(question.terms, configurations, predictions, fitted, resolved.basis, floor_s)
         if not misses_a_part(rows.notices):
             resolved.rated = rows
         return rows
 
-    def _floors(self, profile: Profile, rows: Configurations) -> Floors:
-        """The least that a step of each row can take."""
+    def _floors(self, profile: Profile, rows: Configurations) -> Floors | None:
+        """The least that a step of each row can take; None = neither facts nor runs say anything of it."""
+        workload = profile.workload
+        if not (workload.parameter_bytes or workload.flops_per_sample or len(profile.observations)):
+            return None
         ran: Configurations | None = None
         with suppress(NodewiseError):  # runs of which something is open bound nothing
             ran = self._resolution.of(profile, profile.observations.configurations)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -35,6 +36,7 @@ from nodewise.ports.footprint import footprint
 
 __all__ = ["Choice", "Chooser"]
 
+NONE_FAILED: Final[Mapping[str, Refusal]] = MappingProxyType({})
 QUICK: Final = "quick"
 """What an estimator whose fits cost next to nothing lists among its capabilities: it is tried before the others."""
 
@@ -109,6 +111,7 @@ class Chooser:
         *,
         may_try: bool,
         model: Model | None = None,
+        failed: Mapping[str, Refusal] = NONE_FAILED,
     ) -> Choice | None:
         """Who answers, or None where that takes trials which may not be made here. Choices are kept.
 
@@ -120,6 +123,9 @@ class Chooser:
             What was tried on the store's jobs, and the priors that predictions depend on.
         model : Model or None
             Of the estimator that is named, where it is fitted already.
+        failed : mapping of str to Refusal
+            Estimators that were chosen for this question and failed, with their failures: others answer, and what is
+            chosen so is not kept.
 
         Raises
         ------
@@ -128,6 +134,12 @@ class Chooser:
             and the question does not wait.
         """
         self._estimators.require(question.terms.estimator)
+        if failed:
+            instead = self._chosen(question, configurations, lessons, may_try=may_try, model=model, failed=failed)
+            if instead is None:
+                return None
+            names = ", ".join(f"{name} failed ({refusal.reason})" for name, refusal in failed.items())
+            return replace(instead, why=f"{names}; {instead.why}", settled=False)
         if not question.profile.digest:
             return self._chosen(question, configurations, lessons, may_try=may_try, model=model)
         key = (
@@ -155,21 +167,23 @@ class Chooser:
         *,
         may_try: bool,
         model: Model | None,
+        failed: Mapping[str, Refusal] = NONE_FAILED,
     ) -> Choice | None:
         refusal: Refusal | None = None
         if question.terms.estimator != AUTO:
-            named = self._assessed(question, configurations, model)
+            failure = failed.get(question.terms.estimator)
+            named = self._assessed(question, configurations, model) if failure is None else Assessment(refusal=failure)
             if named.refusal is None:
                 shares = Shares.alone(question.terms.estimator)
                 return Choice(shares=shares, why="asked for by name", fallback=False, evidence=named.evidence)
             if not question.terms.allow_fallback:
                 raise NodewiseError.refused(named.refusal)
             refusal = named.refusal
-            for name in self._fallbacks:
+            for name in (name for name in self._fallbacks if name not in failed):
                 standing_in = self._standing_in(name, question, configurations, refusal)
                 if standing_in is not None:
                     return standing_in
-        able, settled = self._able(question, configurations, refusal)
+        able, settled = self._able(question, configurations, refusal, failed)
         kinds = RowKinds.of(configurations)
         # Other rows of which the same is said are answered by the same: of these only their modes and devices count.
         key = (
@@ -264,11 +278,15 @@ class Chooser:
         return Choice(shares=Shares.alone(name), why=text, fallback=True, evidence=assessment.evidence, settled=settled)
 
     def _able(
-        self, question: Question, configurations: Configurations, refusal: Refusal | None
+        self,
+        question: Question,
+        configurations: Configurations,
+        refusal: Refusal | None,
+        failed: Mapping[str, Refusal],
     ) -> tuple[dict[str, Assessment], bool]:
         """What the estimators say that can answer, by name, and whether all could be asked."""
-        terms = question.terms
-        names = [name for name in self._estimators.predicting if name != terms.estimator]
+        excluded = {question.terms.estimator, *failed}
+        names = [name for name in self._estimators.predicting if name not in excluded]
         silent = self._estimators.silent(question.profile)
         able, refusals, settled = self._asked(question, configurations, [name for name in names if name not in silent])
         if not able and refusal is None and silent:

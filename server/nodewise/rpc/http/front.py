@@ -26,6 +26,7 @@ _log = structlog.get_logger("nodewise.rpc")
 DOCUMENT: Final = "/openapi.json"
 HEALTH: Final = "/healthz"
 _ALWAYS: Final = {"Server": "nodewise", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+_PIECE_BYTES: Final = 64 * 1024
 _NOT_FOUND: Final = 5
 _PERMISSION_DENIED: Final = 7
 _UNIMPLEMENTED: Final = 12
@@ -99,7 +100,7 @@ class Front:
         if found is not None:
             return await self._rest(found, query, request, headers)
         if path in (DOCUMENT, HEALTH) and request.method in ("GET", "HEAD"):
-            return await self._told(path)
+            return await self._told(path, request, headers)
         verbs = self._verbs(path)
         if verbs:
             return failed(_UNIMPLEMENTED, f"{path} takes {', '.join(verbs)}", 405, {"Allow": ", ".join(verbs)})
@@ -118,12 +119,20 @@ class Front:
         told = self._origins.preflight(request.headers, verbs)
         return Response(status=204, headers=told | {"Allow": ", ".join([*verbs, "OPTIONS"])})
 
-    async def _told(self, path: str) -> Response:
+    async def _told(self, path: str, request: BaseRequest, headers: Mapping[str, str]) -> StreamResponse:
         if path == HEALTH:
             serving = await self._health()
             body = orjson.dumps({"status": "SERVING" if serving else "NOT_SERVING"})
             return Response(status=200 if serving else 503, body=body, content_type="application/json")
-        return Response(body=_document(), content_type="application/json")
+        data = _document()
+        response = StreamResponse(headers={**headers, "Content-Type": "application/json"})
+        response.content_length = len(data)
+        await response.prepare(request)
+        # Piece by piece: of a caller who does not read, no more than a piece is held.
+        for at in range(0, len(data) if request.method == "GET" else 0, _PIECE_BYTES):
+            await response.write(memoryview(data)[at : at + _PIECE_BYTES])
+        await response.write_eof()
+        return response
 
 
 @cache

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
-from nodewise.rpc.caps import too_much
+from nodewise.ports.limits import too_much
 
 __all__ = ["TIMESTAMP", "hint_of_name", "json_of", "message_of", "parse_json"]
 

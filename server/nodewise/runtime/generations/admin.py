@@ -8,10 +8,10 @@ from typing import Any, Final
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodewise.domain.errors import NodewiseError, Violation
+from nodewise.mapper.mapping import timestamp
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.paging import page
 from nodewise.rpc.wire_plugins import write_plugin, write_plugin_problem
-from nodewise.rpc.wire_rows import timestamp
 from nodewise.runtime.generations.changes import Changes, Reloaded
 from nodewise.runtime.generations.manifest import Generation, Rule
 from nodewise.runtime.generations.rooms import Rooms

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from nodewise.diagnosis.watching import StepWatch
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.kept import Kept
 from nodewise.estimation.lessons.lessons import Teachings
@@ -189,7 +190,7 @@ def rooms_of(house: House, plugged: Plugged, teachings: Teachings, track: str = 
             Simulations(answers, sources, limits, compute, policy),
             Completions(answers, sources, compute),
             Plans(answers, sources, limits, compute),
-            Diagnoses(sources, compute, house.store, house.writer, house.reads),
+            Diagnoses(sources, compute, StepWatch(compute, house.store, house.writer, house.reads)),
             Evaluations(compute),
             Sharing(answers, sources, limits, compute),
         )

@@ -12,11 +12,11 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.principal import Role
+from nodewise.mapper.mapping import timestamp
+from nodewise.mapper.reading import Reader
 from nodewise.profiles.tokens import StoredToken, TokenLedger
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.paging import page
-from nodewise.rpc.reading import Reader
-from nodewise.rpc.wire_rows import timestamp
 from nodewise.runtime.identity.callers import Callers
 from nodewise.runtime.identity.secret_texts import new_token
 from nodewise_protos.v1beta1 import admin_service_pb2 as pb

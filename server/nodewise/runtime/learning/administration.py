@@ -11,10 +11,10 @@ from nodewise.domain.namespaces import UNNAMED
 from nodewise.domain.scores import ScoreSums
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.lessons.lessons import Lessons
+from nodewise.mapper.mapping import timestamp
+from nodewise.mapper.reading import shown
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.paging import page
-from nodewise.rpc.reading import shown
-from nodewise.rpc.wire_rows import timestamp
 from nodewise.runtime.application import Application
 from nodewise.runtime.learning.effects import Effects
 from nodewise.runtime.learning.kept import Learnt

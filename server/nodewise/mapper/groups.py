@@ -1,4 +1,4 @@
-"""Groups of workers that are not alike, on the wire."""
+"""Groups of workers that are not alike, as columns of a message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from nodewise.domain.columns import Floats, Ints, constant_ints, freeze
 from nodewise.domain.configurations import Configurations, WorkerGroups
-from nodewise.rpc.reading import Reader
+from nodewise.mapper.reading import Reader
 from nodewise_protos.v1 import configuration_pb2 as pb
 
 __all__ = ["grouped_workers", "read_groups", "write_groups"]

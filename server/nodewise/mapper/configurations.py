@@ -1,45 +1,33 @@
-"""Configurations on the wire: columns and ranges in, columns out."""
+"""Configurations as messages and back, by hand: most calls bring some, and most of their columns are empty."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 
-from nodewise.domain.columns import as_ints, constant_floats, constant_ints, freeze, holds
+from nodewise.domain.columns import Ints, as_ints, constant_floats, constant_ints, freeze
 from nodewise.domain.configurations import (
     UNSTATED,
     Configurations,
     Placement,
-    PlacementRule,
     SyncMode,
-    packed_nodes,
 )
-from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.facts import NUMBER_COLUMNS, unstated
-from nodewise.estimation.weights import ENTRY_BYTES, part_of_rows
-from nodewise.ports.cache import LruCache
-from nodewise.ports.limits import Limits
-from nodewise.rpc.caps import too_much
-from nodewise.rpc.reading import Reader
-from nodewise.rpc.wire_groups import grouped_workers, read_groups, write_groups
-from nodewise.rpc.wire_offers import read_offer_indexes
+from nodewise.mapper.groups import grouped_workers, read_groups, write_groups
+from nodewise.mapper.reading import Reader
+from nodewise.ports.limits import Limits, too_much
 from nodewise_protos.v1 import configuration_pb2 as pb
+from nodewise_values.facts import CONFIGURATIONS, OFFER
 
 __all__ = [
-    "read_candidates",
     "read_configurations",
-    "read_counts",
     "read_evidence",
-    "read_parts",
+    "read_offer_indexes",
     "read_settings",
     "write_configurations",
 ]
-
-KEPT_BYTES: Final = 16 << 20
-"""Configurations of questions that are remembered as they were read, with the bytes that they were read from."""
 
 _NUMBERS: Final = frozenset(fact.field for fact in NUMBER_COLUMNS)
 _COLUMNS: Final = _NUMBERS | {"placement_offsets", "device_indexes", "precisions", "group_offsets", "offer_indexes"}
@@ -49,99 +37,6 @@ _OFFSETS: Final = frozenset({"placement_offsets", "group_offsets"})
 """Columns with one entry more than there are rows."""
 _DICTIONARIES: Final = MappingProxyType({"device": "devices", "precision": "precisions"})
 """What a row says by name, and the dictionary that holds it."""
-
-
-def read_candidates(
-    configurations: pb.Configurations,
-    ranges: Sequence[pb.ConfigurationRange],
-    limits: Limits,
-    path: str = "",
-) -> Configurations:
-    """What a question asks about: explicit rows first, then the ranges' rows in order.
-
-    Raises
-    ------
-    NodewiseError
-        INVALID_FIELD, CONTRADICTORY_FACTS or LIMIT_EXCEEDED.
-    """
-    explicit = b"" if ranges else configurations.SerializeToString()
-    if explicit:
-        parts = [_remembered(_explicit, configurations, explicit, f"{path}configurations", limits)]
-    else:
-        parts = [found for _, found in read_parts(configurations, ranges, limits, path)]
-    total = sum(map(len, parts))
-    if total > limits.rows_per_call:
-        raise _too_many_rows(f"{path}configurations", total, limits)
-    if not total:
-        raise invalid_field(f"{path}configurations", "must hold at least one row, or ranges at least one range")
-    return Configurations.concatenated(parts)
-
-
-def read_parts(
-    configurations: pb.Configurations, ranges: Sequence[pb.ConfigurationRange], limits: Limits, path: str = ""
-) -> Iterator[tuple[str, Configurations]]:
-    """The explicit rows, if there are any, and those of each range, with their paths; ends early beyond a call's cap.
-
-    Raises
-    ------
-    NodewiseError
-        As :func:`read_candidates`.
-    """
-    total = 0
-    explicit = configurations.SerializeToString()
-    if explicit:
-        field = f"{path}configurations"
-        found = _remembered(_explicit, configurations, explicit, field, limits)
-        total = len(found)
-        yield field, found
-    for number, message in enumerate(ranges):
-        if total > limits.rows_per_call:
-            return
-        field = f"{path}ranges[{number}]"
-        found = _remembered(_range, message, message.SerializeToString(), field, limits)
-        total += len(found)
-        yield field, found
-
-
-def _too_many_rows(path: str, rows: int, limits: Limits) -> NodewiseError:
-    most = limits.rows_per_call
-    text = f"{path}: {rows} rows or more, a call takes rows_per_call = {most}; split the question, or send the parts "
-    return too_much(f"{text}over StreamPredict", "rows_per_call", most, rows, "StreamPredict")
-
-
-_kept: LruCache[tuple[str, bytes, str, Limits], Configurations] = LruCache(KEPT_BYTES)
-
-
-def _remembered(
-    read: Callable[[Any, str, Limits], Configurations], message: Any, data: bytes, path: str, limits: Limits
-) -> Configurations:
-    """What was read from the same bytes before: schedulers ask about the same few configurations again and again."""
-    key = (read.__name__, data, path, limits)
-    known = _kept.get(key)
-    if known is None:
-        known = read(message, path, limits)
-        _kept.put(key, known, len(data) + ENTRY_BYTES + part_of_rows(known)[1])
-    return known
-
-
-def _explicit(message: pb.Configurations, path: str, limits: Limits) -> Configurations:
-    reader = Reader()
-    found = read_configurations(message, path, reader, limits)
-    if reader.clean and holds(found.workers, 0):
-        _check_scale(found, path, reader)
-    reader.finish()
-    return found
-
-
-def _check_scale(found: Configurations, path: str, reader: Reader) -> None:
-    """Every row says in one way or another how large it is."""
-    stated = found.nodes + found.workers > 0
-    if found.placement is not None:
-        stated |= np.diff(found.placement.offsets) > 0
-    if found.worker_groups is not None:
-        stated |= found.worker_groups.counts() > 0
-    if not stated.all():
-        reader.wrong(f"{path}.workers[{int(stated.argmin())}]", "must be given unless nodes, a placement or groups are")
 
 
 def read_configurations(message: pb.Configurations, path: str, reader: Reader, limits: Limits) -> Configurations:
@@ -170,10 +65,8 @@ def read_configurations(message: pb.Configurations, path: str, reader: Reader, l
 def _dictionaries(message: pb.Configurations, path: str, rows: int, reader: Reader) -> dict[str, object]:
     """Columns that are more than numbers: devices, precisions and placement."""
     columns: dict[str, object] = {}
-    if message.device_names:
+    if message.device_names or message.device_indexes:
         columns.update(_devices(message, path, rows, reader))
-    elif message.device_indexes:
-        reader.wrong(f"{path}.device_indexes", "must be empty without device_names")
     if message.offer_names or message.offer_indexes:
         read_offer_indexes(message, path, rows, reader)
     if message.precisions:
@@ -186,13 +79,14 @@ def _dictionaries(message: pb.Configurations, path: str, rows: int, reader: Read
 
 
 def _devices(message: pb.Configurations, path: str, rows: int, reader: Reader) -> dict[str, object]:
-    for number, name in enumerate(message.device_names):
-        reader.text(name, f"{path}.device_names[{number}]", 64)
-    most = len(message.device_names) - 1
-    index = reader.ints(message.device_indexes, f"{path}.device_indexes", rows, default=0, most=most)
-    if len(message.device_names) > 1 and not message.device_indexes and not message.group_device_indexes:
-        reader.wrong(f"{path}.device_indexes", "must be given when there is more than one device name")
+    grouped = bool(message.group_device_indexes)
+    index = reader.entries(message, path, rows, "device", CONFIGURATIONS["device_names"], elsewhere=grouped)
     return {"devices": tuple(message.device_names), "device_index": index}
+
+
+def read_offer_indexes(message: pb.Configurations, path: str, rows: int, reader: Reader) -> Ints:
+    """Row to entry of offer_names, -1 where there is none. What these are worth is for the objective to say."""
+    return reader.entries(message, path, rows, "offer", OFFER["name"], nothing=-1)
 
 
 def _precisions(message: pb.Configurations, path: str, rows: int, reader: Reader) -> dict[str, object]:
@@ -299,49 +193,6 @@ def read_settings(message: pb.ConfigurationSettings, path: str, reader: Reader) 
     reader.text(message.offer_name, f"{path}.offer_name", 64)
     found = Configurations.of(1)
     return found.replaced(**columns) if columns else found
-
-
-def _range(message: pb.ConfigurationRange, path: str, limits: Limits) -> Configurations:
-    reader = Reader()
-    axis = message.WhichOneof("axis")
-    if axis is None:
-        reader.wrong(path, "must count nodes or workers")
-        reader.finish()
-    by_nodes = axis == "nodes"
-    most = limits.max_nodes if by_nodes else limits.max_workers
-    counts = read_counts(message.nodes if by_nodes else message.workers, f"{path}.{axis}", most, reader)
-    per_node = reader.stated(message, f"{path}.").get("workers_per_node", 0)
-    settings = read_settings(message.settings, f"{path}.settings", reader)
-    spread = int(message.placement_rule) == PlacementRule.SPREAD
-    reader.finish()
-    rows = len(counts)
-    if rows > limits.rows_per_call:
-        raise _too_many_rows(f"{path}.{axis}", rows, limits)
-    nodes = workers = as_ints(counts)
-    if by_nodes:
-        workers = nodes * per_node
-    elif not spread:
-        nodes = as_ints([packed_nodes(count, per_node) if per_node else 0 for count in counts])
-    return settings.take(constant_ints(rows, 0)).replaced(nodes=nodes, workers=freeze(workers))
-
-
-def read_counts(message: pb.CountRange, path: str, most: int, reader: Reader) -> range | tuple[int, ...]:
-    """The numbers of a range; what is wrong goes to the reader."""
-    first = reader.whole(message.first, f"{path}.first", least=1, most=most)
-    last = reader.whole(message.last, f"{path}.last", least=1, most=most)
-    step = reader.whole(message.step, f"{path}.step", least=1, most=most) if message.HasField("step") else 1
-    if reader.clean and last < first:
-        reader.wrong(f"{path}.last", f"must be at least first ({first}), found {last}")
-    if message.powers_of_two and message.HasField("step"):
-        reader.wrong(f"{path}.step", "must be absent with powers_of_two")
-    if not reader.clean:
-        return ()
-    if message.powers_of_two:
-        powers = tuple(1 << exponent for exponent in range(32) if first <= 1 << exponent <= last)
-        if not powers:
-            reader.wrong(path, f"holds no power of two between {first} and {last}")
-        return powers
-    return range(first, last + 1, step)
 
 
 def write_configurations(configurations: Configurations) -> pb.Configurations:

@@ -1,11 +1,12 @@
-"""Checks that every reader of the wire shares: fields are numbers, names and columns; what is wrong is collected."""
+"""Checks of what messages hold: fields are numbers, names and columns; what is wrong is collected."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Mapping, Sequence, Sized
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from google.protobuf.descriptor import Descriptor
@@ -18,22 +19,63 @@ from nodewise.domain.profile import UNKNOWN
 from nodewise_values.fact import Fact
 from nodewise_values.facts import BY_MESSAGE
 
-__all__ = ["PROFILE_ID_RULE", "Reader", "shown"]
+__all__ = ["PROFILE_ID_RULE", "Reader", "TrustingReader", "shown"]
 
 _PROFILE_ID: Final = re.compile(r"(?!.*//)[A-Za-z0-9](?:[A-Za-z0-9._~/-]{0,126}[A-Za-z0-9])?")
 PROFILE_ID_RULE: Final = (
     "must be 1 to 128 characters: letters, digits and - . _ ~ /, the first and the last a letter or digit, no //"
 )
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _SHOWN: Final = 60
 
 
 class Reader(Findings):
-    """What is wrong in a message, field by field."""
+    """What is wrong in a message, field by field.
+
+    Parameters
+    ----------
+    checks : mapping of type to callable
+        (value, path, reader): what more than one field says of a value of this type, wherever it stands in the message.
+    parts : mapping of type to callable
+        (message, path, reader): reads a part of this type, in place of the mapper.
+    """
+
+    TRUSTS: ClassVar = False
+
+    def __init__(
+        self,
+        checks: Mapping[type, Callable[[Any, str, Reader], None]] = MappingProxyType({}),
+        parts: Mapping[type, Callable[[Any, str, Reader], Any]] = MappingProxyType({}),
+    ) -> None:
+        super().__init__()
+        self.checks = checks
+        self.parts = parts
+
+    def at_most(self, values: Sized, path: str, most: int, what: str = "") -> bool:
+        """Whether a list is no longer than it may be."""
+        fits = len(values) <= most
+        if not fits:
+            self.wrong(path, f"must hold at most {most}{what and ' '}{what}, found {len(values)}")
+        return fits
+
+    def alike(self, path: str, **columns: Sized) -> None:
+        """Lists have as many entries as the first of them."""
+        (first, entries), *others = columns.items()
+        for name, values in others:
+            if len(values) != len(entries):
+                text = f"must have as many entries as {first} ({len(entries)}), found {len(values)}"
+                self.wrong(f"{path}{name}", text)
 
     def identifier(self, value: str, path: str) -> str:
         """A name chosen by the client."""
         if not _PROFILE_ID.fullmatch(value):
             self.wrong(path, f"{PROFILE_ID_RULE}; found {shown(value)}")
+        return value
+
+    def sha256(self, value: str, path: str) -> str:
+        """The hash of a trace or a run."""
+        if not _SHA256.fullmatch(value):
+            self.wrong(path, "must be 64 hexadecimal digits in lower case")
         return value
 
     def text(self, value: str, path: str, longest: int = 256) -> str:
@@ -95,7 +137,7 @@ class Reader(Findings):
         if not math.isfinite(value) or value != int(value) or not least <= value <= most:
             high = 2**31 - 1 if most == math.inf else most
             self.wrong(path, f"must be a whole number from {least:.0f} to {high:.0f}, found {value:g}")
-            return 0
+            return int(value) if self.TRUSTS else 0
         return int(value)
 
     def column(
@@ -128,7 +170,7 @@ class Reader(Findings):
                 )
         if fact.whole:
             return self._whole(found, path, rows)
-        return self._known(found, path, rows, known) if known else found
+        return self.known(found, path, rows, known)
 
     def _constant(self, value: float, path: str, rows: int, fact: Fact) -> NDArray[Any]:
         """One number for all rows; what states nothing is the default."""
@@ -146,12 +188,41 @@ class Reader(Findings):
             self.wrong(f"{path}[{row}]", f"must be a whole number, found {found[row]:g}")
         return freeze(whole)
 
-    def _known(self, found: Floats, path: str, rows: int, known: Sequence[bool]) -> Floats:
+    def known(self, found: Floats, path: str, rows: int, known: Sequence[bool] | None) -> Floats:
+        """A column with -1 in the rows that the column of booleans beside it says are not known; empty = all are."""
+        if not known:
+            return found
         if len(known) not in (1, rows):
             mask = f"{path.removesuffix('_seconds')}_known"
             self.wrong(mask, f"must have one entry, or one for each of {rows} rows; found {len(known)}")
             return found
         return freeze(np.where(np.array(known, dtype=np.bool_), found, UNKNOWN))
+
+    def entries(
+        self, message: Any, path: str, rows: int, of: str, name: Fact, *, nothing: int = 0, elsewhere: bool = False
+    ) -> Ints:
+        """Row to entry of a dictionary of names, ``nothing`` where there is no dictionary.
+
+        Parameters
+        ----------
+        of : str
+            What is named; the fields are its ``_names`` and ``_indexes``.
+        name : Fact
+            Of a name.
+        elsewhere : bool
+            Whether another column says the entries where this one is empty.
+        """
+        names, indexes = getattr(message, f"{of}_names"), getattr(message, f"{of}_indexes")
+        for number, each in enumerate(names):
+            self.text(each, f"{path}.{of}_names[{number}]", name.maximum_length or 64)
+        if not names:
+            if indexes:
+                self.wrong(f"{path}.{of}_indexes", f"must be empty without {of}_names")
+            return constant_ints(rows, nothing)
+        found = self.ints(indexes, f"{path}.{of}_indexes", rows, default=0, most=len(names) - 1)
+        if len(names) > 1 and not indexes and not elsewhere:
+            self.wrong(f"{path}.{of}_indexes", f"must be given when there is more than one {of} name")
+        return found
 
     def offsets(self, values: Sequence[int], path: str, rows: int, entries: int, of: str) -> Ints | None:
         """Where the entries of each row begin, and at last where they end; None = they are wrong."""
@@ -210,6 +281,16 @@ class Reader(Findings):
             self.wrong(path, f"must have one entry, or one for each of {rows} rows; found {len(values)}")
             return False
         return True
+
+
+class TrustingReader(Reader):
+    """For messages that this server wrote itself, into which bounds of requests do not go: nothing in them is wrong."""
+
+    def wrong(self, path: str, description: str) -> None:
+        """Nothing is."""
+
+    contradicts = wrong
+    TRUSTS = True
 
 
 _plans: Final[dict[str, tuple[tuple[Fact, bool], ...]]] = {}

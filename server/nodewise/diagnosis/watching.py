@@ -1,0 +1,113 @@
+"""Watch over running jobs: what the times of their steps say is looked at once in a while, and told by a label."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import structlog
+
+from nodewise.diagnosis.diagnose import steps_diagnosed
+from nodewise.domain.errors import NodewiseError
+from nodewise.domain.step_times import StepsDiagnosis, StepTimes
+from nodewise.ports.compute import Compute, LongRun
+from nodewise.profiles.batches import Batch
+from nodewise.profiles.naming import Naming
+from nodewise.profiles.store import ProfileStore
+from nodewise.profiles.writer import StoreWriter
+
+__all__ = ["ALARM", "StepWatch", "alarm_label"]
+
+ALARM: Final = "nodewise.alarm"
+"""The label of a profile whose job is slow: slowdowns that last, the newest first, separated by "; "."""
+LOOK_EVERY_S: Final = 10.0
+"""Between two looks at what a job's ranks report, by all who share the store: a slowdown lasts minutes before it costs
+anything, and a look at a thousand ranks takes seconds of a processor."""
+LOOKED_BACK_S: Final = 3600.0
+"""Of a look."""
+LOOK_S: Final = 60.0
+"""Of a look, at most."""
+_LONGEST_LABEL: Final = 128
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class StepWatch:
+    """Looks at running jobs.
+
+    Attributes
+    ----------
+    compute : Compute
+        Where times of steps are diagnosed; whoever works there has ``answers``.
+    store, writer : ProfileStore, StoreWriter
+        Where times of steps are, and labels.
+    reads : Executor
+        Threads for what reaches the disk.
+    """
+
+    compute: Compute[Any]
+    store: ProfileStore
+    writer: StoreWriter
+    reads: Executor
+    _next_look_s: dict[str, float] = field(default_factory=dict)
+    _looks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def times(self, profile_id: str, since_s: float) -> tuple[StepTimes, StepTimes]:
+        """Windows of a period, and hours."""
+        steps = self.store.steps
+        return steps.since(profile_id, time.time() - since_s), steps.hours(profile_id)
+
+    def look_soon(self, profile_id: str, alarm: str) -> None:
+        """Look for slowdowns, unless somebody did lately; ``alarm`` is the text of the label now."""
+        now_s = time.monotonic()
+        if self._next_look_s.get(profile_id, 0.0) > now_s:
+            return
+        self._next_look_s = {name: at_s for name, at_s in self._next_look_s.items() if at_s > now_s}
+        self._next_look_s[profile_id] = now_s + LOOK_EVERY_S
+        look = asyncio.create_task(self._look(profile_id, alarm))
+        self._looks.add(look)
+        look.add_done_callback(self._looks.discard)
+
+    async def _look(self, profile_id: str, before: str) -> None:
+        """Diagnose the newest windows; what lasts becomes a label of the profile."""
+        loop = asyncio.get_running_loop()
+        try:
+            if not await loop.run_in_executor(self.reads, self.store.claim, f"steps of {profile_id}", LOOK_EVERY_S):
+                return
+            times = await loop.run_in_executor(self.reads, self.times, profile_id, LOOKED_BACK_S)
+            end_s = time.monotonic() + LOOK_S
+            async for label in self.compute.run(_labelled, (before, *times), end_s, end_s):
+                if label.decode() != before:
+                    batch = Batch(sequence_number=1, naming=Naming(labels={ALARM: label.decode()}), commit=True)
+                    await asyncio.wrap_future(self.writer.append(profile_id, f"alarm-{uuid.uuid4().hex}", (batch,)))
+        except NodewiseError as error:  # the next report looks again
+            _log.warning("steps_not_diagnosed", profile_id=profile_id, reason=str(error.reason))
+
+
+def _labelled(workshop: Any, asked: tuple[str, StepTimes, StepTimes], _run: LongRun) -> Iterator[bytes]:
+    before, *times = asked
+    yield alarm_label(steps_diagnosed(workshop.answers.registry.diagnosers, "", *times), before).encode()
+
+
+def alarm_label(diagnosis: StepsDiagnosis, before: str) -> str:
+    """The text of the label; an alarm that was in it already keeps its text. Empty = nothing is slow."""
+    stated = {entry.partition(" since ")[0]: entry for entry in before.split("; ") if entry}
+    entries: list[str] = []
+    for alarm in diagnosis.alarms:
+        if alarm.end_s:
+            continue
+        name = {"rank": f"rank {','.join(map(str, alarm.ranks))}", "node": f"node {alarm.node}"}.get(
+            alarm.kind, alarm.kind
+        )
+        begin = datetime.fromtimestamp(alarm.begin_s, UTC).isoformat(timespec="seconds")
+        entry = stated.get(name, f"{name} since {begin}")
+        if entry not in entries and len("; ".join([*entries, entry])) <= _LONGEST_LABEL:
+            entries.append(entry)
+    return "; ".join(entries)

@@ -1,0 +1,199 @@
+"""Connections of the listener for HTTP: how many there are, and when one whose other end does not read is let go of."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, cast
+
+import structlog
+from aiohttp import web
+from google.rpc import status_pb2
+
+from nodewise.rpc.http.failures import rest_error
+from nodewise.rpc.http.front import failed
+from nodewise.runtime.connections import METADATA_BYTES, most_connections
+from nodewise.runtime.groups_of_settings import ConnectionSettings
+
+__all__ = ["HttpServer"]
+
+_log = structlog.get_logger(__name__)
+
+IDLE_S: Final = 75.0
+"""Of a connection between two requests where nothing is set: longer than proxies keep theirs, which would else send a
+request into one that is just being closed."""
+STOPPING_S: Final = 1.0
+"""The same of a reply that is not being read, while the server stops."""
+LEAST_READ_BYTES: Final = 64 * 1024
+"""What a caller reads of a reply in that time at least; a caller who reads less holds memory as if he did not read."""
+_LINGERING_S: Final = 2.0
+"""For the rest of a body that nobody wants, so that its sender reads why before the connection ends."""
+_NO_LINGERING: Final = struct.pack("ii", 1, 0)
+_HEADERS: Final = 64
+_INVALID, _INTERNAL, _UNAVAILABLE = 3, 13, 14
+"""Of google.rpc.Code."""
+REFUSED_AT_ONCE: Final = 64
+"""Connections above the limit that are told so; more are closed, as descriptors are for what is served."""
+_FULL: Final = rest_error(status_pb2.Status(code=_UNAVAILABLE, message="the server has all the connections it may"))
+_REFUSAL: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nServer: nodewise\r\n"
+    b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(_FULL), _FULL)
+)
+
+
+class HttpServer(web.Server):
+    """Makes what answers a connection.
+
+    Parameters
+    ----------
+    answer : callable
+        Answers a request.
+    """
+
+    def __init__(
+        self, answer: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], connections: ConnectionSettings
+    ) -> None:
+        super().__init__(answer, handler_cancellation=True)
+        self._most = most_connections(connections.most)
+        self._patience_s = connections.idle_s or IDLE_S
+        self._refused: set[_Refused] = set()
+        self._settings: dict[str, Any] = {
+            "keepalive_timeout": self._patience_s,
+            "access_log": None,
+            "logger": structlog.get_logger("nodewise.rpc"),
+            "max_line_size": METADATA_BYTES,
+            "max_field_size": METADATA_BYTES,
+            "max_headers": _HEADERS,
+            "lingering_time": _LINGERING_S,
+            "auto_decompress": False,
+        }
+
+    def __call__(self) -> Any:
+        """Of a connection that was accepted."""
+        if self._most and len(self._connections) >= self._most:
+            return _Refused(self._refused)
+        return _Connection(self, self._patience_s, loop=self._loop, **self._settings)
+
+    def hurry(self) -> None:
+        """Let go soon of replies that are not being read."""
+        self._patience_s = STOPPING_S
+        for each in self.connections:
+            cast("_Connection", each).hurry(STOPPING_S)
+
+
+class _Connection(web.RequestHandler):
+    """One whose faults are told as all others are, and that ends when its other end does not read.
+
+    A reply counts as read once the kernel has all of it; until then its bytes are in the buffer of the transport.
+    """
+
+    def __init__(self, server: HttpServer, patience_s: float, **settings: Any) -> None:
+        super().__init__(server, **settings)
+        self._patience_s = patience_s
+        self._wire: asyncio.Transport | None = None
+        self._left_bytes = 0
+        self._watch: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._wire = cast("asyncio.Transport", transport)
+        self._wire.set_write_buffer_limits(high=1)  # writing pauses as long as there is anything in it
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._stop_watching()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._look_again()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_watching()
+
+    def hurry(self, patience_s: float) -> None:
+        """Wait less from now on."""
+        self._patience_s = patience_s
+        if self._watch is not None:
+            self._look_again()
+
+    def _look_again(self) -> None:
+        self._stop_watching()
+        if self._wire is not None:
+            self._left_bytes = self._wire.get_write_buffer_size()
+            self._watch = asyncio.get_running_loop().call_later(self._patience_s, self._look)
+
+    def _look(self) -> None:
+        assert self._wire is not None
+        if self._wire.get_write_buffer_size() > self._left_bytes - LEAST_READ_BYTES:
+            _log.info("reply_not_read", left_bytes=self._left_bytes, waited_s=self._patience_s)
+            _reset(self._wire)
+        else:
+            self._look_again()
+
+    def _stop_watching(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,  # noqa: ARG002  # as aiohttp calls it
+    ) -> web.StreamResponse:
+        """As aiohttp asks; an exception's text is for the log alone."""
+        if request.writer.output_size > 0:
+            raise ConnectionError("a response has begun")
+        if status >= 500:
+            _log.error("request_failed", exc_info=exc)
+            response = failed(_INTERNAL, "the server failed; its log has the details")
+        else:
+            response = failed(_INVALID, "this is no request of HTTP/1.1, or its head is too large")
+        response.force_close()
+        return response
+
+
+class _Refused(asyncio.Protocol):
+    """A connection too many: what it asks first is answered by 503, and it ends as soon as its other end has read that.
+
+    Parameters
+    ----------
+    others : set
+        All that are told so at the time.
+    """
+
+    def __init__(self, others: set[_Refused]) -> None:
+        self._others = others
+        self._wire: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        wire = cast("asyncio.Transport", transport)
+        if len(self._others) >= REFUSED_AT_ONCE:
+            _reset(wire)
+            return
+        self._wire = wire
+        self._others.add(self)
+        asyncio.get_running_loop().call_later(_LINGERING_S, wire.abort)
+
+    def data_received(self, data: bytes) -> None:  # noqa: ARG002  # whatever it asks
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.write(_REFUSAL)
+            # Not closed: what it still sends would be answered by a reset, which may overtake the reply.
+            if wire.can_write_eof():
+                wire.write_eof()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # however it ended
+        self._others.discard(self)
+
+
+def _reset(wire: asyncio.Transport) -> None:
+    """End a connection at once: without this the kernel would go on to hold what its other end does not read."""
+    held = wire.get_extra_info("socket")
+    if held is not None:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGERING)
+    wire.abort()
