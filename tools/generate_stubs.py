@@ -38,12 +38,14 @@ DOTTED = re.compile(r"(?<![\w./\"'])nodewise((?:\.plugin)?\.v\d\w*\.\w+_pb2)\b")
 # A file without a service gets no _pb2_grpc module: it would hold nothing but a version check.
 SERVICE = re.compile(r"^service ", re.MULTILINE)
 
-INITS = {f"{PACKAGE}/__init__.py": '"""Generated messages and gRPC stubs of the Nodewise contract."""\n'} | {
-    f"{PACKAGE}/{version}/__init__.py": f'"""Messages and gRPC stubs of nodewise.{version}, two modules a file."""\n'
-    for version in ("v1", "v1beta1")
-} | {
-    f"{PACKAGE}/plugin/__init__.py": '"""Messages and gRPC stubs that plugins in other processes speak."""\n',
-    f"{PACKAGE}/plugin/v1/__init__.py": '"""Messages and gRPC stubs of nodewise.plugin.v1, two modules a file."""\n',
+_DOES = "Messages and gRPC stubs"
+INITS = {
+    f"{PACKAGE}/__init__.py": '"""Generated messages and gRPC stubs of the Nodewise contract."""\n',
+    f"{PACKAGE}/plugin/__init__.py": f'"""{_DOES} that plugins in other processes speak."""\n',
+    **{
+        f"{PACKAGE}/{name.replace('.', '/')}/__init__.py": f'"""{_DOES} of nodewise.{name}, two modules a file."""\n'
+        for name in ("v1", "v1beta1", "plugin.v1")
+    },
 }
 
 

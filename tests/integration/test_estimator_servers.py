@@ -23,6 +23,21 @@ from nodewise_protos.v1 import prediction_service_pb2 as pb
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "plugins" / "nodewise_example_amdahl"
 NAMES = {"python": "amdahl", "go": "amdahl-go"}
+EAGER = """
+from dataclasses import replace
+import nodewise_example_amdahl as example
+from nodewise.plugin import hookimpl
+
+class Eager(example.AmdahlEstimator):
+    def assess(self, profile, query):
+        found = super().assess(profile, query)
+        return found if found.refusal else replace(found, strength=1.0, expected_log_error=1e-6)
+
+@hookimpl
+def nodewise_estimators():
+    return [replace(each, estimator=Eager()) for each in example.nodewise_estimators()]
+"""
+"""The example, so sure of itself that auto has it take part."""
 LANGUAGES = [
     "python",
     pytest.param("go", marks=pytest.mark.skipif(shutil.which("go") is None, reason="Go is not here")),
@@ -32,12 +47,13 @@ LANGUAGES = [
 class EstimatorServer:
     """A process that answers at an address."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], folder: Path) -> None:
         self._command = command
+        self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, *arguments: str) -> None:
-        paths = os.pathsep.join([str(EXAMPLE), *filter(None, [os.environ.get("PYTHONPATH")])])
+        paths = os.pathsep.join([str(EXAMPLE), str(self._folder), *filter(None, [os.environ.get("PYTHONPATH")])])
         environment = {**os.environ, "PYTHONPATH": paths}
         self._process = subprocess.Popen([*self._command, *arguments], env=environment, cwd=EXAMPLE)
 
@@ -59,10 +75,11 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def estimator(language: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[EstimatorServer]:
     target = f"unix://{tmp_path}/estimator.sock"
     if language == "go":
-        command = [str(request.getfixturevalue("program")), "-listen", target]
+        command = [str(request.getfixturevalue("program")), "-listen", target, "-expected-error", "1e-6"]
     else:
-        command = [sys.executable, "-m", "nodewise.hosting.estimator_server", "nodewise_example_amdahl", target]
-    found = EstimatorServer(command)
+        command = [sys.executable, "-m", "nodewise.hosting.estimator_server", "eager_amdahl", target]
+        (tmp_path / "eager_amdahl.py").write_text(EAGER, encoding="utf-8")
+    found = EstimatorServer(command, tmp_path)
     yield found
     found.kill()
 
@@ -84,7 +101,10 @@ def asked(estimator: str, scale: float = 1.0, first: int = 1) -> pb.PredictReque
     return pb.PredictRequest(
         profile=profile_pb2.ProfileSource(content=profile_pb2.ProfileContent(observations=observations)),
         configurations=configuration_pb2.Configurations(
-            nodes=range(first, first + 4), workers=range(first, first + 4), sync_modes=[3], batch_per_worker_samples=[32]
+            nodes=range(first, first + 4),
+            workers=range(first, first + 4),
+            sync_modes=[3],
+            batch_per_worker_samples=[32],
         ),
         options=options_pb2.PredictOptions(model=options_pb2.ModelOptions(estimator=estimator)),
     )
@@ -93,7 +113,7 @@ def asked(estimator: str, scale: float = 1.0, first: int = 1) -> pb.PredictReque
 def version_of(stubs: Stubs, name: str) -> str:
     """As it is listed; empty = it is not."""
     listed = stubs.prediction.ListEstimators(pb.ListEstimatorsRequest(), timeout=PATIENCE_S).estimators
-    return next((each.version for each in listed if each.name == name), "")
+    return next((each.plugin.version for each in listed if each.plugin.name == name), "")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -182,11 +202,13 @@ def test_a_kill_costs_only_those_who_name_it(language: str, estimator: Estimator
         callers.end()
         assert set(callers.failures) == {(name, "UNAVAILABLE")}
         listed = stubs.prediction.ListEstimators(pb.ListEstimatorsRequest(), timeout=PATIENCE_S)
-        assert name in {each.name for each in listed.estimators}
+        assert name in {each.plugin.name for each in listed.estimators}
 
 
 @pytest.mark.parametrize("language", ["go"] if shutil.which("go") else [])
-def test_another_version_takes_over_while_callers_run(language: str, estimator: EstimatorServer, tmp_path: Path) -> None:
+def test_another_version_takes_over_while_callers_run(
+    language: str, estimator: EstimatorServer, tmp_path: Path
+) -> None:
     name = NAMES[language]
     estimator.start()
     with server(name, f"unix://{tmp_path}/estimator.sock") as running, Stubs(running.target) as stubs:

@@ -218,26 +218,11 @@ def load_registry(
         if inline or terms.listings is None or distribution in terms.listings:
             (here if inline else apart).setdefault(distribution, []).append(entry_point)
     peers: dict[Key, Callable[[], Peer]] = {
-        _key(distribution, points, "process"): partial(_host, distribution, points, terms)
-        for distribution, points in apart.items()
+        **{_key(each, points, "process"): partial(_host, each, points, terms) for each, points in apart.items()},
+        **({} if safe_mode else _addressed(terms)),
     }
-    for name, address in () if safe_mode else terms.addresses.items():
-        key = Key(f"{name} at {address.target}", "process", repr(address), ((name, address.target),))
-        if terms.listings is None or key.distribution in terms.listings:
-            known_there = None if terms.listings is None else terms.listings[key.distribution]
-            peers[key] = partial(AddressedEstimator, name, address, terms.limits, known_there)
-    parts: list[Part] = []
-    leases: dict[Key, Lease] = {}
+    parts, leases = _begun(peers, known)
     try:
-        for key, made in peers.items():
-            shared = _shared(key, known)
-            if shared is None:
-                leases[key] = lease = Lease(made())
-                lease.host.begin()  # all at once: each takes a moment
-            elif shared.arriving and shared.lease is not None:
-                leases[key] = shared.lease
-            else:
-                parts.append(shared)
         for distribution, points in here.items():
             mode = "thread" if hosting is None else "inline"
             inline_part = _shared(_key(distribution, points, mode), known)
@@ -254,6 +239,33 @@ def load_registry(
         for lease in leases.values():
             lease.end()
         raise
+
+
+def _addressed(terms: Hosting) -> dict[Key, Callable[[], Peer]]:
+    """Who answers at addresses; of a process that is told what there is, no others."""
+    found: dict[Key, Callable[[], Peer]] = {}
+    for name, address in terms.addresses.items():
+        key = Key(f"{name} at {address.target}", "process", repr(address), ((name, address.target),))
+        if terms.listings is None or key.distribution in terms.listings:
+            known = None if terms.listings is None else terms.listings[key.distribution]
+            found[key] = partial(AddressedEstimator, name, address, terms.limits, known)
+    return found
+
+
+def _begun(peers: Mapping[Key, Callable[[], Peer]], known: Sequence[Registry]) -> tuple[list[Part], dict[Key, Lease]]:
+    """What another registry has already, and leases of those that find out now, all at once: each takes a moment."""
+    parts: list[Part] = []
+    leases: dict[Key, Lease] = {}
+    for key, made in peers.items():
+        shared = _shared(key, known)
+        if shared is None:
+            leases[key] = lease = Lease(made())
+            lease.host.begin()
+        elif shared.arriving and shared.lease is not None:
+            leases[key] = shared.lease
+        else:
+            parts.append(shared)
+    return parts, leases
 
 
 def arrived(registry: Registry, *, serving: bool = True) -> Registry:

@@ -93,8 +93,8 @@ class HostSettings(BaseModel):
 
     paths: tuple[str, ...] = Field(
         (),
-        description="files and folders that plugins may read and write besides those of their modules, where the kernel "
-        "has Landlock",
+        description="files and folders that plugins may read and write besides those of their modules, where the "
+        "kernel has Landlock",
     )
 
     def limits(self) -> HostLimits:

@@ -101,8 +101,8 @@ class Settings(BaseSettings):
     hosts: HostSettings = HostSettings()
     estimators: dict[str, EstimatorSettings] = Field(
         {},
-        description="estimators in servers of their own, by name: unix:///path or host:port (TLS), or a table of target, "
-        "ca, certificate, key and plain",
+        description="estimators in servers of their own, by name: unix:///path or host:port (TLS), or a table of "
+        "target, ca, certificate, key and plain",
     )
     fallback_estimators: Annotated[tuple[str, ...], NoDecode] = Field(
         (),

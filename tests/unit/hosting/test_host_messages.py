@@ -218,7 +218,7 @@ PROFILE = Profile(
                 halo_bytes_per_sample=0.0,
             ),
         ),
-        shard_bytes=(3.0, 4.0),  # type: ignore[arg-type]  # as the wire has them
+        shard_bytes=(3, 4),
     ),
     observations=replace(
         Observations.of(Configurations.of(3, nodes=1, workers=(1, 2, 3), sync_mode=2), as_floats([1.0, 2.0, 2.5])),

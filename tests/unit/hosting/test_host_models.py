@@ -46,7 +46,7 @@ def test_what_is_dropped_takes_no_room() -> None:
 
 def test_there_are_no_more_than_so_many_however_small() -> None:
     models = kept(1 << 40)
-    for number in range(MOST + 1):
+    for _ in range(MOST + 1):
         models.keep(None)
     with pytest.raises(KeyError):
         models.used(1)

@@ -78,7 +78,8 @@ class Unlisted(Good):
 
 class Statuses(Good):
     def fit(self, profile, context):
-        status = type("Status", (grpc.Status,), dict(code=grpc.StatusCode.OUT_OF_RANGE, details="", trailing_metadata=()))
+        told = dict(code=grpc.StatusCode.OUT_OF_RANGE, details="", trailing_metadata=())
+        status = type("Status", (grpc.Status,), told)
         servicer.failure = lambda error: status()
         raise ValueError
 
@@ -92,7 +93,8 @@ def record(name, estimator):
 
 @hookimpl
 def nodewise_estimators():
-    return [record(each.__name__.lower(), each()) for each in (Good, Numbers, Empty, Short, Unlisted, Statuses, Signalled)]
+    kinds = (Good, Numbers, Empty, Short, Unlisted, Statuses, Signalled)
+    return [record(each.__name__.lower(), each()) for each in kinds]
 """
 PROFILE = Profile(digest="a job")
 

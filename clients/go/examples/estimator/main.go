@@ -38,6 +38,7 @@ const name = "amdahl-go"
 type server struct {
 	pluginv1.UnimplementedEstimatorServiceServer
 	version  string
+	expected float64
 	instance string
 
 	mutex  sync.Mutex
@@ -45,8 +46,8 @@ type server struct {
 	models map[int64]model
 }
 
-func newServer(version string) *server {
-	return &server{version: version, instance: rand.Text(), models: map[int64]model{}}
+func newServer(version string, expected float64) *server {
+	return &server{version: version, expected: expected, instance: rand.Text(), models: map[int64]model{}}
 }
 
 // ListEstimators says what this server has. `instance` is new with every start, as the models are gone then.
@@ -72,7 +73,11 @@ func (s *server) Assess(_ context.Context, request *pluginv1.AssessRequest) (*pl
 	}
 	evidence := fmt.Sprintf("%d observations, with %d numbers of workers", len(runs), runs.counts())
 	// A curve through points, which knows nothing of where the time goes: whoever does is preferred by "auto".
-	response := &pluginv1.AssessResponse{Assessment: &pluginv1.Assessment{Evidence: []string{evidence}, Strength: 0.2}}
+	assessment := &pluginv1.Assessment{Evidence: []string{evidence}, Strength: 0.2}
+	if s.expected > 0 { // "auto" goes by it, until runs tell better
+		assessment.ExpectedLogErrors = []float64{s.expected}
+	}
+	response := &pluginv1.AssessResponse{Assessment: assessment}
 	if fitted, found := s.model(request.GetModel()); found { // the question that comes next, in the same call
 		response.Predicted = &pluginv1.PredictResponse{Predictions: fitted.predict(request.GetConfigurations())}
 	}
@@ -122,6 +127,7 @@ func (s *server) model(number int64) (model, bool) {
 func run() error {
 	listen := flag.String("listen", "unix:///tmp/amdahl.sock", "unix:///path or host:port")
 	version := flag.String("version", "1.0.0", "version that it says it has")
+	expected := flag.Float64("expected-error", 0, "the error |ln(predicted / measured)| that it expects; 0 = it has no guess")
 	certificate := flag.String("certificate", "", "PEM file of the server's certificate; empty = no TLS")
 	key := flag.String("key", "", "PEM file of its key")
 	flag.Parse()
@@ -146,7 +152,7 @@ func run() error {
 		return err
 	}
 	service := grpc.NewServer(options...)
-	pluginv1.RegisterEstimatorServiceServer(service, newServer(*version))
+	pluginv1.RegisterEstimatorServiceServer(service, newServer(*version, *expected))
 	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer cancel()
 	go func() {

@@ -166,9 +166,7 @@ class AddressedEstimator(Peer):
 
     # --- calls
 
-    def asked(
-        self, remote: Remote, name: str, arguments: tuple[Any, ...], following: Following | None = None
-    ) -> Any:
+    def asked(self, remote: Remote, name: str, arguments: tuple[Any, ...], following: Following | None = None) -> Any:
         """As the base says."""
         early = self._predicted_early(remote, name, arguments)
         if early is not None:

@@ -188,12 +188,16 @@ class Callbacks(plugin_service_pb2_grpc.ContextServiceServicer):
                 found = _by_process[os.getpid()] = Callbacks()
             return found
 
+    def _call(self, number: int) -> Call:
+        call = self.calls.get(number)
+        if call is None:
+            raise NodewiseError(Reason.NOT_IMPLEMENTED, "the call that this belongs to has ended")
+        return call
+
     def Ask(self, request: pb.AskRequest, context: grpc.ServicerContext) -> pb.AskResponse:  # noqa: N802  # gRPC's
         """As the contract says."""
         try:
-            call = self.calls.get(request.call)
-            if call is None:
-                raise NodewiseError(Reason.NOT_IMPLEMENTED, "the call that this belongs to has ended")
+            call = self._call(request.call)
             with call.asked():
                 return call.context.copy().run(_answered, call, request)
         except NodewiseError as error:

@@ -184,9 +184,7 @@ class Host(Peer):
 
     # --- calls
 
-    def asked(
-        self, remote: Remote, name: str, arguments: tuple[Any, ...], following: Following | None = None
-    ) -> Any:
+    def asked(self, remote: Remote, name: str, arguments: tuple[Any, ...], following: Following | None = None) -> Any:
         """As the base says; what the plugin does in another call is not waited for by who can do without."""
         early = self._predicted_early(remote, name, arguments)
         if early is not None:
@@ -229,7 +227,9 @@ class Host(Peer):
                 return self._fitted(life, remote, arguments, number, ask)
             return self._called(life, remote, name, arguments, number, ask)
 
-    def _fitted(self, life: Life, remote: Remote, arguments: tuple[Any, ...], call: int, ask: Callable[..., Any]) -> Any:
+    def _fitted(
+        self, life: Life, remote: Remote, arguments: tuple[Any, ...], call: int, ask: Callable[..., Any]
+    ) -> Any:
         profile, context = arguments
         estimator, connection = str(remote.target).removeprefix(ESTIMATOR), life.connection
         watched = _WatchedContext(context)
@@ -369,7 +369,7 @@ class _WatchedContext:
 
 
 def _watched(future: Any, budget_s: float, call: Call) -> Any:
-    """The result of a call that may ask: the plugin does not pay for what others take, unless it asks without an end."""
+    """The result of a call that may ask: what others take is not the plugin's time, unless it asks without an end."""
     end_s = time.monotonic() + budget_s
     while True:
         left_s = end_s + min(call.others_s(), budget_s) - time.monotonic()

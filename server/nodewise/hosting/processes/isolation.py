@@ -13,9 +13,10 @@ from typing import Final
 __all__ = ["environment", "limit_processes", "restrict_files"]
 
 ALLOWED: Final = frozenset(
-    "HOME LANG LANGUAGE LD_LIBRARY_PATH LOGNAME NO_COLOR PATH PYTHONDONTWRITEBYTECODE PYTHONHASHSEED PYTHONHOME "
-    "PYTHONPATH PYTHONUNBUFFERED PYTHONUTF8 SSL_CERT_DIR SSL_CERT_FILE TEMP TMP TMPDIR TZ USER VIRTUAL_ENV "
-    "COVERAGE_PROCESS_START COVERAGE_FILE COVERAGE_RCFILE NUMBA_CACHE_DIR NUMBA_NUM_THREADS CUDA_VISIBLE_DEVICES".split()
+    {"HOME", "LANG", "LANGUAGE", "LD_LIBRARY_PATH", "LOGNAME", "NO_COLOR", "PATH", "PYTHONDONTWRITEBYTECODE"}
+    | {"PYTHONHASHSEED", "PYTHONHOME", "PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONUTF8", "SSL_CERT_DIR", "SSL_CERT_FILE"}
+    | {"TEMP", "TMP", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV", "COVERAGE_PROCESS_START", "COVERAGE_FILE"}
+    | {"COVERAGE_RCFILE", "NUMBA_NUM_THREADS", "CUDA_VISIBLE_DEVICES"}
 )
 """Variables that a host gets: where programs and modules lie, and how texts are written. None of them is a secret."""
 _ALLOWED_BEGINNINGS: Final = ("LC_", "MPL", "XDG_")
@@ -31,9 +32,7 @@ MOST_PROCESSES: Final = 512
 
 def environment(own: Mapping[str, str]) -> dict[str, str]:
     """The variables of a host, from those of this process."""
-    kept = {
-        name: value for name, value in own.items() if name in ALLOWED or name.startswith(_ALLOWED_BEGINNINGS)
-    }
+    kept = {name: value for name, value in own.items() if name in ALLOWED or name.startswith(_ALLOWED_BEGINNINGS)}
     return {**_OWN, **kept}
 
 
@@ -58,7 +57,7 @@ def _owner(entry: os.DirEntry[str]) -> int:
 
 def _tasks(entry: os.DirEntry[str]) -> int:
     try:
-        return len(os.listdir(f"{entry.path}/task"))
+        return sum(1 for _ in Path(entry.path, "task").iterdir())
     except OSError:
         return 0
 
@@ -70,7 +69,19 @@ _VERSION: Final = 1
 _PATH_BENEATH: Final = 1
 _READ_FILE, _READ_DIR, _EXECUTE, _ALL_OF_1 = 1 << 2, 1 << 3, 1 << 0, (1 << 13) - 1
 _NO_NEW_PRIVILEGES: Final = 38
-READABLE: Final = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc", "/proc", "/sys", "/dev", "/opt", "/run/resolvconf")
+READABLE: Final = (
+    "/usr",
+    "/lib",
+    "/lib64",
+    "/bin",
+    "/sbin",
+    "/etc",
+    "/proc",
+    "/sys",
+    "/dev",
+    "/opt",
+    "/run/resolvconf",
+)
 
 
 def restrict_files(readable: Iterable[str], writable: Iterable[str]) -> bool:

@@ -11,7 +11,6 @@ from typing import Any, Final
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Options
 from nodewise.hosting.processes.connection import Connection, predict_request
-from nodewise.hosting.processes.faults import HostFaultError
 from nodewise.hosting.processes.remote import Following, Remote, foreign
 from nodewise.hosting.processes.values import UndecodableError, read_value
 from nodewise.hosting.processes.wire import read_assessment, read_predictions
@@ -24,7 +23,7 @@ __all__ = ["ESTIMATOR", "KNOWN", "Listing", "Peer", "read_answer"]
 ESTIMATOR: Final = "estimator/"
 """How the targets of estimators begin."""
 MOST_EARLY: Final = 8
-"""Answers that wait for their questions, which come next if they come at all: one for each thread that asks at once.""""""What is asked of objects."""
+"""Answers that wait for their questions, which come next if they come at all: one for each thread that asks at once."""
 KNOWN: Final = METHODS | ATTRIBUTES
 """What is asked of objects."""
 Listing = tuple[list[Any], list[Any]]
@@ -76,9 +75,7 @@ class Peer(ABC):
         """Ask it no more, and end what was started for it."""
 
     @abstractmethod
-    def asked(
-        self, remote: Remote, name: str, arguments: tuple[Any, ...], following: Following | None = None
-    ) -> Any:
+    def asked(self, remote: Remote, name: str, arguments: tuple[Any, ...], following: Following | None = None) -> Any:
         """What a method of an object answers, or the value of an attribute.
 
         ``following`` is asked with it, in one call; its answer is kept until it is asked for.
@@ -111,7 +108,12 @@ class Peer(ABC):
     # --- estimators
 
     def _assessed(
-        self, connection: Connection, remote: Remote, arguments: tuple[Any, ...], following: Following | None, ask: Invoke
+        self,
+        connection: Connection,
+        remote: Remote,
+        arguments: tuple[Any, ...],
+        following: Following | None,
+        ask: Invoke,
     ) -> Any:
         estimator = str(remote.target).removeprefix(ESTIMATOR)
         profile, query = arguments
@@ -128,7 +130,9 @@ class Peer(ABC):
             return read_answer(response.other)
         return _read(lambda: read_assessment(response.assessment))
 
-    def _predicted(self, connection: Connection, remote: Remote, arguments: tuple[Any, ...], call: int, ask: Invoke) -> Any:
+    def _predicted(
+        self, connection: Connection, remote: Remote, arguments: tuple[Any, ...], call: int, ask: Invoke
+    ) -> Any:
         rows, options = arguments
         assert isinstance(remote.target, int)
         request = predict_request(remote.target, rows, options or Options(), call)

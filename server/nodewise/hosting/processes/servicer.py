@@ -180,13 +180,17 @@ class _Context:
 
     def model(self, estimator: str) -> Any:
         """Others cannot be asked from here."""
-        raise NodewiseError(Reason.NOT_IMPLEMENTED, f"the estimator {estimator!r} cannot be asked from a server of its own")
+        raise NodewiseError(
+            Reason.NOT_IMPLEMENTED, f"the estimator {estimator!r} cannot be asked from a server of its own"
+        )
 
 
 def _predicted(model: Any, rows: Any, options: Any) -> pb.PredictResponse:
     found = model.predict(rows, options)
     predictions = write_predictions(found, len(rows))
-    return pb.PredictResponse(other=written(found)) if predictions is None else pb.PredictResponse(predictions=predictions)
+    return (
+        pb.PredictResponse(other=written(found)) if predictions is None else pb.PredictResponse(predictions=predictions)
+    )
 
 
 def failure(error: BaseException) -> grpc.Status:

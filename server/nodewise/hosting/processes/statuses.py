@@ -28,7 +28,7 @@ FORGOTTEN: Final = "EVIDENCE_FORGOTTEN"
 """Reason of a status that tells that a profile or catalogue was never sent, or was dropped."""
 
 
-class _Status(grpc.Status):  # type: ignore[misc]  # grpc ships no types
+class _Status(grpc.Status):
     """What a servicer's context takes."""
 
     def __init__(self, status: status_pb2.Status) -> None:
@@ -68,7 +68,8 @@ def status_of(error: NodewiseError) -> grpc.Status:
 
 def read_error(error: grpc.RpcError) -> NodewiseError | Mapping[str, str] | None:
     """A refusal, else what is told of a failure, its reason as "reason"; None = the call itself failed."""
-    for key, value in error.trailing_metadata() or ():
+    metadata: Any = error.trailing_metadata()
+    for key, value in metadata or ():
         if key == DETAILS:
             try:
                 return _read_status(status_pb2.Status.FromString(value))

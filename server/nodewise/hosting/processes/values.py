@@ -129,7 +129,7 @@ def read_value(message: pb.Value, others: Mapping[str, Callable[[Any], Any]] = M
         return _read(message, others)
     except UndecodableError:
         raise
-    except Exception as error:  # records look at their fields, and refuse them in errors of their own
+    except Exception as error:  # noqa: BLE001  # records look at their fields, and refuse them in errors of their own
         raise UndecodableError(f"a message that makes no sense ({type(error).__name__})") from None
 
 

@@ -1,5 +1,6 @@
-"""What estimators are asked and answer, as messages of ``EstimatorService`` and back: columns, by hand, as most calls
-are nothing else.
+"""What estimators are asked and answer, as messages of ``EstimatorService`` and back.
+
+By hand: most calls are nothing but columns of rows.
 
 Columns of one number cross as that number. What a host sends is bounded by what was sent: one number stands for as many
 rows as it was asked about.
@@ -19,6 +20,7 @@ from nodewise.domain.errors import Reason, Refusal
 from nodewise.domain.facts import CONFIGURATION_DEFAULTS, NUMBER_COLUMNS
 from nodewise.domain.predictions import UNATTRIBUTED, Fidelity, Notice, Options, Predictions, RowRefusal, RowStatus
 from nodewise.hosting.processes.values import UndecodableError, read_value, write_value
+from nodewise.hosting.soundness import is_a
 from nodewise.plugin import Assessment, Catalogue, Prior
 from nodewise_protos.plugin.v1 import estimator_service_pb2 as pb
 from nodewise_protos.v1 import configuration_pb2, prediction_pb2, problem_pb2
@@ -49,7 +51,7 @@ class _UnwritableError(Exception):
     """A column that does not have one number in each row."""
 
 
-def _column(column: Any, rows: int, kind: type) -> list[Any]:
+def _column(column: Any, rows: int, kind: Any) -> list[Any]:
     """The numbers of a column, or the one that all rows have. Raises _UnwritableError."""
     if type(column) is not np.ndarray or column.shape != (rows,) or column.dtype != kind:
         raise _UnwritableError
@@ -57,7 +59,7 @@ def _column(column: Any, rows: int, kind: type) -> list[Any]:
     return values[:1] if rows and values.count(values[0]) == rows else values
 
 
-def filled(values: Sequence[Any], rows: int, default: float) -> Any:
+def filled(values: Sequence[Any], rows: int, default: Any) -> Any:
     """A column of the rows; none = the default, one = in every row. Raises UndecodableError for another number."""
     count, kind = len(values), type(default)
     if count <= 1:
@@ -260,13 +262,13 @@ def write_predictions(value: Any, rows: int) -> pb.Predictions | None:
 
 def _write_predictions(value: Predictions, rows: int) -> pb.Predictions:
     def floats(column: Any) -> list[float]:
-        return [] if column is None else _column(column, rows, np.float64)  # type: ignore[arg-type]
+        return [] if column is None else _column(column, rows, np.float64)
 
     def named(columns: Mapping[str, Any]) -> Iterable[prediction_pb2.NamedColumn]:
         return [prediction_pb2.NamedColumn(name=name, values=floats(each)) for name, each in columns.items()]
 
-    statuses, indexes = (_column(each, rows, np.int64) for each in (value.status, value.bottleneck_index))  # type: ignore[arg-type]
-    if type(value.simulated) is not bool or type(value.bottlenecks) is not tuple:
+    statuses, indexes = (_column(each, rows, np.int64) for each in (value.status, value.bottleneck_index))
+    if not is_a(value.simulated, bool) or not is_a(value.bottlenecks, tuple):
         raise _UnwritableError
     return pb.Predictions(
         step_seconds=floats(value.step_s),
