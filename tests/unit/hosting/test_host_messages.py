@@ -18,6 +18,7 @@ from nodewise.domain.errors import Reason, Refusal
 from nodewise.domain.predictions import Notice, Options, Predictions, RowRefusal
 from nodewise.domain.profile import Observations, Profile, TraceReference
 from nodewise.domain.workload import Layer, Transformer, Workload
+from nodewise.hosting.processes.bounds import MOST_PARTS, bounded, check_parts
 from nodewise.hosting.processes.evidence import read_profile, write_profile
 from nodewise.hosting.processes.values import UndecodableError, read_value, write_value
 from nodewise.hosting.processes.wire import (
@@ -202,6 +203,7 @@ def test_options_are_the_same_on_the_other_side() -> None:
     assert read_options(write_options(Options(seed=7, simulated_steps=9))) == Options(seed=7, simulated_steps=9)
 
 
+RAN = Configurations.of(3, nodes=1, workers=(1, 2, 3), sync_mode=2, parameter_servers=1)
 PROFILE = Profile(
     profile_id="a/b",
     uid="u",
@@ -221,11 +223,11 @@ PROFILE = Profile(
         shard_bytes=(3, 4),
     ),
     observations=replace(
-        Observations.of(Configurations.of(3, nodes=1, workers=(1, 2, 3), sync_mode=2), as_floats([1.0, 2.0, 2.5])),
+        Observations.of(RAN, as_floats([1.0, 2.0, 2.5])),
         step_variation=as_floats([0.0, -1.0, 0.2]),
         number=as_ints([1, 2, 5]),
     ),
-    memory_runs=Observations.of(Configurations.of(1, nodes=1, workers=1, sync_mode=2), as_floats([0.0])),
+    memory_runs=Observations.of(RAN, as_floats([0.0, 0.0, 0.0])),
     traces=(TraceReference(content_sha256="ab", format="auto", rank=-1, world_size=0, size_bytes=5),),
     create_time_s=123.25,
     labels={"team": "a"},
@@ -309,3 +311,18 @@ def test_what_is_left_out_of_predictions_has_its_default() -> None:
     np.testing.assert_array_equal(found.breakdown_s["unattributed"], [1.0, 2.0])
     np.testing.assert_array_equal(found.extrapolation, 1.0)
     assert found.bottleneck_index.tolist() == [-1, -1]
+
+
+def test_a_message_is_bounded_before_it_is_read() -> None:
+    read = bounded(value_pb2.Items)
+    with pytest.raises(UndecodableError, match="too many parts"):
+        read(b"\x0a\x00" * (MOST_PARTS + 1))
+    assert len(read(b"\x0a\x00" * 100).items) == 100
+    large = value_pb2.Items(items=[array("d", [1 << 18], bytes(1 << 21))] * 2)
+    assert read(large.SerializeToString()) == large
+
+
+@pytest.mark.parametrize("data", [b"\x0b", b"\xff" * 11, b"\x0a"])
+def test_what_is_no_message_is_refused(data: bytes) -> None:
+    with pytest.raises(UndecodableError):
+        check_parts(data, value_pb2.Items.DESCRIPTOR)

@@ -75,6 +75,7 @@ func (s *server) Assess(_ context.Context, request *pluginv1.AssessRequest) (*pl
 	// A curve through points, which knows nothing of where the time goes: whoever does is preferred by "auto".
 	assessment := &pluginv1.Assessment{Evidence: []string{evidence}, Strength: 0.2}
 	if s.expected > 0 { // "auto" goes by it, until runs tell better
+		assessment.Strength = 1
 		assessment.ExpectedLogErrors = []float64{s.expected}
 	}
 	response := &pluginv1.AssessResponse{Assessment: assessment}
@@ -127,7 +128,7 @@ func (s *server) model(number int64) (model, bool) {
 func run() error {
 	listen := flag.String("listen", "unix:///tmp/amdahl.sock", "unix:///path or host:port")
 	version := flag.String("version", "1.0.0", "version that it says it has")
-	expected := flag.Float64("expected-error", 0, "the error |ln(predicted / measured)| that it expects; 0 = it has no guess")
+	expected := flag.Float64("expected-error", 0, "error |ln(predicted / measured)| that it claims; 0 = none")
 	certificate := flag.String("certificate", "", "PEM file of the server's certificate; empty = no TLS")
 	key := flag.String("key", "", "PEM file of its key")
 	flag.Parse()

@@ -144,9 +144,6 @@ pub struct LoadRequest {
     /// Target of ContextService.
     #[prost(string, tag = "5")]
     pub context_target: ::prost::alloc::string::String,
-    /// Files and folders that plugins may read and write besides their own.
-    #[prost(string, repeated, tag = "6")]
-    pub files: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// An entry point.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

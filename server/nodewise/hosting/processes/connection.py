@@ -13,18 +13,20 @@ from pathlib import Path
 from typing import Any, Final
 
 import grpc
+from google.protobuf.message import Message
 
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Options
 from nodewise.domain.profile import Profile
+from nodewise.hosting.processes.bounds import bounded
 from nodewise.hosting.processes.evidence import write_profile
 from nodewise.hosting.processes.statuses import FORGOTTEN, read_error
 from nodewise.hosting.processes.values import Opaque, UndecodableError
 from nodewise.hosting.processes.wire import write_catalogue, write_configurations, write_options, write_prior
 from nodewise.plugin import Catalogue, Query
 from nodewise_protos.plugin.v1 import estimator_service_pb2 as pb
-from nodewise_protos.plugin.v1 import estimator_service_pb2_grpc, plugin_service_pb2_grpc
+from nodewise_protos.plugin.v1 import plugin_service_pb2
 
 __all__ = ["MOST_BYTES", "OPTIONS", "Connection", "local_channel", "predict_request"]
 
@@ -59,11 +61,17 @@ class Connection:
     """
 
     def __init__(self, channel: grpc.Channel, *, remembers: bool = True) -> None:
-        estimators = estimator_service_pb2_grpc.EstimatorServiceStub(channel)
-        self.list_estimators, self.release = estimators.ListEstimators, estimators.Release
-        self.assess, self.fit, self.predict = estimators.Assess, estimators.Fit, estimators.Predict
-        plugins = plugin_service_pb2_grpc.PluginServiceStub(channel)
-        self.load, self.call = plugins.Load, plugins.Call
+        def method(service: str, name: str, response: type[Message]) -> Any:
+            path = f"/nodewise.plugin.v1.{service}/{name}"
+            return channel.unary_unary(path, lambda request: request.SerializeToString(), bounded(response))
+
+        self.list_estimators = method("EstimatorService", "ListEstimators", pb.ListEstimatorsResponse)
+        self.assess = method("EstimatorService", "Assess", pb.AssessResponse)
+        self.fit = method("EstimatorService", "Fit", pb.FitResponse)
+        self.predict = method("EstimatorService", "Predict", pb.PredictResponse)
+        self.release = method("EstimatorService", "Release", pb.ReleaseResponse)
+        self.load = method("PluginService", "Load", plugin_service_pb2.LoadResponse)
+        self.call = method("PluginService", "Call", plugin_service_pb2.CallResponse)
         self.remembers = remembers
         self._numbers = itertools.count(1)
         self._sent: OrderedDict[int, tuple[Any, int]] = OrderedDict()

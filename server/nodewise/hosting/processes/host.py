@@ -145,7 +145,7 @@ class Host(Peer):
         if life is not None:
             life.kill()  # what it forked may live
         self._refuse_if_closed()
-        life = self._life = started(self.distribution, self._folder)
+        life = self._life = started(self.distribution, self._folder, self._limits.paths)
         if self._closed.is_set():  # meanwhile
             life.kill()
         self._refuse_if_closed()
@@ -175,7 +175,6 @@ class Host(Peer):
     def _load_request(self, life: Life) -> pb.LoadRequest:
         return pb.LoadRequest(
             paths=life.paths,
-            files=self._limits.paths,
             entry_points=[pb.EntryPoint(name=name, value=value) for name, value in self._entry_points],
             distribution=self.distribution,
             memory_bytes=self._limits.memory_bytes,

@@ -70,18 +70,20 @@ _PATH_BENEATH: Final = 1
 _READ_FILE, _READ_DIR, _EXECUTE, _ALL_OF_1 = 1 << 2, 1 << 3, 1 << 0, (1 << 13) - 1
 _NO_NEW_PRIVILEGES: Final = 38
 READABLE: Final = (
-    "/usr",
-    "/lib",
-    "/lib64",
-    "/bin",
-    "/sbin",
-    "/etc",
-    "/proc",
-    "/sys",
-    "/dev",
-    "/opt",
-    "/run/resolvconf",
+    *("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/sys", "/dev"),
+    *("/proc/self", "/proc/cpuinfo", "/proc/filesystems", "/proc/meminfo", "/proc/stat", "/proc/sys"),
+    *("/etc/alternatives", "/etc/ca-certificates", "/etc/fonts", "/etc/group", "/etc/hosts", "/etc/ld.so.cache"),
+    *(
+        "/etc/localtime",
+        "/etc/mime.types",
+        "/etc/nsswitch.conf",
+        "/etc/passwd",
+        "/etc/pki",
+        "/etc/resolv.conf",
+        "/etc/ssl",
+    ),
 )
+"""What programs need: of ``/proc`` no other process, whose variables it would tell, and of ``/etc`` no settings."""
 
 
 def restrict_files(readable: Iterable[str], writable: Iterable[str]) -> bool:

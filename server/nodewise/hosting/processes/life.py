@@ -37,14 +37,19 @@ class Life:
     """
 
     def __init__(
-        self, process: subprocess.Popen[bytes], place: Path, ready: int, folder: str, end_output: Callable[[], None]
+        self,
+        process: subprocess.Popen[bytes],
+        place: Path,
+        ready: int,
+        paths: list[str],
+        end_output: Callable[[], None],
     ) -> None:
         self._process = process
         self._place = place
         self._ready = ready
         self._end_output = end_output
         self.pid = process.pid
-        self.paths = [*filter(None, [folder]), *(path or str(Path.cwd()) for path in sys.path)]
+        self.paths = paths
         # Children that a plugin forked hold descriptors open: only the process itself tells that it has ended.
         self._gone = os.pidfd_open(process.pid)
         self._ending = threading.Lock()
@@ -117,7 +122,7 @@ _starters: dict[int, ThreadPoolExecutor] = {}
 _lock = threading.Lock()
 
 
-def started(distribution: str, folder: str = "") -> Life:
+def started(distribution: str, folder: str = "", files: tuple[str, ...] = ()) -> Life:
     """A process that waits to be told what to load.
 
     Started by a thread that lives as long as this process: a host ends with the thread that started it.
@@ -126,20 +131,26 @@ def started(distribution: str, folder: str = "") -> Life:
     ----------
     folder : str
         Where it looks for modules before all else; "" = where this process looks.
+    files : tuple of str
+        Files and folders that it may read and write besides its own.
     """
     with _lock:
         starter = _starters.get(os.getpid())
         if starter is None:
             starter = _starters[os.getpid()] = ThreadPoolExecutor(1, thread_name_prefix="nodewise-host-starter")
-    return starter.submit(_start, distribution, folder).result()
+    return starter.submit(_start, distribution, folder, files).result()
 
 
-def _start(distribution: str, folder: str) -> Life:
+def _start(distribution: str, folder: str, files: tuple[str, ...]) -> Life:
+    paths = [*filter(None, [folder]), *(path or str(Path.cwd()) for path in sys.path)]
     place = Path(tempfile.mkdtemp(prefix="nodewise-host-"))
     ready, output, errors = os.pipe(), os.pipe(), os.pipe()
     try:
         process = subprocess.Popen(  # noqa: S603  # this interpreter, and a module of ours
-            [sys.executable, "-P", "-m", MODULE, str(place), str(ready[1]), str(os.getpid())],
+            [
+                *(sys.executable, "-P", "-m", MODULE, str(place), str(ready[1]), str(os.getpid())),
+                *map(os.pathsep.join, (paths, files)),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=output[1],
             stderr=errors[1],
@@ -156,4 +167,4 @@ def _start(distribution: str, folder: str) -> Life:
         for each in (ready[1], output[1], errors[1]):
             os.close(each)
     end_output = watch_output(distribution, {"stdout": output[0], "stderr": errors[0]})
-    return Life(process, place, ready[0], folder, end_output)
+    return Life(process, place, ready[0], paths, end_output)

@@ -1,4 +1,4 @@
-"""A plugin host, as its process runs it: ``python -m nodewise.hosting.processes.main FOLDER READY PARENT``.
+"""A plugin host, as its process runs it: ``python -m ...hosting.processes.main FOLDER READY PARENT READS WRITES``.
 
 Imports the distribution's entry points and does one call after the other, in its main thread. What goes wrong in this
 process stays in it: who started it watches its end, its time and its memory.
@@ -82,9 +82,8 @@ class MainThread(ThreadPoolExecutor):
 class Plugins(plugin_service_pb2_grpc.PluginServiceServicer):
     """The plugins of one distribution, and what they answered with."""
 
-    def __init__(self, thread: MainThread, place: str) -> None:
+    def __init__(self, thread: MainThread) -> None:
         self._thread = thread
-        self._place = place
         self._roots: dict[str, Any] = {}
         self._models = Models()
         self._by_name: dict[str, Any] = {}
@@ -96,8 +95,6 @@ class Plugins(plugin_service_pb2_grpc.PluginServiceServicer):
         sys.path[:] = request.paths
         channel = grpc.insecure_channel(request.context_target, OPTIONS)
         self._ask = plugin_service_pb2_grpc.ContextServiceStub(channel).Ask
-        restrict_files([*request.paths, sys.prefix, sys.base_prefix], [self._place, *request.files])
-        limit_processes()
         _limit(request.memory_bytes)
         self._models.most_bytes = request.memory_bytes // SHARE
         response = pb.LoadResponse()
@@ -203,12 +200,15 @@ def settle(parent: int) -> None:
 
 def main() -> None:
     """Serve the socket in a folder until the process is killed, and say when it is served."""
-    place, ready, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    place, ready, parent, readable, writable = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:6]
     sys.argv[1:] = []
     settle(parent)
+    limit_processes()
+    # Before there is a second thread: Landlock holds for the one that asks for it, and those that it starts.
+    restrict_files([*readable.split(os.pathsep), sys.prefix, sys.base_prefix], [place, *writable.split(os.pathsep)])
     os.environ.update(dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "MPLCONFIGDIR"), place))
     thread = MainThread()
-    plugins = Plugins(thread, place)
+    plugins = Plugins(thread)
     server = grpc.server(thread, options=OPTIONS)
     plugin_service_pb2_grpc.add_PluginServiceServicer_to_server(plugins, server)
     estimator_service_pb2_grpc.add_EstimatorServiceServicer_to_server(plugins.estimators, server)

@@ -36,8 +36,6 @@ type LoadRequest struct {
 	MemoryBytes int64 `protobuf:"varint,4,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
 	// Target of ContextService.
 	ContextTarget string `protobuf:"bytes,5,opt,name=context_target,json=contextTarget,proto3" json:"context_target,omitempty"`
-	// Files and folders that plugins may read and write besides their own.
-	Files         []string `protobuf:"bytes,6,rep,name=files,proto3" json:"files,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -105,13 +103,6 @@ func (x *LoadRequest) GetContextTarget() string {
 		return x.ContextTarget
 	}
 	return ""
-}
-
-func (x *LoadRequest) GetFiles() []string {
-	if x != nil {
-		return x.Files
-	}
-	return nil
 }
 
 // An entry point.
@@ -726,14 +717,13 @@ var File_nodewise_plugin_v1_plugin_service_proto protoreflect.FileDescriptor
 
 const file_nodewise_plugin_v1_plugin_service_proto_rawDesc = "" +
 	"\n" +
-	"'nodewise/plugin/v1/plugin_service.proto\x12\x12nodewise.plugin.v1\x1a\x1enodewise/plugin/v1/value.proto\"\xea\x01\n" +
+	"'nodewise/plugin/v1/plugin_service.proto\x12\x12nodewise.plugin.v1\x1a\x1enodewise/plugin/v1/value.proto\"\xd4\x01\n" +
 	"\vLoadRequest\x12\x14\n" +
 	"\x05paths\x18\x01 \x03(\tR\x05paths\x12A\n" +
 	"\fentry_points\x18\x02 \x03(\v2\x1e.nodewise.plugin.v1.EntryPointR\ventryPoints\x12\"\n" +
 	"\fdistribution\x18\x03 \x01(\tR\fdistribution\x12!\n" +
 	"\fmemory_bytes\x18\x04 \x01(\x03R\vmemoryBytes\x12%\n" +
-	"\x0econtext_target\x18\x05 \x01(\tR\rcontextTarget\x12\x14\n" +
-	"\x05files\x18\x06 \x03(\tR\x05files\"6\n" +
+	"\x0econtext_target\x18\x05 \x01(\tR\rcontextTarget\"6\n" +
 	"\n" +
 	"EntryPoint\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
