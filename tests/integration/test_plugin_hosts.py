@@ -213,7 +213,11 @@ def test_a_plugin_that_fails_again_and_again_is_left_alone(crowd: tuple[ServerPr
 def test_auto_goes_on_while_a_plugin_hangs(tmp_path: Path) -> None:
     mark = tmp_path / "asked"
     put(tmp_path, "hangs", brings("hangs", "assess", f"open({str(mark)!r}, 'w').close(); time.sleep(1000)"))
-    with server(tmp_path, NODEWISE_HOSTS__CALL_BUDGET_S="600") as running, Stubs(running.target) as stubs:
+    paths = f'["{tmp_path}"]'
+    with (
+        server(tmp_path, NODEWISE_HOSTS__CALL_BUDGET_S="600", NODEWISE_HOSTS__PATHS=paths) as running,
+        Stubs(running.target) as stubs,
+    ):
         stuck = stubs.prediction.Predict.future(asked("hangs"), timeout=PATIENCE_S)
         while not mark.exists():  # else auto may be the first who asks it
             assert not stuck.done()
