@@ -97,6 +97,10 @@ class HostSettings(BaseModel):
         "kernel has Landlock",
     )
 
+    environment: tuple[str, ...] = Field(
+        (), description="names of variables that plugins see besides a few harmless ones, such as PATH"
+    )
+
     def limits(self) -> HostLimits:
         """As the lower rooms read them."""
         return HostLimits(**self.model_dump(exclude={"start_patience_s"}))

@@ -88,7 +88,13 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
         patch.setenv("NODEWISE_STORE", "postgresql://nodewise:secret@db/nodewise")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
         patch.setenv("LC_TIME", "C")
-        limits = HostLimits(call_budget_s=PATIENCE_S, load_budget_s=PATIENCE_S, paths=(str(site.parent / "allowed"),))
+        patch.setenv("MODELS_AT", "somewhere")
+        limits = HostLimits(
+            call_budget_s=PATIENCE_S,
+            load_budget_s=PATIENCE_S,
+            paths=(str(site.parent / "allowed"),),
+            environment=("MODELS_AT",),
+        )
         (site.parent / "allowed").mkdir(exist_ok=True)
         found = load_registry(entry_points=lambda: [point], hosting=Hosting(limits=limits))
         yield found
@@ -109,6 +115,7 @@ def test_the_server_s_variables_are_not_seen(registry: Registry) -> None:
     found = told(registry, "variables")
     assert "PATH" in found
     assert "LC_TIME" in found
+    assert "MODELS_AT" in found  # it is named in the settings
     assert "NODEWISE" not in found
     assert "AWS" not in found
 

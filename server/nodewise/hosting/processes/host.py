@@ -145,7 +145,7 @@ class Host(Peer):
         if life is not None:
             life.kill()  # what it forked may live
         self._refuse_if_closed()
-        life = self._life = started(self.distribution, self._folder, self._limits.paths)
+        life = self._life = started(self.distribution, self._limits, self._folder)
         if self._closed.is_set():  # meanwhile
             life.kill()
         self._refuse_if_closed()

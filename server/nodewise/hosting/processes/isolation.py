@@ -6,7 +6,7 @@ import ctypes
 import os
 import resource
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -30,9 +30,13 @@ MOST_PROCESSES: Final = 512
 """Threads and processes that a host may have beside those that its user has at its start."""
 
 
-def environment(own: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a host, from those of this process."""
-    kept = {name: value for name, value in own.items() if name in ALLOWED or name.startswith(_ALLOWED_BEGINNINGS)}
+def environment(own: Mapping[str, str], named: Collection[str] = ()) -> dict[str, str]:
+    """The variables of a host, from those of this process; ``named`` are allowed as well."""
+    kept = {
+        name: value
+        for name, value in own.items()
+        if name in ALLOWED or name in named or name.startswith(_ALLOWED_BEGINNINGS)
+    }
     return {**_OWN, **kept}
 
 

@@ -18,6 +18,7 @@ from typing import Final
 
 from nodewise.hosting.processes.connection import Connection, local_channel
 from nodewise.hosting.processes.isolation import environment
+from nodewise.hosting.processes.limits import HostLimits
 from nodewise.hosting.processes.output import watch_output
 
 __all__ = ["Life", "started"]
@@ -122,26 +123,26 @@ _starters: dict[int, ThreadPoolExecutor] = {}
 _lock = threading.Lock()
 
 
-def started(distribution: str, folder: str = "", files: tuple[str, ...] = ()) -> Life:
+def started(distribution: str, limits: HostLimits, folder: str = "") -> Life:
     """A process that waits to be told what to load.
 
     Started by a thread that lives as long as this process: a host ends with the thread that started it.
 
     Parameters
     ----------
+    limits : HostLimits
+        What it may see besides its own.
     folder : str
         Where it looks for modules before all else; "" = where this process looks.
-    files : tuple of str
-        Files and folders that it may read and write besides its own.
     """
     with _lock:
         starter = _starters.get(os.getpid())
         if starter is None:
             starter = _starters[os.getpid()] = ThreadPoolExecutor(1, thread_name_prefix="nodewise-host-starter")
-    return starter.submit(_start, distribution, folder, files).result()
+    return starter.submit(_start, distribution, limits, folder).result()
 
 
-def _start(distribution: str, folder: str, files: tuple[str, ...]) -> Life:
+def _start(distribution: str, limits: HostLimits, folder: str) -> Life:
     paths = [*filter(None, [folder]), *(path or str(Path.cwd()) for path in sys.path)]
     place = Path(tempfile.mkdtemp(prefix="nodewise-host-"))
     ready, output, errors = os.pipe(), os.pipe(), os.pipe()
@@ -149,14 +150,14 @@ def _start(distribution: str, folder: str, files: tuple[str, ...]) -> Life:
         process = subprocess.Popen(  # noqa: S603  # this interpreter, and a module of ours
             [
                 *(sys.executable, "-P", "-m", MODULE, str(place), str(ready[1]), str(os.getpid())),
-                *map(os.pathsep.join, (paths, files)),
+                *map(os.pathsep.join, (paths, limits.paths)),
             ],
             stdin=subprocess.DEVNULL,
             stdout=output[1],
             stderr=errors[1],
             pass_fds=(ready[1],),
             start_new_session=True,
-            env=environment(os.environ),
+            env=environment(os.environ, limits.environment),
         )
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)

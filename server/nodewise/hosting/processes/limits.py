@@ -33,6 +33,8 @@ class HostLimits:
         What a host's process may allocate beyond what it has as it starts.
     paths : tuple of str
         Files and folders that plugins may read and write besides their own, where the kernel has Landlock.
+    environment : tuple of str
+        Names of variables that plugins get besides those that every host gets.
     """
 
     call_budget_s: float = 10.0
@@ -41,6 +43,7 @@ class HostLimits:
     auto_patience_s: float = 0.25
     memory_bytes: int = 4 << 30
     paths: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
 
     def budget_s(self, method: str, arguments: tuple[Any, ...]) -> float:
         """Seconds that a call may take: as set, and of long work what it was told that it has.
