@@ -65,7 +65,7 @@ class _Group(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of a name. Its module is imported now: those of all take longer than most answers."""
         if cmd_name in self.commands and self.commands[cmd_name] is None:
-            self.commands[cmd_name] = _imported(cmd_name)
+            self.commands[cmd_name] = _import_command(cmd_name)
         return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: Any) -> Any:
@@ -87,7 +87,7 @@ class _Group(TyperGroup):
             raise typer.Exit(ExitStatus.BAD_INPUT) from None
 
 
-def _imported(name: str) -> Any:
+def _import_command(name: str) -> Any:
     """What typer makes of a command, or of a group of them."""
     module, summary = _COMMANDS[name]
     command = getattr(import_module(f"nodewise_cli.commands.{module}"), name)

@@ -236,7 +236,7 @@ def _pairs(before: Run, after: Run) -> list[tuple[RankShares, RankShares]]:
     if before.rank is not None or after.rank is not None:
         first = before.rank if before.rank is not None else after.rank
         second = after.rank if after.rank is not None else before.rank
-        chosen = [_chosen(run, shares, rank) for run, shares, rank in ((before, old, first), (after, new, second))]
+        chosen = [_choose_rank(run, shares, rank) for run, shares, rank in ((before, old, first), (after, new, second))]
         return [(chosen[0], chosen[1])]
     common = sorted(old.keys() & new.keys())
     if common:
@@ -244,21 +244,21 @@ def _pairs(before: Run, after: Run) -> list[tuple[RankShares, RankShares]]:
     if len(old) == len(new) == 1:
         return list(zip(old.values(), new.values()))
     raise InputError(
-        f"no rank was recorded in both: {before.name} has {_listed(old)}, {after.name} has {_listed(new)}; "
+        f"no rank was recorded in both: {before.name} has {_list_ranks(old)}, {after.name} has {_list_ranks(new)}; "
         "choose two by --rank and --against-rank"
     )
 
 
-def _chosen(run: Run, shares: Mapping[int, RankShares], rank: int | None) -> RankShares:
+def _choose_rank(run: Run, shares: Mapping[int, RankShares], rank: int | None) -> RankShares:
     found = shares.get(-1 if rank is None else rank)
     if found is None and len(shares) == 1:
         return next(iter(shares.values()))
     if found is None:
-        raise InputError(f"{run.name}: has no rank {rank}; recorded: {_listed(shares)}")
+        raise InputError(f"{run.name}: has no rank {rank}; recorded: {_list_ranks(shares)}")
     return found
 
 
-def _listed(ranks: Mapping[int, RankShares]) -> str:
+def _list_ranks(ranks: Mapping[int, RankShares]) -> str:
     return "rank " + ", ".join(map(str, sorted(ranks)))
 
 

@@ -42,7 +42,7 @@ def visible(text: str) -> str:
 def say(text: str = "", *, bold: bool = False) -> None:
     """A sentence on standard output, folded between words where the width is known."""
     width = _told_width()
-    for line in (text,) if width is None else _folded(text, width):
+    for line in (text,) if width is None else _fold(text, width):
         print_line(line, bold=bold)
 
 
@@ -54,7 +54,7 @@ def print_line(text: str = "", *, bold: bool = False) -> None:
 def complain(text: str) -> None:
     """An error, or something worth knowing, on standard error."""
     text = f"nodewise: {text}"
-    lines = _folded(text, shutil.get_terminal_size().columns) if sys.stderr.isatty() else [text]
+    lines = _fold(text, shutil.get_terminal_size().columns) if sys.stderr.isatty() else [text]
     for line in lines:
         _console(sys.stderr).print(Text(visible(line)), soft_wrap=True)
 
@@ -70,7 +70,7 @@ def _told_width() -> int | None:
     return None
 
 
-def _folded(text: str, width: int) -> list[str]:
+def _fold(text: str, width: int) -> list[str]:
     indent = text[: len(text) - len(text.lstrip())]
     kept = textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return kept or [""]

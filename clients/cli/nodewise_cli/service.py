@@ -62,14 +62,14 @@ class Access:
             found["token"] = self.token
         if self.token and self.token.startswith("@"):
             found["token"] = TokenFile(self.token[1:])
-            _read("--token", self.token[1:])
+            _read_file("--token", self.token[1:])
         if self.tls_ca or self.tls_cert:
-            found["tls"] = _read("--tls-ca", self.tls_ca) if self.tls_ca and self.tls_ca != "system" else True
+            found["tls"] = _read_file("--tls-ca", self.tls_ca) if self.tls_ca and self.tls_ca != "system" else True
         if bool(self.tls_cert) != bool(self.tls_key):
             raise InputError("--tls-cert, --tls-key: belong together; name both files")
         if self.tls_cert and self.tls_key:
-            found["tls_certificate"] = _read("--tls-cert", self.tls_cert)
-            found["tls_key"] = _read("--tls-key", self.tls_key)
+            found["tls_certificate"] = _read_file("--tls-cert", self.tls_cert)
+            found["tls_key"] = _read_file("--tls-key", self.tls_key)
         return found
 
 
@@ -96,7 +96,7 @@ def connected(server: str | None, timeout_s: float, access: Access = NOBODY) -> 
         yield client
 
 
-def _read(option: str, path: str) -> bytes:
+def _read_file(option: str, path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:

@@ -155,10 +155,10 @@ def generated(
     # Streams of their own: another law of sizes leaves the arrivals where they are.
     times, sizes, deal = (np.random.default_rng((seed, stream)) for stream in range(3))
     drawn = islice(zip(arrivals(times), sizes_s(sizes)), jobs)
-    return (_dealt(number, *one, choices, deal, rigid=rigid) for number, one in enumerate(drawn))
+    return (_deal_job(number, *one, choices, deal, rigid=rigid) for number, one in enumerate(drawn))
 
 
-def _dealt(
+def _deal_job(
     number: int,
     arrival_s: float,
     size_s: float,

@@ -21,10 +21,10 @@ def read_helios(stream: TextIO, *, file: str = "helios") -> Iterator[LoggedJob |
     JobsFileError
         For a header that lacks a column.
     """
-    return readable(_logged, rows_of(stream, file, COLUMNS, any_case=True))
+    return readable(_logged_job, rows_of(stream, file, COLUMNS, any_case=True))
 
 
-def _logged(row: Row) -> LoggedJob:
+def _logged_job(row: Row) -> LoggedJob:
     duration_s = number_of(row, "duration")
     start_s = time_of(row, "start_time")
     return LoggedJob(

@@ -256,7 +256,7 @@ def jobs_of_log(
         else:
             kept.append(job)
     kept.sort(key=_submit_s)
-    return _dealt(kept, _Deal(curves, pool_devices, seed))
+    return _deal_jobs(kept, _Deal(curves, pool_devices, seed))
 
 
 def _submit_s(job: LoggedJob) -> float:
@@ -293,7 +293,7 @@ class _Deal:
 _NO_CURVE: Final = Curve.of({})
 
 
-def _dealt(jobs: Sequence[LoggedJob], deal: _Deal) -> Iterator[Job]:
+def _deal_jobs(jobs: Sequence[LoggedJob], deal: _Deal) -> Iterator[Job]:
     runs: Counter[str] = Counter()
     first_s = _submit_s(jobs[0]) if jobs else 0.0
     for job in jobs:

@@ -110,7 +110,7 @@ def read_operations(path: Path) -> Operations:
     JobsFileError
         If the table cannot be read, lacks a column or has no complete step.
     """
-    columns = _read(path)
+    columns = _read_columns(path)
     found = {what: _column(columns, among) for what, among in COLUMNS.items()}
     end, duration = _column(columns, END), _column(columns, DURATION)
     missing = [COLUMNS[what][0] for what, name in found.items() if name is None]
@@ -138,10 +138,10 @@ def read_operations(path: Path) -> Operations:
         raise JobsFileError(
             str(path), "stages and data-parallel indices count from 0; several chunks a stage are not read"
         )
-    return _arranged(path, kinds, step, rank, stage, data, start, stop)
+    return _arrange(path, kinds, step, rank, stage, data, start, stop)
 
 
-def _read(path: Path) -> dict[str, Sequence[Any]]:
+def _read_columns(path: Path) -> dict[str, Sequence[Any]]:
     try:
         if path.suffix.lower() == ".parquet":
             try:
@@ -161,7 +161,7 @@ def _column(names: Iterable[str], among: Sequence[str]) -> str | None:
     return next((name for name in names if name.strip().lower() in among), None)
 
 
-def _arranged(
+def _arrange(
     path: Path,
     kinds: Sequence[str],
     step: NDArray[np.int64],

@@ -35,11 +35,11 @@ def read_philly(stream: TextIO, *, file: str = "philly") -> Iterator[LoggedJob |
         first = stream.read(1)
     stream.seek(0)
     if first == "[":
-        return readable(_logged, _entries(stream, file))
-    return readable(_extracted, rows_of(stream, file, EXTRACT_COLUMNS, any_case=True))
+        return readable(_logged_job, _entries(stream, file))
+    return readable(_extracted_job, rows_of(stream, file, EXTRACT_COLUMNS, any_case=True))
 
 
-def _extracted(row: Row) -> LoggedJob:
+def _extracted_job(row: Row) -> LoggedJob:
     return LoggedJob(
         job_id=f"{row.line:06d}",
         submit_s=time_of(row, "timestamp"),
@@ -68,7 +68,7 @@ def _entries(stream: TextIO, file: str) -> Iterator[_Entry]:
     return (_Entry(f"{file}:jobs", number, job) for number, job in enumerate(jobs, 1))
 
 
-def _logged(entry: _Entry) -> LoggedJob:
+def _logged_job(entry: _Entry) -> LoggedJob:
     job, attempts = entry.job, entry.job.get("attempts") if isinstance(entry.job, dict) else None
     if not isinstance(attempts, list) or not all(isinstance(attempt, dict) for attempt in attempts):
         raise entry.fault("attempts", "must be a list of attempts, each with start_time, end_time and detail")

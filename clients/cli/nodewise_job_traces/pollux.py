@@ -122,7 +122,7 @@ def read_step_times(stream: TextIO, devices_per_node: int = 4, file: str = "meas
     found: dict[str, dict[int, dict[int, list[float]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     for row in rows_of(stream, file, ("job", "nodes", "workers", "batch_per_worker", "steps_per_s")):
         workers, nodes = row.whole("workers", 1), row.whole("nodes", 1)
-        packed = nodes == -(-workers // devices_per_node) and _packed(row.text("placement", ""), devices_per_node)
+        packed = nodes == -(-workers // devices_per_node) and _is_packed(row.text("placement", ""), devices_per_node)
         if not packed or not row.has("steps_per_s", filled=True):
             continue
         seconds = 1.0 / row.number("steps_per_s", above=True)
@@ -136,7 +136,7 @@ def read_step_times(stream: TextIO, devices_per_node: int = 4, file: str = "meas
     }
 
 
-def _packed(placement: str, devices_per_node: int) -> bool:
+def _is_packed(placement: str, devices_per_node: int) -> bool:
     counts = sorted((int(part) for part in placement.split("+") if part.isdigit()), reverse=True)
     return all(count == devices_per_node for count in counts[:-1])
 

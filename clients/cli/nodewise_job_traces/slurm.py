@@ -66,7 +66,7 @@ def read_sacct(stream: TextIO, *, file: str = "sacct") -> Iterator[LoggedJob | J
 
 def _jobs(rows: Iterator[Row]) -> Iterator[LoggedJob | JobsFileError]:
     components: dict[str, list[LoggedJob]] = {}
-    for found in readable(_logged, rows):
+    for found in readable(_logged_job, rows):
         if isinstance(found, LoggedJob) and "+" in found.job_id:
             components.setdefault(found.job_id.partition("+")[0], []).append(found)
         elif found is not None:
@@ -75,7 +75,7 @@ def _jobs(rows: Iterator[Row]) -> Iterator[LoggedJob | JobsFileError]:
         yield replace(merged(parts), job_id=job_id)
 
 
-def _logged(row: Row) -> LoggedJob | None:
+def _logged_job(row: Row) -> LoggedJob | None:
     """A job; None for a step of one."""
     job_id = row.text(next(name for name in _IDS if row.has(name)))
     if "." in job_id:

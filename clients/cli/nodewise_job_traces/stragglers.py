@@ -113,7 +113,7 @@ class _Simulation:
         self.places = sorted(operations.start)
         self._before = _dependencies(operations)
         self._groups = _groups(operations)
-        self._order = self._sorted()
+        self._order = self._sort()
         self.seconds = {place: operations.end[place] - operations.start[place] for place in self.places}
         for group in self._order:
             if _is_exchange(group[0]):
@@ -124,7 +124,7 @@ class _Simulation:
                     transfer = operations.end[place] - began
                     self.seconds[place] = np.where(transfer <= -CLOCK_TOLERANCE_SECONDS, 0.0, transfer)
 
-    def _sorted(self) -> list[tuple[Place, ...]]:
+    def _sort(self) -> list[tuple[Place, ...]]:
         """Groups in an order in which each follows all that it depends on."""
         waits = {
             group: {self._groups[u] for v in group for u in self._before[v]} for group in set(self._groups.values())

@@ -63,7 +63,7 @@ def load_catalogue(path: Path | None = None) -> Catalogue:
         Naming the file, the entry and the field.
     """
     if path is None:
-        return _shipped()
+        return _shipped_catalogue()
     name = str(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -71,11 +71,11 @@ def load_catalogue(path: Path | None = None) -> Catalogue:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
         raise CatalogueError(f"{name}: cannot be read ({reason})") from None
     shipped, own = _shipped_sections(), _sections(text, name)
-    return _catalogue({section: _joined(shipped[section], own[section]) for section in shipped}, name)
+    return _catalogue({section: _join(shipped[section], own[section]) for section in shipped}, name)
 
 
 @cache
-def _shipped() -> Catalogue:
+def _shipped_catalogue() -> Catalogue:
     """Made once: nobody can change it, and every server of a process begins with it."""
     return _catalogue(_shipped_sections(), SHIPPED[0])
 
@@ -90,8 +90,8 @@ def _shipped_sections() -> Mapping[str, _Entries]:
 def _catalogue(sections: Mapping[str, _Entries], name: str) -> Catalogue:
     """Of entries that have been checked one by one; the file's name is for messages."""
     fail = _failing(name)
-    links = _named(sections["links"], "links", fail)
-    devices = _named(_linked(sections["devices"], links, fail), "devices", fail)
+    links = _by_name(sections["links"], "links", fail)
+    devices = _by_name(_with_links(sections["devices"], links, fail), "devices", fail)
     link_of = {
         catalogue_key(alias): catalogue_key(fields[LINK])
         for device, fields in sections["devices"].items()
@@ -187,13 +187,13 @@ def _check_entry(section: str, entry: str, fields: Mapping[str, Any], fail: Fail
         raise fail(where, "fp32_flops_per_s", "is missing, as is the peak of any other number format")
 
 
-def _joined(shipped: _Entries, own: _Entries) -> _Entries:
+def _join(shipped: _Entries, own: _Entries) -> _Entries:
     """A user's entry takes the place of the shipped one that has its name."""
     replaced = {catalogue_key(name) for name in own}
     return {name: fields for name, fields in shipped.items() if catalogue_key(name) not in replaced} | own
 
 
-def _linked(devices: _Entries, links: Named, fail: Fail) -> _Entries:
+def _with_links(devices: _Entries, links: Named, fail: Fail) -> _Entries:
     """Devices with their link's bandwidth in the place of its name."""
     found: _Entries = {}
     for device, fields in devices.items():
@@ -205,7 +205,7 @@ def _linked(devices: _Entries, links: Named, fail: Fail) -> _Entries:
     return found
 
 
-def _named(entries: _Entries, section: str, fail: Fail) -> Named:
+def _by_name(entries: _Entries, section: str, fail: Fail) -> Named:
     """Facts under the keys of every name of an entry."""
     found: dict[str, Mapping[str, float]] = {}
     owner: dict[str, str] = {}

@@ -53,7 +53,7 @@ def machines_of(entries: Mapping[str, Mapping[str, Any]], devices: Named, fail: 
             name=entry,
             aliases=aliases,
             devices=tuple(members),
-            device=_called(fields["devices"]),
+            device=_device_of(fields["devices"]),
             devices_per_node=float(fields.get("devices_per_node", 0.0)),
             node_link_bytes_per_s=float(fields["node_link_bytes_per_s"]),
             weight=float(fields["weight"]),
@@ -88,7 +88,7 @@ def machine_names(machines: Mapping[str, CatalogueMachine], device: str) -> tupl
     return tuple(name for each in found.values() for name in (each.name, *each.aliases))
 
 
-def _called(devices: Sequence[str]) -> str:
+def _device_of(devices: Sequence[str]) -> str:
     """The device that a machine's name stands for: boards of one name differ in memory alone."""
     first, *others = devices
     alike = all(catalogue_key(other).removeprefix(catalogue_key(first)).endswith("gb") for other in others)

@@ -70,7 +70,10 @@ def chosen(rows: Sequence[OfferResult], objective: Objective, runs: int) -> tupl
     limit = _limit_of(objective)
     if not passed:
         best = max(answered, key=lambda at: _closeness(rows[at], objective))
-        return None, f"none of {len(answered)} offers {limit or NEVER}; the closest is {_told(rows[best], objective)}"
+        return (
+            None,
+            f"none of {len(answered)} offers {limit or NEVER}; the closest is {_describe(rows[best], objective)}",
+        )
     if isinstance(rule, LeastTime):
         best, name, what = min(passed, key=lambda at: _time(rows[at], confidence)), "least_time", "fastest"
     elif isinstance(rule, FewestDevices):
@@ -85,7 +88,7 @@ def chosen(rows: Sequence[OfferResult], objective: Objective, runs: int) -> tupl
     among = f"{len(answered)} offers"
     if limit:
         among = f"{among}, of which {len(passed)} {limit if len(passed) == 1 else _plural(limit)}"
-    why = f"{_told(rows[best], objective)}: the {what} of {among}"
+    why = f"{_describe(rows[best], objective)}: the {what} of {among}"
     return Choice(row=best, rule=name, why=why), ""
 
 
@@ -173,7 +176,7 @@ def _closeness(row: OfferResult, objective: Objective) -> tuple[float, float]:
     return chance or 0.0, -_or_never(found.time_s.mean)
 
 
-def _told(row: OfferResult, objective: Objective) -> str:
+def _describe(row: OfferResult, objective: Objective) -> str:
     """A row with its numbers."""
     found = row.completion
     assert found is not None

@@ -100,7 +100,7 @@ def _row(
         return OfferResult(name=name, error=offer)
     try:
         samples = _samples(question)
-        offer, speeds = _resolved(answers, question, offer)
+        offer, speeds = _resolve(answers, question, offer)
         spread = 0.0 if question.certain or not terms.simulates else speeds.log_spread
         case = CompletionCase(offer=offer, samples=samples, speeds=speeds.table, log_spread=spread)
         found: Completion = call(
@@ -123,7 +123,7 @@ def _row(
     )
 
 
-def _resolved(answers: Answers, question: CompletionQuestion, offer: CompletionOffer) -> tuple[CompletionOffer, Speeds]:
+def _resolve(answers: Answers, question: CompletionQuestion, offer: CompletionOffer) -> tuple[CompletionOffer, Speeds]:
     """An offer whose reaction follows from how it trains, and its speeds."""
     if offer.reaction == LossReaction.UNSPECIFIED and offer.sync_mode != SyncMode.UNSPECIFIED:
         offer = _reacting(offer, offer.sync_mode)

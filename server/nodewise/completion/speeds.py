@@ -50,7 +50,7 @@ def speeds_of(answers: Answers, profile: Profile | None, offer: CompletionOffer,
     """
     shape = tuple(capacity + 1 for capacity in offer.capacities)
     if offer.speeds:
-        return _stated(offer, shape)
+        return _stated_speeds(offer, shape)
     if profile is None:
         text = "speeds must be stated where the request has no profile"
         raise NodewiseError.refused(Refusal.missing(text, "profile", "speeds"))
@@ -81,14 +81,14 @@ def predicted_rates(answers: Answers, profile: Profile, rows: Configurations, te
     answer = answers.answer(Question(profile=profile, configurations=rows, terms=terms))
     predictions = answer.predictions
     for row in np.flatnonzero(~predictions.answered)[:1].tolist():
-        raise _unanswered(answer, row)
+        raise _no_speed_error(answer, row)
     if not np.all(answer.samples_per_s > 0.0):
         text = "how many samples a step has is not known: state the batch"
         raise NodewiseError.refused(Refusal.missing(text, "batch_per_worker_samples", "global_batch_samples"))
     return answer
 
 
-def _unanswered(answer: Answer, row: int) -> NodewiseError:
+def _no_speed_error(answer: Answer, row: int) -> NodewiseError:
     """Why a set of nodes has no speed."""
     predictions, rows = answer.predictions, answer.configurations
     where = f"with {rows.nodes[row]} nodes and {rows.workers[row]} workers alive"
@@ -100,7 +100,7 @@ def _unanswered(answer: Answer, row: int) -> NodewiseError:
     return NodewiseError.refused(Refusal(refusal.reason, text, (*refusal.missing_fields, "speeds")))
 
 
-def _stated(offer: CompletionOffer, shape: tuple[int, ...]) -> Speeds:
+def _stated_speeds(offer: CompletionOffer, shape: tuple[int, ...]) -> Speeds:
     if len(offer.speeds) != math.prod(shape):
         groups = " x ".join(map(str, shape))
         text = f"must hold {math.prod(shape)} numbers ({groups}: of each group from none to all)"

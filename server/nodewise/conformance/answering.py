@@ -65,10 +65,10 @@ class Asked:
     @property
     def rows(self) -> Configurations:
         """Rows of the job that the service would show."""
-        return _shown(self.record, self.job, self.job.configurations)
+        return _show(self.record, self.job, self.job.configurations)
 
 
-def _shown(record: EstimatorRecord, job: Job, rows: Configurations) -> Configurations:
+def _show(record: EstimatorRecord, job: Job, rows: Configurations) -> Configurations:
     return shown_to(record.columns, rows, job.profile.workload.precision or "").configurations
 
 
@@ -116,7 +116,7 @@ def require_tellable(refusal: Refusal, where: str) -> None:
 
 def fitted(loaded: Loaded[EstimatorRecord], job: Job, prior: Prior | None) -> Asked | None:
     """The estimator's model of a job; None = it refuses."""
-    rows = _shown(loaded.record, job, job.configurations)
+    rows = _show(loaded.record, job, job.configurations)
     if not len(rows) or assessed(loaded.record, job.profile, rows).refusal is not None:
         return None
     context = _Context(job, prior, _catalogue())

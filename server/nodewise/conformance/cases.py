@@ -51,7 +51,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class _Registered:
+class _EntryPoint:
     """A module (or object) in place of an installed entry point."""
 
     plugin: Any
@@ -71,7 +71,7 @@ def cases(plugin: Any, evidence: Evidence | None = None) -> list[Case]:
     throughputs, phase timings and facts; files that a reader reads.
     """
     name = getattr(plugin, "__name__", type(plugin).__name__)
-    return _cases(load_registry(entry_points=lambda: (_Registered(plugin, name, name),)), evidence)  # type: ignore[arg-type, return-value]  # all that is asked of an entry point
+    return _cases(load_registry(entry_points=lambda: (_EntryPoint(plugin, name, name),)), evidence)  # type: ignore[arg-type, return-value]  # all that is asked of an entry point
 
 
 def registry_cases(registry: Registry, names: Iterable[str], evidence: Evidence | None = None) -> list[Case]:
@@ -103,7 +103,7 @@ def installed_cases(names: Iterable[str], evidence: Evidence | None = None) -> l
     LookupError
         A name is none of these.
     """
-    points = {point: _called(point) for point in metadata.entry_points(group=ENTRY_POINT_GROUP)}
+    points = {point: _calls(point) for point in metadata.entry_points(group=ENTRY_POINT_GROUP)}
     found: dict[Case, None] = {}
     for name in names:
         whole = [point for point, known in points.items() if name in known]
@@ -116,7 +116,7 @@ def installed_cases(names: Iterable[str], evidence: Evidence | None = None) -> l
     return list(found)
 
 
-def _called(point: metadata.EntryPoint) -> set[str]:
+def _calls(point: metadata.EntryPoint) -> set[str]:
     return {point.name} if point.dist is None else {point.name, point.dist.name}
 
 

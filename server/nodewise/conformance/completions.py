@@ -70,7 +70,7 @@ def _estimator(loaded: Loaded[EstimatorRecord]) -> CompletionEstimator:
     return estimator
 
 
-def _completed(estimator: CompletionEstimator, case: CompletionCase, terms: CompletionTerms = TERMS) -> Completion:
+def _complete(estimator: CompletionEstimator, case: CompletionCase, terms: CompletionTerms = TERMS) -> Completion:
     answer = sound("complete", lambda: estimator.complete(case, terms))
     try:
         return checked_completion(answer)
@@ -91,25 +91,25 @@ def _throughput(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
 
 def _answers(loaded: Loaded[EstimatorRecord], _: Evidence) -> None:
     estimator = _estimator(loaded)
-    found = _completed(estimator, _case())
+    found = _complete(estimator, _case())
     mean = found.time_s.mean
     require(mean is not None and mean >= found.ideal_s > 0.0, "complete is done sooner than without losses")
     require(found.failure_probability is not None, "complete tells no failure_probability of simulated runs")
-    means = _completed(estimator, _case(), replace(TERMS, simulates=False))
+    means = _complete(estimator, _case(), replace(TERMS, simulates=False))
     require(means.time_s.p90 is None, "complete tells quantiles where it was not asked to simulate")
 
 
 def _purity(loaded: Loaded[EstimatorRecord], _: Evidence) -> None:
     estimator, case = _estimator(loaded), _case()
-    first = _completed(estimator, case)
-    _completed(estimator, case, replace(TERMS, seed=1))
-    require(_completed(estimator, case) == first, "the same question and seed get another answer")
+    first = _complete(estimator, case)
+    _complete(estimator, case, replace(TERMS, seed=1))
+    require(_complete(estimator, case) == first, "the same question and seed get another answer")
 
 
 def _deadlines(loaded: Loaded[EstimatorRecord], _: Evidence) -> None:
     estimator, case = _estimator(loaded), _case()
     shares = [
-        _completed(estimator, case, replace(TERMS, deadline_s=hours * HOUR_S)).deadline_probability or 0.0
+        _complete(estimator, case, replace(TERMS, deadline_s=hours * HOUR_S)).deadline_probability or 0.0
         for hours in (8.0, 8.5, 9.0, 12.0, 1000.0)
     ]
     require(shares == sorted(shares), f"a later deadline is less likely to be kept: {shares}")

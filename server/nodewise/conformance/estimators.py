@@ -90,7 +90,7 @@ def _order(asked: Asked) -> None:
     rows = asked.rows
     order = as_ints(np.random.default_rng(0).permutation(len(rows)))
     turned, back = asked.predict(rows.take(order)), np.argsort(order)
-    where = row_difference(asked.predict(rows), _taken(turned, back))
+    where = row_difference(asked.predict(rows), _take(turned, back))
     require(where is None, f"the order of the rows of {asked.job.name!r} changes {where}; each row stands for itself")
 
 
@@ -118,7 +118,7 @@ def _claims(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
             )
 
 
-def _taken(predictions: Predictions, order: np.ndarray) -> Predictions:
+def _take(predictions: Predictions, order: np.ndarray) -> Predictions:
     """The rows of an answer in another order."""
     places = as_ints(np.argsort(order))
     return Predictions.joined(len(predictions), ((places, predictions),))

@@ -37,14 +37,21 @@ def made_up() -> Evidence:
     """Everything that is made up here."""
     recorded = recorded_ranks()
     return Evidence(
-        jobs=(_timed(), _all_reduced(), _transformer(), _layered(), _counted(), _recorded(recorded)),
+        jobs=(
+            _job_with_timings(),
+            _job_with_all_reduce(),
+            _transformer(),
+            _job_with_layers(),
+            _job_with_facts(),
+            _job_with_traces(recorded),
+        ),
         clusters=(_busy_cluster(), _empty_cluster(), _shared_cluster()),
         recordings=(Recording(name="two ranks", traces=recorded),),
         sharings=made_up_sharings(),
     )
 
 
-def _timed() -> Job:
+def _job_with_timings() -> Job:
     """Parameter servers: phases of one worker, and throughputs that a server of 40 steps/s bounds."""
     workers = [1, 2, 4, 8]
     ran = _rows(workers, workers, SyncMode.ASYNC, parameter_servers=1, batch=32)
@@ -78,7 +85,7 @@ def _timed() -> Job:
     return Job(name="parameter servers", profile=profile, configurations=asked)
 
 
-def _all_reduced() -> Job:
+def _job_with_all_reduce() -> Job:
     """All-reduce at several scales and batches: compute, and an exchange that grows across nodes."""
     scales = [(1, 1, 16), (1, 1, 32), (1, 4, 32), (2, 8, 32), (4, 16, 32), (4, 16, 64)]
     nodes, workers, batches = map(as_ints, zip(*scales, strict=True))
@@ -113,7 +120,7 @@ def _transformer() -> Job:
     return Job(name="transformer", profile=profile, configurations=asked, constraints=constraints)
 
 
-def _layered() -> Job:
+def _job_with_layers() -> Job:
     """A convolutional network of which only the layers are known."""
     layers = tuple(
         Layer(
@@ -141,7 +148,7 @@ def _layered() -> Job:
     return Job(name="layers", profile=profile, configurations=asked, constraints=constraints)
 
 
-def _counted() -> Job:
+def _job_with_facts() -> Job:
     """A model that never ran, of which facts were counted."""
     asked = _rows([1, 1, 2], [1, 1, 2], SyncMode.ALLREDUCE, parameter_servers=0, batch=128, device="P100")
     facts = Workload(
@@ -154,7 +161,7 @@ def _counted() -> Job:
     return Job(name="facts", profile=Profile(workload=facts), configurations=asked)
 
 
-def _recorded(traces: tuple[Trace, ...]) -> Job:
+def _job_with_traces(traces: tuple[Trace, ...]) -> Job:
     """A job of which two ranks recorded three steps."""
     references = tuple(
         TraceReference(content_sha256=f"{trace.rank:064x}", format="auto", rank=trace.rank, world_size=2, size_bytes=1)

@@ -27,7 +27,7 @@ def check_evaluation(name: str, model: PlanningModel, job: Job, predict: Predict
     """``evaluate`` gives the numbers of ``predict``, which answers exactly the rows that fit."""
     space, chosen = _space(model, job)
     rows = sound("completed", lambda: space.completed(chosen))
-    found = _evaluated(model, rows, (*COLUMNS, *model.memory_terms))
+    found = _evaluate(model, rows, (*COLUMNS, *model.memory_terms))
     answer = predict(rows)
     fits = (found["memory_capacity_bytes"] == 0.0) | (found["memory_bytes"] <= found["memory_capacity_bytes"])
     wrong = np.flatnonzero(fits != answer.answered)
@@ -59,7 +59,7 @@ def check_bounds(name: str, model: PlanningModel, job: Job, predict: Predict) ->
         kept = np.array_equal(getattr(rows, column), getattr(space.prefixes, column)[of_prefix])
         require(kept, f"{name}: completions differ from their prefix in {column}, which is final")
     bounds = sound("lower_bound", space.lower_bound)
-    found = _evaluated(model, rows, COLUMNS)
+    found = _evaluate(model, rows, COLUMNS)
     for column in ("step_s", "memory_bytes"):
         below = np.flatnonzero(found[column] < bounds[column][of_prefix])
         require(
@@ -77,7 +77,7 @@ def _space(model: PlanningModel, job: Job) -> tuple[PlanSpace, np.ndarray]:
     return space, as_ints(np.arange(0, prefixes, step))
 
 
-def _evaluated(model: PlanningModel, rows: Configurations, columns: tuple[str, ...]) -> Mapping[str, Floats]:
+def _evaluate(model: PlanningModel, rows: Configurations, columns: tuple[str, ...]) -> Mapping[str, Floats]:
     found = sound("evaluate", lambda: model.evaluate(rows, columns))
     require(set(found) == set(columns), f"evaluate answers {sorted(found)}; asked were {sorted(columns)}")
     for column, values in found.items():

@@ -22,13 +22,13 @@ ASKED_S: Final = 60.0
 """Time that a policy is given, unless it is what is checked."""
 
 
-def _stated(record: PolicyRecord, cluster: Cluster, **parameters: float) -> ClusterState:
+def _with_parameters(record: PolicyRecord, cluster: Cluster, **parameters: float) -> ClusterState:
     """The cluster as the service states it: every parameter has a value."""
     defaults = {each.name: each.default for each in record.parameters}
     return replace(cluster.state, parameters={**defaults, **parameters})
 
 
-def _decided(loaded: Loaded[PolicyRecord], cluster: Cluster, state: ClusterState) -> Allocation | Shares:
+def _decide(loaded: Loaded[PolicyRecord], cluster: Cluster, state: ClusterState) -> Allocation | Shares:
     """What the policy itself answers."""
     policy, name = loaded.record.policy, cluster.name
     return sound(f"decide on {name!r}", lambda: policy.decide(state, cluster.curves, Budget(ASKED_S)))
@@ -52,8 +52,8 @@ def _each(check: Callable[[Loaded[PolicyRecord], Cluster], None]) -> Callable[[L
 
 def _feasible(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
     """Never more than there is, every job once, nothing for a job without a prediction."""
-    state = _stated(loaded.record, cluster)
-    _decided(loaded, cluster, state)
+    state = _with_parameters(loaded.record, cluster)
+    _decide(loaded, cluster, state)
     grants = _verdict(loaded, cluster, state).grants
     require(len(grants) == len(state.jobs), f"{len(grants)} grants for {len(state.jobs)} jobs; every job has one")
     for index, pool in enumerate(state.pools):
@@ -66,14 +66,14 @@ def _feasible(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
 
 
 def _gives(loaded: Loaded[PolicyRecord], evidence: Evidence) -> None:
-    verdicts = [_verdict(loaded, each, _stated(loaded.record, each)) for each in evidence.clusters]
+    verdicts = [_verdict(loaded, each, _with_parameters(loaded.record, each)) for each in evidence.clusters]
     given = any(grant.devices for verdict in verdicts for grant in verdict.grants)
     require(given, "gives no job a device on any cluster")
 
 
 def _inputs(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
-    state, again = _stated(loaded.record, cluster), _stated(loaded.record, cluster)
-    _decided(loaded, cluster, state)
+    state, again = _with_parameters(loaded.record, cluster), _with_parameters(loaded.record, cluster)
+    _decide(loaded, cluster, state)
     where = difference(again.jobs, state.jobs, "state.jobs") or difference(
         again.parameters, state.parameters, "parameters"
     )
@@ -81,21 +81,21 @@ def _inputs(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
 
 
 def _purity(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
-    state = _stated(loaded.record, cluster)
-    first = _decided(loaded, cluster, state)
+    state = _with_parameters(loaded.record, cluster)
+    first = _decide(loaded, cluster, state)
     # Another question in between: whoever keeps something between calls is found out.
-    _decided(loaded, cluster, replace(state, jobs=state.jobs, now_s=state.now_s + 3600.0))
-    where = difference(first, _decided(loaded, cluster, state), "the decision")
+    _decide(loaded, cluster, replace(state, jobs=state.jobs, now_s=state.now_s + 3600.0))
+    where = difference(first, _decide(loaded, cluster, state), "the decision")
     require(where is None, f"the same state gets another decision: {where} differs; keep nothing but memory")
 
 
 def _memory(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
     """What it returned last time comes back, and means the same to every process."""
-    state = _stated(loaded.record, cluster)
-    first = _decided(loaded, cluster, state)
+    state = _with_parameters(loaded.record, cluster)
+    first = _decide(loaded, cluster, state)
     require(isinstance(first.memory, bytes), f"memory is a {type(first.memory).__name__}; it must be bytes")
     later = replace(state, memory=first.memory, now_s=state.now_s + 60.0)
-    where = difference(_decided(loaded, cluster, later), _decided(loaded, cluster, later), "the decision")
+    where = difference(_decide(loaded, cluster, later), _decide(loaded, cluster, later), "the decision")
     require(where is None, f"the same memory gets another decision: {where} differs")
     verdict = _verdict(loaded, cluster, state)
     _verdict(loaded, cluster, replace(state, memory=verdict.memory, now_s=state.now_s + 60.0))
@@ -103,7 +103,7 @@ def _memory(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
 
 def _budget(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
     """Without time left: the best feasible decision so far."""
-    _verdict(loaded, cluster, _stated(loaded.record, cluster), seconds=0.0)
+    _verdict(loaded, cluster, _with_parameters(loaded.record, cluster), seconds=0.0)
 
 
 def _parameters(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
@@ -111,7 +111,7 @@ def _parameters(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
         inside = each.minimum <= each.default <= each.maximum
         require(inside, f"parameter {each.name!r}: its default lies outside {each.minimum} to {each.maximum}")
         for value in (each.minimum, each.maximum):
-            _verdict(loaded, cluster, _stated(loaded.record, cluster, **{each.name: value}))
+            _verdict(loaded, cluster, _with_parameters(loaded.record, cluster, **{each.name: value}))
 
 
 POLICY_CHECKS: Final[Mapping[str, Callable[[Loaded[Any], Evidence], None]]] = MappingProxyType(

@@ -47,7 +47,7 @@ class _Chunks(io.RawIOBase):
         return len(part)
 
 
-def _read(loaded: Loaded[TraceReaderRecord], content: bytes, source: TraceSource, most: int) -> Sequence[Trace]:
+def _read_with(loaded: Loaded[TraceReaderRecord], content: bytes, source: TraceSource, most: int) -> Sequence[Trace]:
     stream = cast("BinaryIO", io.BufferedReader(_Chunks(content, most), max(most, 1)))
     traces = sound("read", lambda: loaded.record.reader.read(stream, source))
     wrong = wrong_with(traces)
@@ -58,7 +58,7 @@ def _read(loaded: Loaded[TraceReaderRecord], content: bytes, source: TraceSource
 def _whole(loaded: Loaded[TraceReaderRecord], file: File, most: int = HEAD_BYTES) -> Sequence[Trace]:
     """The traces of a file that nothing is wrong with."""
     try:
-        return _read(loaded, file.content, file.source, most)
+        return _read_with(loaded, file.content, file.source, most)
     except NodewiseError as error:
         raise NonConformanceError(f"read refuses {file.name!r}, which it recognises: {error.message}") from error
 
@@ -114,7 +114,7 @@ def _streams(loaded: Loaded[TraceReaderRecord], file: File) -> None:
 def _damage(loaded: Loaded[TraceReaderRecord], file: File) -> None:
     for damaged in (*_FOREIGN, *_damaged(file.content)):
         try:
-            _read(loaded, damaged, file.source, 4096)
+            _read_with(loaded, damaged, file.source, 4096)
         except NodewiseError as error:
             told = f"{error.message} {error.metadata}"
             leaked = [secret for secret in file.secrets if secret in told]

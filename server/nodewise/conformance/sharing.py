@@ -65,7 +65,7 @@ def _order(loaded: _Loaded, question: SharingQuestion) -> None:
     ):
         for name in ("low", "middle", "high"):
             same = np.allclose(getattr(one, name), getattr(other, name)[::-1], rtol=0.0, atol=1e-6)
-            require(same, f"{name} shares of {_named(jobs)} depend on the order in which they stand")
+            require(same, f"{name} shares of {_name(jobs)} depend on the order in which they stand")
 
 
 def _company(loaded: _Loaded, question: SharingQuestion) -> None:
@@ -73,16 +73,16 @@ def _company(loaded: _Loaded, question: SharingQuestion) -> None:
     for place, whole in enumerate(_answer(loaded, question) or ()):
         (alone,) = _answer(loaded, replace(question, sets=question.sets[place : place + 1])) or (whole,)
         same = np.allclose(alone.middle, whole.middle, rtol=ROUNDING, atol=0.0)
-        require(same, f"shares of {_named(question.sets[place])} depend on which other sets are asked about")
+        require(same, f"shares of {_name(question.sets[place])} depend on which other sets are asked about")
 
 
-def _measured(loaded: _Loaded, question: SharingQuestion) -> None:
+def _check_measured(loaded: _Loaded, question: SharingQuestion) -> None:
     """A pair that ran once is told as it ran."""
     ran = replace(question, sets=tuple(run.jobs for run in question.runs))
     for run, found in zip(question.runs, _answer(loaded, ran) or (), strict=False):
         told = [found.low.tolist(), found.middle.tolist(), found.high.tolist()]
         same = np.allclose(told, [run.shares] * 3, rtol=ROUNDING, atol=0.0)
-        require(same, f"{_named(run.jobs)} ran with shares {run.shares}; it tells {found.middle.tolist()}")
+        require(same, f"{_name(run.jobs)} ran with shares {run.shares}; it tells {found.middle.tolist()}")
 
 
 def _purity(loaded: _Loaded, question: SharingQuestion) -> None:
@@ -98,7 +98,7 @@ def _time(loaded: _Loaded, question: SharingQuestion) -> None:
     _answer(loaded, question, seconds=0.0)
 
 
-def _named(jobs: tuple[SoloJob, ...]) -> str:
+def _name(jobs: tuple[SoloJob, ...]) -> str:
     return " and ".join(job.name for job in jobs)
 
 
@@ -107,7 +107,7 @@ SHARING_CHECKS: Final[Mapping[str, Callable[[Loaded[Any], Evidence], None]]] = M
         "answers": _answers,
         "order of jobs": _each(_order),
         "company of sets": _each(_company),
-        "measured pairs": _each(_measured),
+        "measured pairs": _each(_check_measured),
         "purity": _each(_purity),
         "no time left": _each(_time),
     }

@@ -58,7 +58,7 @@ def _must(holds: object, otherwise: str) -> None:
         raise NonConformanceError(otherwise)
 
 
-def _refused(reason: str, call: Callable[[], object]) -> None:
+def _check_refusal(reason: str, call: Callable[[], object]) -> None:
     try:
         call()
     except NodewiseError as error:
@@ -71,7 +71,7 @@ def _units(opening: Opening) -> None:
     store = opening()
     staged = store.append("job", "s", [_batch(1, 1.0, commit=False)])
     _must(staged.durable_sequence_number == 1, "a batch that was stored is not said to be durable")
-    _refused("PROFILE_NOT_FOUND", lambda: store.load("job"))
+    _check_refusal("PROFILE_NOT_FOUND", lambda: store.load("job"))
     committed = store.append("job", "s", [_batch(2, 2.0)])
     _must((committed.revision, committed.committed_sequence_number) == (1, 2), "a unit did not count with its commit")
     _must(_rates(store) == [1.0, 2.0], "the rows of a unit are not those that were sent, in their order")
@@ -83,13 +83,13 @@ def _once(opening: Opening) -> None:
     for _ in range(2):
         store.append("job", "s", [_batch(1, 1.0)])
     _must(_rates(store) == [1.0], "a batch that was sent twice is stored twice")
-    _refused("BATCH_CONFLICT", lambda: store.append("job", "s", [_batch(1, 9.0)]))
-    _refused("BATCH_OUT_OF_ORDER", lambda: store.append("job", "s", [_batch(3, 3.0)]))
+    _check_refusal("BATCH_CONFLICT", lambda: store.append("job", "s", [_batch(1, 9.0)]))
+    _check_refusal("BATCH_OUT_OF_ORDER", lambda: store.append("job", "s", [_batch(3, 3.0)]))
     _must(_rates(store) == [1.0], "what was refused left something behind")
     store.close()
 
 
-def _kept(opening: Opening) -> None:
+def _check_durability(opening: Opening) -> None:
     store = opening()
     facts = Workload(model_name="a model", parameter_bytes=4_000)
     store.append("job", "s", [_batch(1, 1.0, workload=facts, naming=Naming(display_name="A", labels={"team": "one"}))])
@@ -103,7 +103,7 @@ def _kept(opening: Opening) -> None:
     again.close()
 
 
-def _shared(opening: Opening) -> None:
+def _check_sharing(opening: Opening) -> None:
     one, other = opening(), opening()
     for number in range(1, 9):
         for store in (one, other):
@@ -135,8 +135,8 @@ def _history(opening: Opening) -> None:
         _must(summary.revision == 3, "the same retraction twice is two")
     _must(_rates(store) == [1.0, 3.0], "retracted observations count")
     _must(_rates(store, 2) == [1.0, 2.0, 3.0], "an earlier revision is not as it was")
-    _refused("REVISION_NOT_FOUND", lambda: store.load("job", None, 4))
-    _refused("EVIDENCE_NOT_FOUND", lambda: store.retract("job", "q", Evidence.of([2])))
+    _check_refusal("REVISION_NOT_FOUND", lambda: store.load("job", None, 4))
+    _check_refusal("EVIDENCE_NOT_FOUND", lambda: store.retract("job", "q", Evidence.of([2])))
     store.close()
 
 
@@ -144,9 +144,9 @@ def _deletion(opening: Opening) -> None:
     store = opening()
     store.append("job", "s", [_batch(1, 1.0)])
     etag = store.load("job").etag
-    _refused("ETAG_MISMATCH", lambda: store.delete("job", "another"))
+    _check_refusal("ETAG_MISMATCH", lambda: store.delete("job", "another"))
     store.delete("job", etag)
-    _refused("PROFILE_NOT_FOUND", lambda: store.load("job"))
+    _check_refusal("PROFILE_NOT_FOUND", lambda: store.load("job"))
     _must(not store.list() and len(store.list(deleted=True)) == 1, "a deleted profile is listed, or cannot be")
     store.undelete("job")
     _must(_rates(store) == [1.0], "a profile that was brought back is not as it was")
@@ -180,25 +180,25 @@ def _scores(opening: Opening) -> None:
     store.close()
 
 
-def _closed(opening: Opening) -> None:
+def _check_closing(opening: Opening) -> None:
     store = opening()
     store.check()
     store.close()
     for call in (store.generation, store.list, lambda: store.append("job", "s", [_batch(1, 1.0)])):
-        _refused("STORE_UNAVAILABLE", call)
+        _check_refusal("STORE_UNAVAILABLE", call)
 
 
 STORE_CHECKS: Final[Mapping[str, Callable[[Opening], None]]] = MappingProxyType(
     {
         "units count as a whole": _units,
         "every batch is stored once": _once,
-        "what was stored is kept": _kept,
-        "processes share it": _shared,
+        "what was stored is kept": _check_durability,
+        "processes share it": _check_sharing,
         "requests fail on their own": _together,
         "every revision can be had": _history,
         "deletion can be undone": _deletion,
         "traces come together": _traces,
         "every commit is scored once": _scores,
-        "a closed store is refused": _closed,
+        "a closed store is refused": _check_closing,
     }
 )

@@ -48,20 +48,20 @@ class _Wrong(Exception):  # noqa: N818  # a finding, told as a text
 
 def wrong_replay(answer: Any) -> str | None:
     """Why a replay cannot be true, else None."""
-    return _told(_check_replay, answer)
+    return _tell(_check_replay, answer)
 
 
 def wrong_diagnosis(answer: Any) -> str | None:
     """Why a diagnosis cannot be true, else None."""
-    return _told(_check_diagnosis, answer)
+    return _tell(_check_diagnosis, answer)
 
 
 def wrong_steps_diagnosis(answer: Any) -> str | None:
     """Why what is said of the times of steps cannot be true, else None."""
-    return _told(lambda found: _check_record(found, StepsDiagnosis), answer)
+    return _tell(lambda found: _check_record(found, StepsDiagnosis), answer)
 
 
-def _told(check: Callable[[Any], None], answer: Any) -> str | None:
+def _tell(check: Callable[[Any], None], answer: Any) -> str | None:
     try:
         check(answer)
     except _Wrong as wrong:
@@ -95,7 +95,7 @@ def _check_record(value: Any, kind: Any, path: str = "") -> None:
     """A value of the domain, field by field."""
     _require_kind(value, kind, path or "the answer")
     before = f"{path}." if path else ""
-    for name, annotated in _annotated(kind):
+    for name, annotated in _annotations(kind):
         _check(getattr(value, name), annotated, f"{before}{name}", _LEAST.get((kind, name), 0))
     if kind is Strategy and value.predicted_step_s == 0.0:
         raise _Wrong(f"{before}predicted_step_s is 0")
@@ -108,7 +108,7 @@ def _check_record(value: Any, kind: Any, path: str = "") -> None:
 
 
 @cache
-def _annotated(kind: type) -> tuple[tuple[str, Any], ...]:
+def _annotations(kind: type) -> tuple[tuple[str, Any], ...]:
     return tuple(get_type_hints(kind).items())
 
 

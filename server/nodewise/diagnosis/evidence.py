@@ -26,7 +26,7 @@ def evidence_of(loader: TraceLoader, asked: TraceQuestion, run: Run) -> Evidence
         EVIDENCE_MISSING if the profile names none; INVALID_FIELD for a hash that it does not name and for a trace that
         cannot be read; CONTRADICTORY_FACTS if they are not of one job or a rank was recorded twice.
     """
-    references = _chosen(asked)
+    references = _choose(asked)
     started = time.perf_counter()
     loaded = loader.load(
         references, lambda done, total: run.advanced(READING, done, total), run.remaining_s, asked.mapping
@@ -39,7 +39,7 @@ def evidence_of(loader: TraceLoader, asked: TraceQuestion, run: Run) -> Evidence
     return Evidence(loaded=by_rank, load_s=load_s)
 
 
-def _chosen(asked: TraceQuestion) -> Sequence[TraceReference]:
+def _choose(asked: TraceQuestion) -> Sequence[TraceReference]:
     """The references to use, each file once."""
     known = dict.fromkeys(asked.profile.traces)
     if not known:

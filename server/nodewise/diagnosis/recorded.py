@@ -46,8 +46,8 @@ def recorded_timeline(traces: Sequence[Trace], clock_offset_s: Floats, steps: Se
         parts.append(
             {
                 "rank": np.full(len(rows), trace.rank, dtype=np.int64),
-                "lane": _recoded(lanes, [lane_name(lane) for lane in trace.lanes], trace.lane[rows]),
-                "name": _recoded(names, trace.names, trace.name[rows]),
+                "lane": _recode(lanes, [lane_name(lane) for lane in trace.lanes], trace.lane[rows]),
+                "name": _recode(names, trace.names, trace.name[rows]),
                 "begin_ns": trace.begin_ns[rows] - offset - origin,
                 "duration_ns": trace.duration_ns[rows],
                 "kind": _kinds_of(trace)[rows],
@@ -97,7 +97,7 @@ def _window(trace: Trace, steps: Sequence[int]) -> tuple[int, int] | None:
     return int(trace.steps.begin_ns[rows].min()), int(trace.steps.end_ns[rows].max())
 
 
-def _recoded(dictionary: dict[str, int], words: Sequence[str], index: NDArray[np.integer]) -> Ints:
+def _recode(dictionary: dict[str, int], words: Sequence[str], index: NDArray[np.integer]) -> Ints:
     """Indexes into ``words`` as indexes into a dictionary that many traces share, to which what is used is added."""
     used, inverse = np.unique(index, return_inverse=True)
     places = np.array([dictionary.setdefault(words[word], len(dictionary)) for word in used.tolist()], dtype=np.int64)

@@ -68,7 +68,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class _Answered:
+class _AnsweredQuery:
     """Who answered, of which job, from what; beside the answer's timeline the recorded one."""
 
     profile: Profile
@@ -79,14 +79,14 @@ class _Answered:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Replayed(_Answered):
+class Replayed(_AnsweredQuery):
     """A replay."""
 
     replay: Replay
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Diagnosed(_Answered):
+class Diagnosed(_AnsweredQuery):
     """A diagnosis."""
 
     diagnosis: Diagnosis

@@ -51,7 +51,7 @@ def doubts(profile: Profile, catalogue: Catalogue) -> tuple[Notice, ...]:
     return (
         *_too_short(runs),
         *_beyond_the_peak(runs, profile.workload, catalogue),
-        *_compared(runs.take(as_ints(np.flatnonzero(~grouped))) if grouped.any() else runs),
+        *_compare(runs.take(as_ints(np.flatnonzero(~grouped))) if grouped.any() else runs),
     )
 
 
@@ -62,7 +62,7 @@ def _too_short(runs: Observations) -> Iterator[Notice]:
     if short.any():
         row = int(np.where(short, step_s, np.inf).argmin())
         text = f"has steps of {step_s[row]:.3g} s, shorter than any network is known to take: {_STEPS}"
-        yield Notice("STEPS_TOO_SHORT", f"{_counted(short)} {_named(runs, row)} {text}")
+        yield Notice("STEPS_TOO_SHORT", f"{_count(short)} {_name(runs, row)} {text}")
 
 
 def _beyond_the_peak(runs: Observations, workload: Workload, catalogue: Catalogue) -> Iterator[Notice]:
@@ -78,7 +78,7 @@ def _beyond_the_peak(runs: Observations, workload: Workload, catalogue: Catalogu
         row = int(np.where(beyond, per_device / np.maximum(peak, 1.0), 0.0).argmax())
         text = f"would do {per_device[row]:.3g} FLOP/s on each device, whose peak is {peak[row]:.3g}"
         why = "the throughput, the batch, the device or the size of the model is another, or its unit is"
-        yield Notice("FASTER_THAN_PEAK", f"{_counted(beyond)} {_named(runs, row)} {text}: {why}")
+        yield Notice("FASTER_THAN_PEAK", f"{_count(beyond)} {_name(runs, row)} {text}: {why}")
 
 
 def _flops_per_sample(workload: Workload) -> float:
@@ -101,7 +101,7 @@ def _peak(catalogue: Catalogue, device: str) -> float:
     return max((value for name, value in facts.items() if name.endswith("_flops_per_s")), default=0.0)
 
 
-def _compared(runs: Observations) -> Iterator[Notice]:
+def _compare(runs: Observations) -> Iterator[Notice]:
     """Runs beside others of the same job that ran alike: on the same scale, or on the next."""
     if len(runs) < 2:
         return
@@ -179,14 +179,14 @@ def _rate(runs: Observations, work: Floats, row: int) -> str:
     """A run with its throughput, in samples where the batch is known."""
     known = runs.configurations.rates.samples_per_step[row] > 0
     rate = f"{number(float(work[row]))} samples/s" if known else f"{number(float(runs.steps_per_s[row]))} steps/s"
-    return f"{_named(runs, row)}: {rate}"
+    return f"{_name(runs, row)}: {rate}"
 
 
-def _named(runs: Observations, row: int) -> str:
+def _name(runs: Observations, row: int) -> str:
     nodes, workers = int(runs.configurations.nodes[row]), int(runs.configurations.workers[row])
     numbered = f"number {runs.number[row]}, " if runs.number[row] else ""
     return f"{numbered}{workers} worker{'s' if workers > 1 else ''} on {nodes} node{'s' if nodes > 1 else ''}"
 
 
-def _counted(wrong: NDArray[np.bool_]) -> str:
+def _count(wrong: NDArray[np.bool_]) -> str:
     return f"{wrong.sum()} of {len(wrong)} runs {'is' if wrong.sum() == 1 else 'are'} doubtful; the one with"

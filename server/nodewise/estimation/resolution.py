@@ -234,10 +234,10 @@ def _scale(configurations: Configurations, defaults: Defaults, max_workers: int)
     nodes, workers = configurations.nodes, configurations.workers
     if configurations.placement is not None:
         placed_nodes, placed = configurations.placement.nodes_and_workers()
-        nodes = _followed("nodes", nodes, placed_nodes, "placement")
-        workers = _followed("workers", workers, placed, "placement")
+        nodes = _follow("nodes", nodes, placed_nodes, "placement")
+        workers = _follow("workers", workers, placed, "placement")
     if configurations.worker_groups is not None:
-        workers = _followed("workers", workers, configurations.worker_groups.row_workers(), "groups")
+        workers = _follow("workers", workers, configurations.worker_groups.row_workers(), "groups")
     per_node = defaults.workers_per_node
     # As floats: the product of two large integers may leave the integers.
     open_workers = holds(workers, 0)
@@ -255,7 +255,7 @@ def _scale(configurations: Configurations, defaults: Defaults, max_workers: int)
     return nodes, workers
 
 
-def _followed(name: str, stated: Ints, follows: Ints, what: str) -> Ints:
+def _follow(name: str, stated: Ints, follows: Ints, what: str) -> Ints:
     """A stated column, filled with what follows from another; refused where the two disagree. 0 = not said."""
     verb = "have" if what.endswith("s") else "has"
     _refuse(

@@ -115,7 +115,7 @@ def backtested(
             )
             for case in scored:
                 tell(done, total)
-                run.append(_predicted(fresh, learned, name, case))
+                run.append(_predict(fresh, learned, name, case))
                 done += 1
         runs.append((name, sorted(run, key=lambda result: result.case.job)))
     tell(done, total)
@@ -126,10 +126,10 @@ def backtested(
         replace(each, predictions=replace(each.predictions, rows=freeze(numbered[each.predictions.rows])))
         for each in found
     )
-    return BacktestResult(evaluations=evaluations, prior=_told(lessons, runs))
+    return BacktestResult(evaluations=evaluations, prior=_describe_priors(lessons, runs))
 
 
-def _told(lessons: Sequence[Learned], runs: Sequence[tuple[str, Sequence[_CaseResult]]]) -> str:
+def _describe_priors(lessons: Sequence[Learned], runs: Sequence[tuple[str, Sequence[_CaseResult]]]) -> str:
     """The priors that answers rest on, and what they were learned from: those learned from the same told together."""
     bases = [case.answer.basis for _, run in runs for case in run if case.answer is not None]
     used = {part.prior_id for basis in bases for part in basis.mixture or (basis,)}
@@ -161,7 +161,7 @@ class _CaseResult:
     predict_s: float
 
 
-def _predicted(answers: Answers, learned: Learned, name: str, case: Case) -> _CaseResult:
+def _predict(answers: Answers, learned: Learned, name: str, case: Case) -> _CaseResult:
     if name in learned.failures:
         return _CaseResult(case=case, answer=None, error=learned.failures[name], fit_s=0.0, predict_s=0.0)
     question = Question(
@@ -184,7 +184,7 @@ def _predicted(answers: Answers, learned: Learned, name: str, case: Case) -> _Ca
 def _evaluation(
     answers: Answers, truth: Truth, lessons: Sequence[Learned], name: str, run: Sequence[_CaseResult]
 ) -> EstimatorEvaluation:
-    predictions = _gathered(truth, run)
+    predictions = _gather(truth, run)
     outcomes, memory = truth.outcomes(predictions), truth.memory(predictions)
     taus: dict[bytes, float] = {}
 
@@ -221,7 +221,7 @@ def _by_sync(truth: Truth, scored: Callable[[Ints, int], list[Metrics]]) -> tupl
     return tuple((SyncMode(mode).name.lower(), metrics) for mode, metrics in zip(modes.tolist(), found))
 
 
-def _gathered(truth: Truth, run: Sequence[_CaseResult]) -> RowPredictions:
+def _gather(truth: Truth, run: Sequence[_CaseResult]) -> RowPredictions:
     """The jobs' answers as columns in the table's order."""
     rows = len(truth.table)
     steps, lower, upper, held = (np.zeros(rows) for _ in range(4))

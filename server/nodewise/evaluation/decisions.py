@@ -72,8 +72,8 @@ def decisions_of(
         Equal numbers, equal configurations; a group needs two different ones.
     """
     known = np.flatnonzero(global_batch > 0)
-    group, first = _numbered(cell[known], global_batch[known])
-    _, representative = _numbered(group, configuration[known])
+    group, first = _number(cell[known], global_batch[known])
+    _, representative = _number(group, configuration[known])
     different = np.bincount(group[representative], minlength=len(first))
     real = different > 1
     kept = real[group]
@@ -90,7 +90,7 @@ def decisions_of(
     )
 
 
-def _numbered(first: Ints, second: Ints) -> tuple[Ints, Ints]:
+def _number(first: Ints, second: Ints) -> tuple[Ints, Ints]:
     """A number for each distinct pair, as a column, and one row that holds each."""
     values, code = np.unique(second, return_inverse=True)
     _, rows, number = np.unique(first * max(len(values), 1) + code, return_index=True, return_inverse=True)

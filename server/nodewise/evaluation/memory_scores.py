@@ -48,10 +48,10 @@ def with_memory(metrics: list[Metrics], outcomes: MemoryOutcomes, part: Ints) ->
         "false_refusals": segments.means(~outcomes.said_to_fit[ran], part[ran], parts),
     }
     return [
-        replace(each, **{name: _defined(column[at]) for name, column in columns.items()})  # type: ignore[arg-type]
+        replace(each, **{name: _or_none(column[at]) for name, column in columns.items()})  # type: ignore[arg-type]
         for at, each in enumerate(metrics)
     ]
 
 
-def _defined(score: float) -> float | None:
+def _or_none(score: float) -> float | None:
     return None if np.isnan(score) else float(score)

@@ -82,7 +82,7 @@ def metrics_by(outcomes: Outcomes, part: Ints, parts: int, taus: dict[bytes, flo
     rows = segments.counts(of, parts).tolist()
     refused = segments.counts(part[~outcomes.answered], parts).tolist()
     groups = columns.pop("groups").tolist()
-    scores = {name: _defined(column) for name, column in columns.items()}
+    scores = {name: _or_none(column) for name, column in columns.items()}
     return [
         Metrics(
             rows_count=rows[number],
@@ -197,6 +197,6 @@ def _choices(outcomes: Outcomes, scored: Ints, parts: int, cells: _Cells) -> dic
     }
 
 
-def _defined(column: Floats) -> list[float | None]:
+def _or_none(column: Floats) -> list[float | None]:
     """Numbers, None where there is none: an empty mean, or more than a number holds."""
     return [value if there else None for value, there in zip(column.tolist(), np.isfinite(column).tolist())]

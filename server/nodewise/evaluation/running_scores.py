@@ -47,7 +47,7 @@ def arrived(
     if commit.retracted:
         wanted &= np.isin(observations.number, list(commit.retracted), invert=True)
     found = observations.take(freeze(np.flatnonzero(wanted).astype(np.int64, copy=False)))
-    found = found.take(_spaced(len(found), most))
+    found = found.take(_space_out(len(found), most))
     if _resolves(answers, before, found):
         return found
     return found.take(
@@ -89,7 +89,7 @@ def score_of(answer: Answer, measured_steps_per_s: Floats) -> ScoreSums:
     )
 
 
-def _spaced(rows: int, most: int) -> Ints:
+def _space_out(rows: int, most: int) -> Ints:
     """At most so many rows, evenly spaced from the first to the last, in their order."""
     if rows <= most:
         return freeze(np.arange(rows, dtype=np.int64))

@@ -98,7 +98,7 @@ class CheckedModel:
         sizes: Ints = part("sizes", check=unless_wrong(lambda column: _wrong_sizes(column, len(prefixes))))
         final: frozenset[str] = part("final", check=_final)
         exclusions: tuple[Exclusion, ...] = part("exclusions", check=_exclusions)
-        bounds = _constrained(self._values(space, "lower_bound", rows=len(prefixes)), constraints)
+        bounds = _constrain(self._values(space, "lower_bound", rows=len(prefixes)), constraints)
         return BoundedSpace(prefixes, sizes.astype(np.int64), bounds, final, exclusions, constraints, self, space)
 
     def evaluate(self, chunk: Configurations, constraints: PlanConstraints) -> Values:
@@ -106,7 +106,7 @@ class CheckedModel:
         upper = constraints.upper_memory and getattr(self._model, "tells_upper_memory", False)
         columns = (*COLUMNS, UPPER) if upper else COLUMNS
         found = self._values(self._model, "evaluate", chunk, columns, rows=len(chunk))
-        return _constrained(found, constraints)
+        return _constrain(found, constraints)
 
     def memory_terms(self, rows: Configurations) -> dict[str, Floats]:
         """What the memory of some rows consists of."""
@@ -178,7 +178,7 @@ class BoundedSpace:
         return rows, values, origin
 
 
-def _constrained(found: Values, constraints: PlanConstraints) -> Values:
+def _constrain(found: Values, constraints: PlanConstraints) -> Values:
     """With the memory that the constraints leave."""
     if constraints.memory_factor == 1.0 and constraints.memory_headroom_bytes == 0.0:
         return found

@@ -72,7 +72,7 @@ class _Looks:
         yield self._without_memory
         yield self._without_limits
         for name in LISTED:
-            if getattr(self._constraints, name) is not None and not self._needed(name):
+            if getattr(self._constraints, name) is not None and not self._is_needed(name):
                 yield lambda name=name: self._without_list(name)  # type: ignore[misc]
         yield self._all_devices
         yield self._most_nodes
@@ -82,7 +82,7 @@ class _Looks:
         yield lambda: self._with_more("one_more_node", lambda nodes: nodes + 1)
         yield lambda: self._with_more("nodes_x2", lambda nodes: 2 * nodes)
 
-    def _needed(self, name: str) -> bool:
+    def _is_needed(self, name: str) -> bool:
         """Whether nothing could be searched without a list."""
         within = self._constraints
         if name == "micro_batches":
@@ -91,7 +91,7 @@ class _Looks:
             return within.max_nodes is None and (name == "parameter_servers" or within.parameter_servers is None)
         return False
 
-    def _searched(self, constraints: PlanConstraints | None = None, objective: Objective | None = None) -> Found:
+    def _search(self, constraints: PlanConstraints | None = None, objective: Objective | None = None) -> Found:
         return self._planner.searched(
             constraints=constraints or self._constraints, objective=objective or self._objective
         )
@@ -114,7 +114,7 @@ class _Looks:
         return ours / theirs
 
     def _without_memory(self) -> Exclusion | None:
-        found = self._searched(replace(self._constraints, memory_factor=UNLIMITED, memory_headroom_bytes=0.0))
+        found = self._search(replace(self._constraints, memory_factor=UNLIMITED, memory_headroom_bytes=0.0))
         if not self._better(found):
             return None
         row = self._within_memory(found)
@@ -139,7 +139,7 @@ class _Looks:
             name, free = "max_nodes", LeastTime()
         else:
             return None
-        found = self._searched(objective=replace(self._objective, rule=free))
+        found = self._search(objective=replace(self._objective, rule=free))
         if not self._better(found):
             return None
         needed, most = self._planner.goal(self._objective).needed(name, found.winners, found.values)
@@ -157,7 +157,7 @@ class _Looks:
         if not pools:
             return None
         fastest = replace(self._objective, rule=HighestThroughput())
-        found = self._searched(replace(self._constraints, pools=pools), fastest)
+        found = self._search(replace(self._constraints, pools=pools), fastest)
         if not len(found.winners):
             return None
         needed_s, _ = self._planner.goal(self._objective).needed("deadline_seconds", found.winners, found.values)
@@ -172,7 +172,7 @@ class _Looks:
         )
 
     def _without_list(self, name: str) -> Exclusion | None:
-        found = self._searched(replace(self._constraints, **{name: None}))  # type: ignore[arg-type]  # each may be None
+        found = self._search(replace(self._constraints, **{name: None}))  # type: ignore[arg-type]  # each may be None
         if not self._better(found):
             return None
         allowed = ", ".join(str(value) for value in getattr(self._constraints, name))
@@ -224,7 +224,7 @@ class _Looks:
         return replace(found, obstacle=why)
 
     def _with(self, change: str, constraints: PlanConstraints) -> PlanSensitivity:
-        found = self._searched(constraints)
+        found = self._search(constraints)
         if not len(found.winners):
             return PlanSensitivity(change=change, best="nothing is feasible")
         step_s = float(found.values.step_s[0])

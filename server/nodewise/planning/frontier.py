@@ -106,7 +106,7 @@ class Frontier:
         kept = kept[~self.dominated(points.take(kept))]
         if not len(kept):
             return
-        kept = kept[_undominated(points.take(kept))]
+        kept = kept[_undominated_rows(points.take(kept))]
         joined = Configurations.concatenated([self.rows, rows.take(kept)]) if len(self) else rows.take(kept)
         new = points.take(kept)
         old = self.points
@@ -115,7 +115,7 @@ class Frontier:
             np.concatenate((old.devices, new.devices)),
             np.concatenate((old.memory, new.memory)),
         )
-        left = _undominated(together)
+        left = _undominated_rows(together)
         joined, together = joined.take(left), together.take(left)
         order = np.lexsort((*reversed(canonical(joined)), together.memory, together.time, together.devices))
         together = together.take(order)
@@ -125,6 +125,6 @@ class Frontier:
         self._staircases = _Staircases(self.points)
 
 
-def _undominated(points: Points) -> Ints:
+def _undominated_rows(points: Points) -> Ints:
     """Rows that no other of the same set dominates; all of those that are equal."""
     return np.flatnonzero(~_Staircases(points).dominated(points))

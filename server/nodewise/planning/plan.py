@@ -57,7 +57,7 @@ def planned(answers: Answers, question: PlanQuestion, progress: Callable[[Progre
         recommendation = winners.recommendation
     chosen = 0 if recommendation is None else recommendation.row
     rows = found.winners.take(np.array([chosen])) if len(found.winners) else found.winners
-    points = _thinned(found.frontier, question.frontier_points)
+    points = _thin(found.frontier, question.frontier_points)
     if found.frontier is not None and len(points):
         rows = Configurations.concatenated([rows, found.frontier.rows.take(points)])
         frontier_rows = tuple(range(len(rows) - len(points), len(rows)))
@@ -99,7 +99,7 @@ def _same(planner: Planner, answer: Answer, values: Values) -> None:
         )
 
 
-def _thinned(frontier: Frontier | None, most: int) -> Ints:
+def _thin(frontier: Frontier | None, most: int) -> Ints:
     """Points to answer with: all, or evenly spaced ones; by devices and time, the fastest of each count first."""
     if frontier is None:
         return np.zeros(0, dtype=np.int64)

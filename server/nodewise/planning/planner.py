@@ -71,7 +71,7 @@ def planner_of(answers: Answers, question: PlanQuestion) -> Planner:
     NodewiseError
         ESTIMATOR_NOT_FOUND; INVALID_FIELD for an estimator that does not plan; why none can answer; what a fit raises.
     """
-    constraints = _linked(question, answers.estimators.catalogue)
+    constraints = _with_link(question, answers.estimators.catalogue)
     pool = constraints.pools[0]
     # One device that holds everything is a configuration of every model.
     probe = Configurations.of(
@@ -85,7 +85,7 @@ def planner_of(answers: Answers, question: PlanQuestion) -> Planner:
         link_bytes_per_s=pool.link_bytes_per_s,
     )
     resolved = answers.resolve_configurations(question.profile, probe)
-    name = _chosen(answers, question, resolved)
+    name = _choose_estimator(answers, question, resolved)
     fitted = answers.fitted(Question(profile=question.profile, configurations=probe, terms=question.terms.by(name)))
     loaded = answers.estimators.named(name)
     if not has(loaded, fitted.model, PlanningModel, "space"):
@@ -94,7 +94,7 @@ def planner_of(answers: Answers, question: PlanQuestion) -> Planner:
     return Planner(answers=answers, question=question, constraints=constraints, model=model, basis=fitted.basis)
 
 
-def _linked(question: PlanQuestion, catalogue: Catalogue) -> PlanConstraints:
+def _with_link(question: PlanQuestion, catalogue: Catalogue) -> PlanConstraints:
     """The constraints with the job's own link, or a named machine's, where a pool states none."""
     own = question.profile.network.link_bytes_per_s or 0.0
 
@@ -106,7 +106,7 @@ def _linked(question: PlanQuestion, catalogue: Catalogue) -> PlanConstraints:
     return replace(question.constraints, pools=tuple(map(linked, question.constraints.pools)))
 
 
-def _chosen(answers: Answers, question: PlanQuestion, probe: Configurations) -> str:
+def _choose_estimator(answers: Answers, question: PlanQuestion, probe: Configurations) -> str:
     """The estimator named; else the planning one that rests on most, by its own account."""
     names = [question.terms.estimator]
     if question.terms.estimator == AUTO:

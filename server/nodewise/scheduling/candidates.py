@@ -161,17 +161,17 @@ def _rows(parts: tuple[_Part, ...], allowed: tuple[int, ...], settings: _Setting
         nodes.append(_packed_nodes(available, fitting))
         links.append(np.full(len(fitting), link))
         placements.append(_placements(available, fitting))
-    pool, count = _joined(pools), _joined(devices)
+    pool, count = _join(pools), _join(devices)
     names = tuple(dict.fromkeys(part[1] for part in parts))
     codes = {part[0]: names.index(part[1]) for part in parts}
     index_of = as_ints([codes[index] for index in pool.tolist()])
-    rows = _filled(len(count), settings)
+    rows = _fill(len(count), settings)
     link_column = as_floats(np.concatenate([*links, np.zeros(0)]))
     placement = None
     if any(part is not None for part in placements):
         placement = Placement.of(row for part, n in zip(placements, devices) for row in part or [()] * len(n))
     configurations = rows.replaced(
-        nodes=_joined(nodes),
+        nodes=_join(nodes),
         workers=count,
         devices=names or ("",),
         device_index=index_of,
@@ -185,11 +185,11 @@ def _rows(parts: tuple[_Part, ...], allowed: tuple[int, ...], settings: _Setting
 _shared_rows = lru_cache(maxsize=256)(_rows)
 
 
-def _joined(parts: list[Ints]) -> Ints:
+def _join(parts: list[Ints]) -> Ints:
     return as_ints(np.concatenate([*parts, np.zeros(0, dtype=np.int64)]))
 
 
-def _filled(rows: int, settings: _Settings | None) -> Configurations:
+def _fill(rows: int, settings: _Settings | None) -> Configurations:
     """Rows that hold what the settings state."""
     plain = Configurations.of(rows)
     if settings is None:

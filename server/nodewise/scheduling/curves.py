@@ -99,9 +99,9 @@ def gathered(
                 complete = False
                 found.append(_OUT_OF_TIME)
                 continue
-            answers[key] = _answered(question, asked.profile, candidates, predict)
+            answers[key] = _predict_rows(question, asked.profile, candidates, predict)
         found.append(answers[key])
-    return _assembled(found, complete=complete)
+    return _assemble(found, complete=complete)
 
 
 def _identity(profile: Profile, candidates: CandidateRows) -> tuple[object, ...]:
@@ -110,7 +110,7 @@ def _identity(profile: Profile, candidates: CandidateRows) -> tuple[object, ...]
     return content, candidates
 
 
-def _answered(
+def _predict_rows(
     question: ScheduleQuestion, profile: Profile, candidates: CandidateRows, predict: Predict
 ) -> _JobRows | Refusal:
     try:
@@ -137,11 +137,11 @@ def _why_nothing(answer: Answer) -> Refusal:
     return Refusal(Reason.EVIDENCE_MISSING, "no allowed count could be predicted")
 
 
-def _assembled(found: list[_JobRows | Refusal | None], *, complete: bool) -> JobCurves:
+def _assemble(found: list[_JobRows | Refusal | None], *, complete: bool) -> JobCurves:
     """All jobs' answered rows, one after the other."""
     rows = [each for each in found if isinstance(each, _JobRows)]
     counts = [int(each.kept.sum()) if isinstance(each, _JobRows) else 0 for each in found]
-    kept = np.flatnonzero(_joined([each.kept for each in rows]))
+    kept = np.flatnonzero(_join([each.kept for each in rows]))
     configurations = Configurations.concatenated([each.configurations for each in rows])
     if len(kept) < len(configurations):
         configurations = configurations.take(kept)
@@ -149,10 +149,10 @@ def _assembled(found: list[_JobRows | Refusal | None], *, complete: bool) -> Job
     curves = Curves(
         offsets=as_ints(np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))),
         **{
-            name: as_ints(_joined([getattr(each, name) for each in listed])[kept])
+            name: as_ints(_join([getattr(each, name) for each in listed])[kept])
             for name in ("pool", "devices", "nodes")
         },
-        samples_per_s=as_floats(_joined([each.rates for each in rows])[kept]),
+        samples_per_s=as_floats(_join([each.rates for each in rows])[kept]),
         configurations=configurations,
     )
     return JobCurves(
@@ -164,7 +164,7 @@ def _assembled(found: list[_JobRows | Refusal | None], *, complete: bool) -> Job
     )
 
 
-def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def _join(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 

@@ -56,8 +56,8 @@ def decide(
     caps, record = limits or ScheduleLimits(), policy.record
     known = checked(question, record.parameters, caps)
     curves = gathered(question, known, predict, budget, caps)
-    unanswered, kept = _settled(known.state, curves)
-    offered = _offered(known.state, unanswered | kept)
+    unanswered, kept = _settled_jobs(known.state, curves)
+    offered = _offer(known.state, unanswered | kept)
     verdict = verdict_of(policy, offered, without(curves.curves, kept), budget)
     budget.look_up()
     complete = verdict.complete and curves.complete
@@ -74,7 +74,7 @@ def decide(
         partners=both_ways(hosts),
         stays=stays,
     )
-    decided = _explained(explainer, kept, verdict.grants, placements)
+    decided = _explain(explainer, kept, verdict.grants, placements)
     in_request = dict(zip(known.order, decided))
     return Decision(
         jobs=tuple(in_request[place] for place in range(len(decided))),
@@ -88,7 +88,7 @@ def decide(
     )
 
 
-def _settled(state: ClusterState, curves: JobCurves) -> tuple[set[int], set[int]]:
+def _settled_jobs(state: ClusterState, curves: JobCurves) -> tuple[set[int], set[int]]:
     """Jobs that are not the policy's to change: those without an answer, and those that keep what they have.
 
     Whoever shares a device with such a job keeps it too: what the other keeps depends on it.
@@ -104,7 +104,7 @@ def _settled(state: ClusterState, curves: JobCurves) -> tuple[set[int], set[int]
     return unanswered, kept - unanswered
 
 
-def _offered(state: ClusterState, settled: set[int]) -> ClusterState:
+def _offer(state: ClusterState, settled: set[int]) -> ClusterState:
     """The state without what settled jobs hold."""
     if not any(state.jobs[index].current for index in settled):
         return state
@@ -163,7 +163,7 @@ def _placements(
     return {**found, **{guest: found[host] for guest, host in hosts.items()}}, stays
 
 
-def _explained(
+def _explain(
     explainer: Explainer, kept: set[int], grants: tuple[Grant, ...], placements: dict[int, NodeDevices]
 ) -> list[JobDecision]:
     decided = []

@@ -37,7 +37,7 @@ def demanded(
     for index, (job, decision) in enumerate(zip(state.jobs, decided, strict=True)):
         if decision.action != Action.WAIT:
             continue
-        pool, devices = _wanted(state, curves, index, asked[index])
+        pool, devices = _wanted_devices(state, curves, index, asked[index])
         if devices and devices <= left.get(job.queue, devices):
             waiting[pool] += devices
             if job.queue in left:
@@ -53,12 +53,12 @@ def demanded(
             here = held[places[decision.pool]]
             here[node] = here.get(node, 0) + count
     return tuple(
-        PoolDemand(pool=pool.name, used_nodes=len(used), desired_nodes=_desired(pool, used, more))
+        PoolDemand(pool=pool.name, used_nodes=len(used), desired_nodes=_desired_nodes(pool, used, more))
         for pool, used, more in zip(state.pools, held, waiting)
     )
 
 
-def _desired(pool: NodePool, held: Mapping[int, int], waiting: int) -> int:
+def _desired_nodes(pool: NodePool, held: Mapping[int, int], waiting: int) -> int:
     """Nodes that hold what is held where it is, and what waits."""
     nodes, available = len(held), pool.available_devices.tolist()
     short = waiting - sum(available[node] - count for node, count in held.items())
@@ -75,7 +75,7 @@ def _desired(pool: NodePool, held: Mapping[int, int], waiting: int) -> int:
     return min(nodes, pool.most_nodes)
 
 
-def _wanted(state: ClusterState, curves: Curves, index: int, asked: JobQuestion) -> tuple[int, int]:
+def _wanted_devices(state: ClusterState, curves: Curves, index: int, asked: JobQuestion) -> tuple[int, int]:
     """The pool that a waiting job counts in, and the devices, servers included, that it needs there; 0 = in none."""
     job = state.jobs[index]
     predicted = frozenset(curves.pool[curves.rows(index)].tolist())

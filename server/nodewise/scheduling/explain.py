@@ -56,11 +56,11 @@ class Explainer:
         if job.current is not None:
             held = f"it keeps the {_devices(job.current.devices)} that it holds"
         action, reason, why = Action.NO_ANSWER, DecisionReason.CURVE_MISSING, f"{refusal.message}; {held}"
-        return replace(self._held(index), action=action, reason=reason, why=why, refusal=refusal)
+        return replace(self._explain_kept(index), action=action, reason=reason, why=why, refusal=refusal)
 
     def kept(self, index: int) -> JobDecision:
         """A job that may not be changed, or not yet, stays as it is."""
-        job, held = self.state.jobs[index], self._held(index)
+        job, held = self.state.jobs[index], self._explain_kept(index)
         rate = "does not run" if job.current is None else self._rate_text(index, held)
         if not job.preemptible:
             why = f"may be neither stopped nor moved; {rate}"
@@ -158,7 +158,7 @@ class Explainer:
         text = f"none of its numbers of devices, servers included, fills whole nodes (of {sizes_text} devices) that fit"
         return DecisionReason.DOES_NOT_FIT, text
 
-    def _held(self, index: int) -> JobDecision:
+    def _explain_kept(self, index: int) -> JobDecision:
         """A job that stays on what it holds."""
         job, current = self.state.jobs[index], self.state.jobs[index].current
         if current is None:
@@ -186,7 +186,7 @@ class Explainer:
     ) -> tuple[JobDecision, int]:
         """A job that runs on so many devices, for a reason yet to be told; nodes that they would be packed on."""
         job = self.state.jobs[index]
-        rate, marginal, packed = self._predicted(index, pool, workers)
+        rate, marginal, packed = self._predict(index, pool, workers)
         shared, kept = "", None
         if partner is not None:
             sharing = self.state.sharing
@@ -212,7 +212,7 @@ class Explainer:
         )
         return decision, packed
 
-    def _predicted(self, index: int, pool: int, devices: int) -> tuple[float, float | None, int]:
+    def _predict(self, index: int, pool: int, devices: int) -> tuple[float, float | None, int]:
         """Rate, its rise per device to the next larger count if there is one, and nodes; zeros where not known."""
         curves = self.curves.curves
         rows = curves.rows(index)

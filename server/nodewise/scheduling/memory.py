@@ -67,16 +67,16 @@ class Memory:
         if not content.startswith(_MAGIC):
             return Memory(None, content)
         try:
-            return _read(content)
+            return _read_memory(content)
         except (ValueError, KeyError, TypeError, OverflowError):
-            raise _damaged() from None
+            raise _damaged_error() from None
 
 
-def _damaged() -> NodewiseError:
+def _damaged_error() -> NodewiseError:
     return invalid_field("policy_state", "must be empty or stand as in the last response")
 
 
-def _read(content: bytes) -> Memory:
+def _read_memory(content: bytes) -> Memory:
     end = content.index(b"\n")
     head: dict[str, Any] = json.loads(content[len(_MAGIC) : end])
     names = tuple(str(name) for name in head["pools"])

@@ -64,7 +64,7 @@ def simulated_repeatedly(
     for number in range(question.repetitions):
         if found and (budget.remaining_s() <= 0 or not found[-1].result.complete):
             break
-        settings = _seeded(question.settings, question.settings.seed + number, policy.record)
+        settings = _with_seed(question.settings, question.settings.seed + number, policy.record)
 
         def tell(at: Progress, done: int = number) -> None:
             if progress is not None:
@@ -81,7 +81,7 @@ _NONE: Final[Any] = as_floats([])
 _NO_JOBS: Final = JobColumns(job_id=(), **dict.fromkeys(JOB_NUMBERS, _NONE))
 
 
-def _seeded(settings: SimulationSettings, seed: int, policy: PolicyRecord) -> SimulationSettings:
+def _with_seed(settings: SimulationSettings, seed: int, policy: PolicyRecord) -> SimulationSettings:
     """The settings with another seed, which is also that of a policy that draws and was given none."""
     drawn = next((each for each in policy.parameters if each.name == "seed"), None)
     if drawn is None or drawn.name in settings.parameters or not drawn.minimum <= seed <= drawn.maximum:

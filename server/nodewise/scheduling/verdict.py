@@ -50,7 +50,7 @@ def verdict_of(policy: Loaded[PolicyRecord], state: ClusterState, curves: Curves
             if held is not None:
                 grants, after = held
                 return _verdict(_feasible(grants, state, curves), Memory(after, state.memory), complete=True)
-        check = partial(_read, state=state, curves=curves)
+        check = partial(_read_answer, state=state, curves=curves)
         decided = call(policy, record.policy, "decide", state, curves, budget, check=check)
         if isinstance(decided, Allocation):
             return _verdict(decided.grants, Memory(None, decided.memory), complete=decided.complete)
@@ -63,7 +63,7 @@ def verdict_of(policy: Loaded[PolicyRecord], state: ClusterState, curves: Curves
         raise impossible(policy, "decide", str(error)) from None
 
 
-def _read(answer: Any, state: ClusterState, curves: Curves) -> Allocation | Shares:
+def _read_answer(answer: Any, state: ClusterState, curves: Curves) -> Allocation | Shares:
     """What the policy answered, if it can be done; nothing of it is looked at afterwards that was not looked at."""
     sound = sound_answer(answer, state)
     if isinstance(sound, Allocation):

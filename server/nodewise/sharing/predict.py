@@ -39,7 +39,7 @@ def predicted_sharing(
     memory_bytes = asked.memory_bytes
     if memory_bytes is None and asked.device:
         memory_bytes = (catalogue.device(asked.device) or {}).get("memory_bytes")
-    jobs = [_known(job, asked.device, catalogue) for job in asked.jobs]
+    jobs = [_solo_job(job, asked.device, catalogue) for job in asked.jobs]
     sets: list[tuple[SoloJob, ...] | NodewiseError] = []
     for each in asked.sets:
         errors = () if isinstance(each, NodewiseError) else [jobs[index] for index in each]
@@ -61,7 +61,7 @@ def predicted_sharing(
         shares = list(call(loaded, model, "predict_shares", question, budget, check=check))
     answers = iter(shares)
     return PredictedSharing(
-        sets=tuple(each if isinstance(each, NodewiseError) else _told(next(answers), each, question) for each in sets),
+        sets=tuple(each if isinstance(each, NodewiseError) else _label(next(answers), each, question) for each in sets),
         sharing_model=loaded.record.name,
         sharing_model_version=loaded.record.version,
         device_memory_bytes=memory_bytes,
@@ -86,7 +86,7 @@ def _model_of(models: Mapping[str, Loaded[SharingModelRecord]], name: str) -> Lo
     )
 
 
-def _known(job: AskedJob, device: str, catalogue: Catalogue) -> SoloJob | NodewiseError:
+def _solo_job(job: AskedJob, device: str, catalogue: Catalogue) -> SoloJob | NodewiseError:
     if job.profile is None:
         return job.solo
     if isinstance(job.profile, NodewiseError):
@@ -97,7 +97,7 @@ def _known(job: AskedJob, device: str, catalogue: Catalogue) -> SoloJob | Nodewi
 def _runs(asked: AskedShares, jobs: list[SoloJob | NodewiseError], most: int) -> tuple[PairRun, ...]:
     """Measured pairs; a job whose profile could not be loaded brings what it states itself."""
     known = [asked.jobs[index].solo if isinstance(job, NodewiseError) else job for index, job in enumerate(jobs)]
-    pairs = (*asked.runs, *_kept(asked))
+    pairs = (*asked.runs, *_matching_runs(asked))
     if len(pairs) > most:
         text = f"{len(pairs)} runs with those that profiles hold, a call takes sharing_runs_per_call = {most}"
         limit = {"limit": "sharing_runs_per_call", "value": str(most), "found": str(len(pairs))}
@@ -105,7 +105,7 @@ def _runs(asked: AskedShares, jobs: list[SoloJob | NodewiseError], most: int) ->
     return tuple(PairRun((known[one], known[other]), (share, others)) for one, other, share, others in pairs)
 
 
-def _kept(asked: AskedShares) -> Iterator[tuple[int, int, float, float]]:
+def _matching_runs(asked: AskedShares) -> Iterator[tuple[int, int, float, float]]:
     """Runs of this device and mode that the jobs' profiles hold beside other jobs of the question."""
     profiles = [each.profile for each in asked.jobs]
     places = {
@@ -118,5 +118,5 @@ def _kept(asked: AskedShares) -> Iterator[tuple[int, int, float, float]]:
                 yield index, places[run.partner_profile_id], run.share, run.partner_share
 
 
-def _told(shares: DeviceShares, jobs: tuple[SoloJob, ...], question: SharingQuestion) -> PredictedShares:
+def _label(shares: DeviceShares, jobs: tuple[SoloJob, ...], question: SharingQuestion) -> PredictedShares:
     return PredictedShares(shares, why(shares, jobs, question))

@@ -91,7 +91,7 @@ def backtest(
             " --predictions writes what is predicted"
         )
     sources = () if leave_out is None else job_sources(read, leave_out, _LEAVE_OUT)
-    shown = _shown(evidence)
+    shown = _count_shown(evidence)
     calibration = None if calibrate is None else read_table(calibrate)
     if calibration is not None and not any(calibration.train):
         raise InputError(f"{calibrate}: has no row of split train to calibrate with")
@@ -108,7 +108,7 @@ def backtest(
             )
             result = client.backtest(request, on_progress=progress.follow, timeout_s=call.timeout_s)
         except NodewiseError as error:
-            raise _located(error, read, calibration) or error from None
+            raise _locate(error, read, calibration) or error from None
     if predictions is not None:
         _write_predictions(predictions, read, result)
     call.tell(document, show, result)
@@ -119,14 +119,14 @@ def backtest(
         refuse_unanswered([Problem(reason=reason, message=reason)], "test row")
 
 
-def _shown(evidence: str) -> int | None:
+def _count_shown(evidence: str) -> int | None:
     counts = {"all": None} | {str(count): count for count in range(_MOST_EVIDENCE + 1)}
     if evidence not in counts:
         raise InputError(f"{_EVIDENCE}: must be {', '.join(sorted(counts))}, found {evidence!r}")
     return counts[evidence]
 
 
-def _located(error: NodewiseError, table: Table, calibration: Table | None) -> CommandError | None:
+def _locate(error: NodewiseError, table: Table, calibration: Table | None) -> CommandError | None:
     tables = {"table": table} | ({} if calibration is None else {"calibration": calibration})
     found = (in_rows(error, read, range(len(read)), path, ".") for path, read in tables.items())
     return next(filter(None, found), None)

@@ -144,8 +144,8 @@ def _compare(
         results = [client.diagnose(replace(request, **common), **how) for common in asked]
     for result in results:
         checked_whole(result, question)
-    new = question.profile or _called(question.traces or ())
-    old = new if not against else against[0] if question.profile else _called(against)
+    new = question.profile or _name_of(question.traces or ())
+    old = new if not against else against[0] if question.profile else _name_of(against)
     if against and old == new:
         old, new = "before", "after"
     found = compared(
@@ -158,7 +158,7 @@ def _compare(
     fail_if_truncated([text for result in results for text in truncated_traces(result)])
 
 
-def _called(given: Sequence[str | Path]) -> str:
+def _name_of(given: Sequence[str | Path]) -> str:
     """What people call some traces: the only name of them, or that of their directory."""
     paths = [Path(each) for each in given]
     return paths[0].name if len(paths) == 1 else paths[0].resolve().parent.name

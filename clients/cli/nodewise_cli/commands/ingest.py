@@ -93,7 +93,7 @@ def ingest(
         if traces:
             name = profile or profile_name(paths)
             send_traces(client, name, traces, keep_names=keep_names, allow_truncated=allow_truncated, progress=progress)
-            profiles[name] = _held(client, name)
+            profiles[name] = _describe_profile(client, name)
     call.tell(lambda found: {"profiles": found} | ({"truncated": truncated} if truncated else {}), _show, profiles)
     fail_if_truncated(truncated)
 
@@ -127,7 +127,7 @@ def ingest_job(client: Client, table: Table, job: str, *, replace: bool = False)
     """
     profile_id = profile_id_of(job)
     content = profile_content(table, job)
-    stored = _stored(client, profile_id)
+    stored = _find_profile(client, profile_id)
     found = difference(table, job, content, stored)
     revision = 0 if stored is None else stored.revision
     retracted = left_out = 0
@@ -155,10 +155,10 @@ def ingest_job(client: Client, table: Table, job: str, *, replace: bool = False)
             phase_timing_numbers=tuple(found.stale_phases),
         )
     counts = {"rows": len(train_rows(table, job)), "already_there": found.there}
-    return _held(client, profile_id) | counts | {"left_out": left_out, "retracted": retracted}
+    return _describe_profile(client, profile_id) | counts | {"left_out": left_out, "retracted": retracted}
 
 
-def _stored(client: Client, profile_id: str) -> Profile | None:
+def _find_profile(client: Client, profile_id: str) -> Profile | None:
     """A profile with what it holds; None = there is none."""
     try:
         return client.get_profile(profile_id)
@@ -175,7 +175,7 @@ def _retract(client: Client, profile_id: str, revision: int, **evidence: tuple[A
     client.retract_evidence(request)
 
 
-def _held(client: Client, profile_id: str) -> dict[str, Any]:
+def _describe_profile(client: Client, profile_id: str) -> dict[str, Any]:
     """What a profile holds, and what is doubtful of it."""
     stored = client.get_profile(GetProfileRequest(profile_id=profile_id, view=ProfileView.FACTS))
     traces = 0 if stored.content is None else len(stored.content.traces)

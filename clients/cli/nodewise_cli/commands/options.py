@@ -116,15 +116,15 @@ class Commands(Typer):
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Callable[..., None]], Any]:
         """Add a function as a command."""
         add = super().command(name, **settings)
-        return lambda function: add(_ungrouped(function))
+        return lambda function: add(_ungroup(function))
 
     def callback(self, **settings: Any) -> Callable[[Callable[..., None]], Any]:
         """Add a function as what is done before a command, or without one."""
         add = super().callback(**settings)
-        return lambda function: add(_ungrouped(function))
+        return lambda function: add(_ungroup(function))
 
 
-def _ungrouped(command: Callable[..., None]) -> Callable[..., None]:
+def _ungroup(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the fields of its groups as parameters of its own, as typer reads them.
 
     A group is a dataclass whose fields are annotated as a command's parameters are, each with a default; where the

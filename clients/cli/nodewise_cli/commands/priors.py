@@ -50,13 +50,13 @@ def list_priors(
 @priors.command()
 def pin(namespace: Namespace = "", call: AdminCall = ADMIN) -> None:
     """Keep what a namespace learned as it is, whatever its jobs say from now on."""
-    _set(SetPriorRequest(namespace=namespace, action=PriorAction.PIN), call)
+    _set_prior(SetPriorRequest(namespace=namespace, action=PriorAction.PIN), call)
 
 
 @priors.command()
 def unpin(namespace: Namespace = "", call: AdminCall = ADMIN) -> None:
     """Let a namespace learn from its jobs as they are."""
-    _set(SetPriorRequest(namespace=namespace, action=PriorAction.UNPIN), call)
+    _set_prior(SetPriorRequest(namespace=namespace, action=PriorAction.UNPIN), call)
 
 
 @priors.command()
@@ -69,10 +69,10 @@ def rollback(
     call: AdminCall = ADMIN,
 ) -> None:
     """Return a namespace to what it learned before, and pin that."""
-    _set(SetPriorRequest(namespace=namespace, action=PriorAction.ROLL_BACK, lessons_id=to), call)
+    _set_prior(SetPriorRequest(namespace=namespace, action=PriorAction.ROLL_BACK, lessons_id=to), call)
 
 
-def _set(request: SetPriorRequest, call: AdminCall) -> None:
+def _set_prior(request: SetPriorRequest, call: AdminCall) -> None:
     with connected(call.server, call.timeout_s) as client:
         found = client.set_prior(request)
     call.tell(fields_of, lambda told: show_learned(told.learned), found)

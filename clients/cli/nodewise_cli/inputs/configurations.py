@@ -33,9 +33,9 @@ def settings_by_csv(values: Mapping[str, Any]) -> ConfigurationSettings | None:
 
 def csv_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of configurations as a table names it: what it states, and else what then holds."""
-    return {name: _told(fact, row.get(_FIELDS[name])) for name, fact in FACTS.items() if name not in _RAGGED}
+    return {name: _convert(fact, row.get(_FIELDS[name])) for name, fact in FACTS.items() if name not in _RAGGED}
 
 
-def _told(fact: Fact, value: Any) -> Any:
+def _convert(fact: Fact, value: Any) -> Any:
     value = _NOTHING.get(fact.kind, fact.default or 0) if value is None else value
     return int(value) if fact.whole else value

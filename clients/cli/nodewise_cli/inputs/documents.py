@@ -75,7 +75,7 @@ class DocumentReader:
         """
         where = f"{self._path}: {place}" if place else str(self._path)
         try:
-            return from_json(self._resolved(document, place), kind)
+            return from_json(self._resolve(document, place), kind)
         except InvalidValueError as error:
             package = kind.__module__.split(".")[1]
             raise InputError(f"{where}: is no nodewise.{package}.{kind.__name__}: {error}") from None
@@ -96,10 +96,10 @@ class DocumentReader:
             raise InputError(f"{self._path}: {place}: must be {right}, found {json.dumps(document)}")
         return found
 
-    def _resolved(self, given: Any, place: str) -> Any:
+    def _resolve(self, given: Any, place: str) -> Any:
         """The document with what its files hold in the place of their names."""
         if isinstance(given, list):
-            return [self._resolved(each, f"{place}[{number}]") for number, each in enumerate(given)]
+            return [self._resolve(each, f"{place}[{number}]") for number, each in enumerate(given)]
         if not isinstance(given, dict):
             return given
         last = place.rpartition(".")[2]
@@ -107,7 +107,7 @@ class DocumentReader:
             return {"content": self._from_table(given, place)}
         if last == "workload":
             given = with_model(self._path, given)
-        return {name: self._resolved(each, f"{place}.{name}" if place else name) for name, each in given.items()}
+        return {name: self._resolve(each, f"{place}.{name}" if place else name) for name, each in given.items()}
 
     def _from_table(self, given: dict[str, Any], place: str) -> dict[str, Any]:
         where = f"{self._path}: {place}"

@@ -162,10 +162,10 @@ def refuse_foreign(path: Path, text: str, keys: Collection[str] | None = None) -
         what = _project_of_keys({key.lower().replace("-", "_") for key in keys})
     if what is None:
         return
-    stated = _stated(text, found)
+    stated = _options_of(text, found)
     # Names say themselves what they are: they stand among the options alone.
     words = [_WORDS[option].format(value) for option, value in stated.items() if option in _WORDS]
-    said = f" It says {_joined(words)}:" if words else ""
+    said = f" It says {_join_words(words)}:" if words else ""
     options = " ".join(f"{option} {value}" for option, value in stated.items())
     give = "give the model's config.json to `nodewise predict` or `nodewise plan`"
     raise InputError(
@@ -198,7 +198,7 @@ def _project_of_keys(keys: Collection[str]) -> str | None:
     return _BY_KEYS[-1].what if found & _STRONG else None
 
 
-def _stated(text: str, found: Mapping[str, str]) -> dict[str, str]:
+def _options_of(text: str, found: Mapping[str, str]) -> dict[str, str]:
     """The options that say what the file says, with their values."""
     stated = {}
     for option, names in _OPTIONS.items():
@@ -221,5 +221,5 @@ def _stated(text: str, found: Mapping[str, str]) -> dict[str, str]:
     return stated
 
 
-def _joined(words: list[str]) -> str:
+def _join_words(words: list[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

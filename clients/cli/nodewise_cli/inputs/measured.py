@@ -33,7 +33,7 @@ def measured_points(asked: AskedJob, template: Mapping[str, Any], answered: Sequ
     if asked.table is None:
         return []
     rows = [{name: column[row] for name, column in asked.table.columns.items()} for row in asked.rows]
-    wanted = _wanted(rows, template)
+    wanted = _query_settings(rows, template)
     as_predicted = _batches_of(answered)
     return [
         Point(
@@ -81,7 +81,7 @@ def _batches_of(answered: Sequence[Prediction]) -> Callable[[Row, float | None],
     return alike
 
 
-def _wanted(rows: Sequence[Row], template: Mapping[str, Any]) -> dict[str, Any]:
+def _query_settings(rows: Sequence[Row], template: Mapping[str, Any]) -> dict[str, Any]:
     """How the predicted rows run: as the options state, else as all train rows do."""
     train = [row for row in rows if row["split"] == "train"]
     wanted = {}

@@ -38,7 +38,7 @@ def workload_of_model(path: Path, document: dict[str, Any], sequence_length: int
         Naming the file, the key and what would be right.
     """
     try:
-        return _said(model_from_hugging_face(document, sequence_length=sequence_length))
+        return _workload_of(model_from_hugging_face(document, sequence_length=sequence_length))
     except ImportedModelError as error:
         raise InputError(f"{path}: {str(error).removeprefix('config: ')}") from None
 
@@ -80,7 +80,7 @@ def with_model(path: Path, workload: dict[str, Any]) -> dict[str, Any]:
     try:
         if HUGGING_FACE in workload:
             named = _file(path, workload, HUGGING_FACE, "transformer")
-            imported.append(_said(model_from_hugging_face(named, sequence_length=length)))
+            imported.append(_workload_of(model_from_hugging_face(named, sequence_length=length)))
         if LAYER_TABLE in workload:
             imported.append(Workload(layers=layers_from_csv(_file(path, workload, LAYER_TABLE, "layers"))))
     except ImportedModelError as error:
@@ -102,7 +102,7 @@ def _fields(workload: Workload) -> dict[str, Any]:
     return json_format.MessageToDict(to_message(workload), preserving_proto_field_name=True)
 
 
-def _said(found: ImportedModel) -> Workload:
+def _workload_of(found: ImportedModel) -> Workload:
     for note in found.notes:
         complain(note)
     return found.workload

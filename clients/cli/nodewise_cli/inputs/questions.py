@@ -194,7 +194,7 @@ def asked_job(question: Question, server: str | None, *, without_batch: bool = F
     """
     source, job, profile, sequence_length = question.source, question.job, question.profile, question.sequence_length
     if question.measured is not None:
-        return _typed(question, without_batch=without_batch)
+        return _job_of_options(question, without_batch=without_batch)
     if question.gpus_per_node is not None or question.unit != SAMPLES:
         option = "--unit" if question.gpus_per_node is None else "--gpus-per-node"
         raise InputError(f"{option}: must come with --measured; of a table its columns say it")
@@ -214,22 +214,22 @@ def asked_job(question: Question, server: str | None, *, without_batch: bool = F
     if holds_json(source):
         if job is not None:
             raise InputError(f"--job: must be left out: {source} holds one profile")
-        return AskedJob(_as_trained(read_profile(source, sequence_length), question), source.stem)
+        return AskedJob(_apply_training(read_profile(source, sequence_length), question), source.stem)
     return _of_table(question, source, without_batch=without_batch)
 
 
-def _as_trained(content: ProfileContent, question: Question) -> ProfileContent:
+def _apply_training(content: ProfileContent, question: Question) -> ProfileContent:
     """The same, trained as the options say."""
     return replace(content, workload=question.of(content.workload))
 
 
-def _typed(question: Question, *, without_batch: bool) -> AskedJob:
+def _job_of_options(question: Question, *, without_batch: bool) -> AskedJob:
     """The job whose runs the options state."""
     if question.source is not None or question.profile is not None:
         raise InputError("--measured: must stand alone: it is given instead of a file or a --profile")
     table = typed_table(question, without_batch=without_batch)
     (name,) = table.jobs
-    return AskedJob(_as_trained(profile_content(table, name), question), name, table)
+    return AskedJob(_apply_training(profile_content(table, name), question), name, table)
 
 
 def _of_table(question: Question, source: Path, *, without_batch: bool) -> AskedJob:
@@ -243,7 +243,7 @@ def _of_table(question: Question, source: Path, *, without_batch: bool) -> Asked
     if job is None or job not in table.rows_by_job:
         found = "none" if job is None else repr(job)
         raise InputError(f"--job: must be a job of {source} ({', '.join(table.jobs)}), found {found}")
-    asked = AskedJob(_as_trained(profile_content(table, job), question), job, table)
+    asked = AskedJob(_apply_training(profile_content(table, job), question), job, table)
     for name in ("batch_per_worker", "global_batch", "accumulation"):
         if asked.counts and question.settings.get(name) is not None:
             text = f"needs the batch that was measured: give batch_per_worker or global_batch in {source}"

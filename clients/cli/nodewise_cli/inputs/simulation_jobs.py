@@ -125,27 +125,27 @@ class _Preparation:
     def _jobs(self) -> tuple[list[Job], str]:
         given = self._spec.jobs
         if given.listed is not None:
-            return self._listed(given.listed, self._curves()), ""
+            return self._list_jobs(given.listed, self._curves()), ""
         if given.generate is not None:
-            return self._generated(given.generate), ""
+            return self._generate_jobs(given.generate), ""
         path = self._place.parent / (given.file or "")
-        stream = _opened(path)
-        form = given.format if given.format != "auto" else _recognised(stream, path)
+        stream = _open_text(path)
+        form = given.format if given.format != "auto" else _recognise(stream, path)
         file = str(path)
         if form == "gavel":
-            table = read_gavel_table(_opened(self._throughputs(form)), str(self._throughputs(form)))
+            table = read_gavel_table(_open_text(self._throughputs(form)), str(self._throughputs(form)))
             return read_gavel_trace(stream, table, self._pools, left_out=self._left_out, file=file), form
         if form == "pollux":
             return self._pollux(stream, file), form
         if form in _LOGS:
-            true = self._given(
+            true = self._true_rates(
                 self._curves(optional=True).values(), "jobs of this format are dealt curves by their rates"
             )
             log, devices = _LOGS[form](stream, file=file), self._pool_devices
             return list(jobs_of_log(log, self._left_out, curves=true, pool_devices=devices, seed=self._seed)), form
         return read_job_table(stream, self._curves(), left_out=self._left_out, file=file), form
 
-    def _listed(self, given: Sequence[InlineJob], curves: Mapping[str, TableCurve]) -> list[Job]:
+    def _list_jobs(self, given: Sequence[InlineJob], curves: Mapping[str, TableCurve]) -> list[Job]:
         jobs: dict[str, Job] = {}
         for number, job in enumerate(given):
             if job.curve not in curves:
@@ -161,7 +161,7 @@ class _Preparation:
         if len(self._pools) != 1:
             raise self._wrong("cluster: must have one pool for jobs of this format")
         path, pool = self._throughputs("pollux"), self._spec.cluster[0]
-        times = read_step_times(_opened(path), pool.devices_per_node, str(path))
+        times = read_step_times(_open_text(path), pool.devices_per_node, str(path))
         known = {job.partition("/")[0]: steps for job, steps in times.items() if job.partition("/")[0] in APPLICATIONS}
         if not known:
             right = ", ".join(sorted(APPLICATIONS))
@@ -179,13 +179,13 @@ class _Preparation:
             raise self._wrong(f"throughputs: must name the table of throughputs that {form} jobs need")
         return self._place.parent / self._spec.throughputs
 
-    def _generated(self, given: GenerateSpec) -> list[Job]:
+    def _generate_jobs(self, given: GenerateSpec) -> list[Job]:
         curves = self._curves()
         names = given.curves or tuple(curves)
         for name in names:
             if name not in curves:
                 raise self._wrong(f"jobs.generate.curves: {_unknown(name, curves)}")
-        true = self._given([curves[name] for name in names], "generated sizes are seconds at a curve's rates")
+        true = self._true_rates([curves[name] for name in names], "generated sizes are seconds at a curve's rates")
         laws = self._law(given.arrivals, "arrivals", _ARRIVALS), self._law(given.sizes, "sizes", _SIZES)
         stated = given.model_dump(include={"jobs", "requested", "rigid"})
         return list(generators.generated(*laws, true, seed=self._seed, **stated))
@@ -207,7 +207,7 @@ class _Preparation:
         except JobsFileError as error:
             raise InputError(f"{place}.{error}") from None
 
-    def _given(self, curves: Iterable[TableCurve], why: str) -> list[Curve]:
+    def _true_rates(self, curves: Iterable[TableCurve], why: str) -> list[Curve]:
         """The true rates of curves, which must be stated."""
         true = [curve for curve, _ in curves]
         if any(id(curve) in self._predicted for curve in true):
@@ -219,7 +219,7 @@ class _Preparation:
         found: dict[str, TableCurve] = {}
         if self._spec.throughputs is not None:
             path = self._throughputs("such")
-            found |= read_curve_table(_opened(path), self._pools, file=str(path))
+            found |= read_curve_table(_open_text(path), self._pools, file=str(path))
         for name, given in self._spec.curves.items():
             found[name] = self._curve(f"curves.{name}", given)
         if not found and not optional:
@@ -258,12 +258,12 @@ def _unknown(name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
     return f"must be one of {', '.join(known) or 'none'}, found {name!r}"
 
 
-def _opened(path: Path) -> io.StringIO:
+def _open_text(path: Path) -> io.StringIO:
     """What a file of text holds, unpacked where it is packed by gzip, or by tar and gzip."""
     try:
         data = path.read_bytes()
         if data.startswith(_GZIP):
-            data = _unpacked(path, gzip.decompress(data))
+            data = _unpack(path, gzip.decompress(data))
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise InputError(f"{path}: the packed file is damaged or ends early") from None
     except OSError as error:
@@ -271,7 +271,7 @@ def _opened(path: Path) -> io.StringIO:
     return io.StringIO(decoded(path, data, "text"), newline=None)
 
 
-def _unpacked(path: Path, data: bytes) -> bytes:
+def _unpack(path: Path, data: bytes) -> bytes:
     """The one file of an archive; other data as it is."""
     if data[_TAR_AT : _TAR_AT + len(_TAR)] != _TAR:
         return data
@@ -285,7 +285,7 @@ def _unpacked(path: Path, data: bytes) -> bytes:
         raise InputError(f"{path}: the archive is damaged or ends early") from None
 
 
-def _recognised(stream: io.StringIO, path: Path) -> str:
+def _recognise(stream: io.StringIO, path: Path) -> str:
     """What kind of file it is, by its first line; the stream stands at the beginning again."""
     first = next((line for line in stream if line.strip()), "")
     stream.seek(0)

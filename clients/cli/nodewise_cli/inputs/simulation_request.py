@@ -49,7 +49,7 @@ def simulate_request(spec: SimulationSpec, prepared: PreparedJobs) -> SimulateRe
     def place(curve: Curve) -> int:
         if id(curve) not in places:
             places[id(curve)] = len(curves)
-            curves.append(prepared.predicted.get(id(curve)) or _given(curve))
+            curves.append(prepared.predicted.get(id(curve)) or _simulation_curve(curve))
         return places[id(curve)]
 
     true = [place(job.curve) for job in prepared.jobs]
@@ -108,7 +108,7 @@ def policy_parameters(policy: PolicySpec, form: str) -> dict[str, float]:
     return {**usual, **policy.parameters}
 
 
-def _given(curve: Curve) -> SimulationCurve:
+def _simulation_curve(curve: Curve) -> SimulationCurve:
     return SimulationCurve(
         rows=SimulationCurveRows(
             pool_indexes=tuple(pool for pool, _ in curve.rates),

@@ -187,7 +187,9 @@ def _read_rows(read: CsvTable, names: Sequence[str]) -> tuple[list[int], dict[st
                 try:
                     values[cell] = _value(name, cell.strip(), by_alias=name != heading)
                 except CellError as error:
-                    raise InputError(f"{read.path}:{line}: column {heading}: {error}, found {_shown(cell)}") from None
+                    raise InputError(
+                        f"{read.path}:{line}: column {heading}: {error}, found {_show_cell(cell)}"
+                    ) from None
             columns[name].append(values[cell])
         lines.append(line)
     return lines, columns
@@ -203,6 +205,6 @@ def _value(name: str, cell: str, *, by_alias: bool) -> Any:
     return DEFAULTS.get(name)
 
 
-def _shown(cell: str) -> str:
+def _show_cell(cell: str) -> str:
     stripped = cell.strip()
     return repr(stripped if len(stripped) <= 60 else stripped[:57] + "...") if stripped else "nothing"

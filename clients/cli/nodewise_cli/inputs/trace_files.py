@@ -76,7 +76,7 @@ def trace_files(given: Sequence[Path]) -> list[TraceFile]:
     """
     paths: list[Path] = []
     for path in given:
-        paths += _within(path) if path.is_dir() else [_checked(path)]
+        paths += _within(path) if path.is_dir() else [_check_file(path)]
     if len({path.resolve() for path in paths}) < len(paths):
         raise InputError(f"{given[-1]}: a file is named twice")
     told = _told_ranks([path.name for path in paths])
@@ -127,12 +127,12 @@ def send_traces(
     allow_truncated : bool
         Whether a packed file that ends early is sent as far as it goes.
     """
-    stored, sent_files = _stored(client, profile_id), dict[str, Path]()
+    stored, sent_files = _stored_traces(client, profile_id), dict[str, Path]()
     with client.ingest(profile_id, session_id=f"traces-{uuid.uuid4().hex}") as writer:
         sent = False
         for number, file in enumerate(files):
             progress.tell(number, len(files))
-            with _prepared(file.path, keep_names=keep_names, allow_truncated=allow_truncated) as (content, digest):
+            with _prepare(file.path, keep_names=keep_names, allow_truncated=allow_truncated) as (content, digest):
                 sent_files[digest] = file.path
                 if (digest, file.rank) in stored:
                     continue
@@ -144,7 +144,7 @@ def send_traces(
     return sent_files
 
 
-def _stored(client: Client, profile_id: str) -> set[tuple[str, int | None]]:
+def _stored_traces(client: Client, profile_id: str) -> set[tuple[str, int | None]]:
     """Hashes and stated ranks of the traces that a profile holds."""
     try:
         content = client.get_profile(GetProfileRequest(profile_id=profile_id, view=ProfileView.FACTS)).content
@@ -154,12 +154,12 @@ def _stored(client: Client, profile_id: str) -> set[tuple[str, int | None]]:
 
 
 @contextmanager
-def _prepared(path: Path, *, keep_names: bool, allow_truncated: bool) -> Iterator[tuple[BinaryIO, str]]:
+def _prepare(path: Path, *, keep_names: bool, allow_truncated: bool) -> Iterator[tuple[BinaryIO, str]]:
     """What is sent of a file, and its SHA-256."""
     raw = keep_names or not _is_text(path)
     try:
         with (
-            nullcontext(path) if raw or not allow_truncated else _rescued(path) as whole,
+            nullcontext(path) if raw or not allow_truncated else _rescue(path) as whole,
             whole.open("rb") if raw else prepared_trace(whole) as content,
         ):
             digest = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]  # it has readinto
@@ -172,11 +172,11 @@ def _prepared(path: Path, *, keep_names: bool, allow_truncated: bool) -> Iterato
 
 
 @contextmanager
-def _rescued(path: Path) -> Iterator[Path]:
+def _rescue(path: Path) -> Iterator[Path]:
     """A file, or what a packed file that ends early holds."""
     with tempfile.NamedTemporaryFile(suffix=".json") as target:
         try:
-            with _unpacked(path) as file:
+            with _unpack(path) as file:
                 while piece := file.read1(READ_BYTES):  # type: ignore[attr-defined]  # all of it that is there
                     target.write(piece)
         except (EOFError, zlib.error, gzip.BadGzipFile):
@@ -191,7 +191,7 @@ def truncation_of(path: Path) -> str:
     first = last = b""
     depth = [0, 0]
     try:
-        with _unpacked(path) as file:
+        with _unpack(path) as file:
             while piece := file.read(READ_BYTES):
                 first = first or piece.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
                 last = piece.rstrip()[-1:] or last
@@ -213,7 +213,7 @@ def truncation_of(path: Path) -> str:
 
 
 def _is_json(path: Path) -> bool:
-    with _unpacked(path) as file:
+    with _unpack(path) as file:
         try:
             json.load(file, strict=False)
         except (ValueError, RecursionError):
@@ -221,7 +221,7 @@ def _is_json(path: Path) -> bool:
     return True
 
 
-def _checked(path: Path) -> Path:
+def _check_file(path: Path) -> Path:
     """A path that is a file of some bytes."""
     try:
         size = path.stat().st_size
@@ -243,7 +243,7 @@ def _checked(path: Path) -> Path:
 def _refuse_text_of_others(path: Path) -> None:
     """Refuse a configuration of another project or a model: it is text without events. Raises InputError."""
     try:
-        with _unpacked(path) as file:
+        with _unpack(path) as file:
             head = file.read(HEAD_BYTES)
     except (OSError, EOFError, zlib.error):
         return  # the server says what is wrong with it
@@ -290,7 +290,7 @@ def _may_be_trace(path: Path) -> bool:
     if not _is_text(path):
         return True
     try:
-        with _unpacked(path) as file:
+        with _unpack(path) as file:
             head = file.read(HEAD_BYTES)
     except (OSError, EOFError, zlib.error):
         return True  # the server says what is wrong with it
@@ -300,7 +300,7 @@ def _may_be_trace(path: Path) -> bool:
 def _states_rank(path: Path) -> bool:
     """Whether a trace says whose it is."""
     held = b""
-    with suppress(OSError, EOFError, zlib.error), _unpacked(path) as file:
+    with suppress(OSError, EOFError, zlib.error), _unpack(path) as file:
         while piece := file.read(READ_BYTES):
             if _RANK_STATED.search(held + piece):
                 return True
@@ -309,7 +309,7 @@ def _states_rank(path: Path) -> bool:
 
 
 @contextmanager
-def _unpacked(path: Path) -> Iterator[BinaryIO]:
+def _unpack(path: Path) -> Iterator[BinaryIO]:
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)

@@ -48,7 +48,7 @@ def typed_table(typed: Typed, *, without_batch: bool) -> Table:
     if unit not in RATES:
         known = f"{', '.join(RATES[:-1])} or {RATES[-1]}"
         raise InputError(f"--unit: must be {known}, found {typed.unit!r}{meant(typed.unit, RATES)}")
-    runs = [_run(part, unit) for part in (typed.measured or "").split(",")]
+    runs = [_parse_run(part, unit) for part in (typed.measured or "").split(",")]
     stated = {name: value for name, value in typed.settings.items() if name in READ}
     row = {"job": typed.job or _NAME, "device": "", "sequence_length": typed.sequence_length, **stated}
     cells = {name: [value] * len(runs) for name, value in row.items()}
@@ -62,7 +62,7 @@ def typed_table(typed: Typed, *, without_batch: bool) -> Table:
         raise InputError(f"--{option}: {error}") from None
 
 
-def _run(part: str, unit: str) -> tuple[int, float]:
+def _parse_run(part: str, unit: str) -> tuple[int, float]:
     """Nodes, and the throughput on them."""
     match = _RUN.fullmatch(part)
     if match is None or not int(match[1]):

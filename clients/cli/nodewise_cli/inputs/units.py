@@ -49,7 +49,7 @@ def converted(columns: Columns, rows_by_job: Mapping[str, Sequence[int]], *, wit
     held: Columns = {**columns, **changed}
     counts = {}
     for job, rows in rows_by_job.items():
-        found = _counted(held, rows) if without_batch else ""
+        found = _unit_of(held, rows) if without_batch else ""
         if found:
             counts[job] = found
             batch = _unit_batch(held, rows)
@@ -110,7 +110,7 @@ def _in_steps(name: str, value: float, cells: _Cells, row: int) -> float:
     return value / samples
 
 
-def _counted(columns: Columns, rows: Iterable[int]) -> str:
+def _unit_of(columns: Columns, rows: Iterable[int]) -> str:
     """What a job's throughputs count where no row says its batch; "" = the batch is known or needed."""
     kinds = set()
     for row in rows:

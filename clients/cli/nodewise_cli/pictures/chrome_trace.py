@@ -46,11 +46,11 @@ def _events(timeline: Timeline, word: str, first_process: int) -> Iterator[dict[
     lanes = sorted(set(zip(timeline.rank_numbers, timeline.lane_indexes)))
     for rank in sorted({rank for rank, _ in lanes}):
         process = first_process + rank
-        yield _named("process_name", process, 0, name=f"rank {rank} {word}")
-        yield _named("process_sort_index", process, 0, sort_index=2 * rank + (word == ORIGINAL))
+        yield _name_event("process_name", process, 0, name=f"rank {rank} {word}")
+        yield _name_event("process_sort_index", process, 0, sort_index=2 * rank + (word == ORIGINAL))
     for rank, lane in lanes:
-        yield _named("thread_name", first_process + rank, lane, name=timeline.lanes[lane])
-        yield _named("thread_sort_index", first_process + rank, lane, sort_index=lane)
+        yield _name_event("thread_name", first_process + rank, lane, name=timeline.lanes[lane])
+        yield _name_event("thread_sort_index", first_process + rank, lane, sort_index=lane)
     waiting: Sequence[int] = timeline.waiting_nanoseconds
     for row, begin_ns in enumerate(timeline.begin_nanoseconds):
         duration_ns = timeline.duration_nanoseconds[row]
@@ -69,5 +69,5 @@ def _events(timeline: Timeline, word: str, first_process: int) -> Iterator[dict[
         yield event
 
 
-def _named(kind: str, process: int, thread: int, **arguments: Any) -> dict[str, Any]:
+def _name_event(kind: str, process: int, thread: int, **arguments: Any) -> dict[str, Any]:
     return {"ph": "M", "pid": process, "tid": thread, "name": kind, "args": arguments}

@@ -91,7 +91,7 @@ def drawing_of(
     depth = _depths(rank, lane, begin, duration)
     lanes = np.unique(np.stack([rank, lane], axis=1), axis=0)
     kept_lanes = lanes[:MOST_LANES]
-    drawn, shortest = _drawn(
+    drawn, shortest = _select_rows(
         duration, kind == (kinds.index(COLLECTIVE) if COLLECTIVE in kinds else -1), depth < most_depth, most
     )
     times = {"begin_us": begin, "duration_us": duration, "waiting_us": waiting}
@@ -151,7 +151,7 @@ def _columns(timeline: Timeline, window_ns: tuple[int, int] | None) -> tuple[Any
     )
 
 
-def _drawn(duration: Any, exchange: Any, is_shallow: Any, most: int) -> tuple[Any, float]:
+def _select_rows(duration: Any, exchange: Any, is_shallow: Any, most: int) -> tuple[Any, float]:
     """Rows that are drawn, and the duration below which others are not."""
     shallow = np.flatnonzero(is_shallow)
     if len(shallow) <= most:

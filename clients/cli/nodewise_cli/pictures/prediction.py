@@ -38,7 +38,7 @@ def draw(path: Path, name: str, result: PredictResult, points: Sequence[Point], 
     _curve(axes, answered, unit, by_nodes)
     _points(axes, points, unit, by_nodes)
     if result.recommended is not None:
-        _recommended(axes, result, unit, by_nodes)
+        _mark_recommendation(axes, result, unit, by_nodes)
     axes.set_title(f"{name}: predicted by {result.basis.estimator} {result.basis.estimator_version}", loc="left")
     axes.set_xlabel("nodes" if by_nodes else "workers")
     axes.set_ylabel(f"throughput ({unit.counts} per second)")
@@ -86,7 +86,7 @@ def _points(axes: Axes, points: Sequence[Point], unit: Unit, by_nodes: bool) -> 
             axes.scatter(scale, rates, s=38, zorder=3, label=label, **ring)
 
 
-def _recommended(axes: Axes, result: PredictResult, unit: Unit, by_nodes: bool) -> None:
+def _mark_recommendation(axes: Axes, result: PredictResult, unit: Unit, by_nodes: bool) -> None:
     found, chosen = result.recommended, result.recommendation
     assert found is not None
     assert chosen is not None

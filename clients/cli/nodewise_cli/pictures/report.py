@@ -51,7 +51,7 @@ def write_report(path: Path, result: DiagnosisAnswer) -> None:
         If the file cannot be written.
     """
     shares = result.rank_shares[:MOST_BARS]
-    sentence, rest = _parted(result.verdict or f"Bound by {result.bound_by}.")
+    sentence, rest = _split_sentence(result.verdict or f"Bound by {result.bound_by}.")
     listed = [_strategy(one, result.step_seconds) for one in result.strategies]
     title = "Where a step goes, by rank"
     if len(result.rank_shares) > len(shares):
@@ -80,7 +80,7 @@ def write_report(path: Path, result: DiagnosisAnswer) -> None:
                 for one in result.bottlenecks
             ],
             "differences": None,
-            "lanes": _merged([("", result, None)]),
+            "lanes": _merge([("", result, None)]),
             "footer": _footer(result),
         },
     )
@@ -94,7 +94,7 @@ def write_comparison(path: Path, found: Comparison) -> None:
     CommandError
         If the file cannot be written.
     """
-    sentence, rest = _parted(verdict(found))
+    sentence, rest = _split_sentence(verdict(found))
     before, after = ({one.rank: one for one in run.answer.rank_shares} for run in (found.before, found.after))
     main = found.main
     pairs = [main, *(one for one in found.ranks if one is not main)][: MOST_BARS // 2]
@@ -157,7 +157,7 @@ def write_comparison(path: Path, found: Comparison) -> None:
                     if abs(one.difference_seconds) >= _LEAST * main.before.step_seconds
                 ],
             },
-            "lanes": _merged(lanes),
+            "lanes": _merge(lanes),
             "footer": _footer(found.after.answer),
         },
     )
@@ -166,7 +166,7 @@ def write_comparison(path: Path, found: Comparison) -> None:
 # --- words
 
 
-def _parted(text: str) -> tuple[str, str]:
+def _split_sentence(text: str) -> tuple[str, str]:
     """The first sentence, which ends with a stop before a capital letter, and the rest."""
     for place, character in enumerate(text[:-2]):
         if character == "." and text[place + 1] == " " and text[place + 2].isupper():
@@ -237,7 +237,7 @@ def _strategy(one: Strategy, step_s: float) -> dict[str, Any]:
 # --- lanes
 
 
-def _merged(runs: Sequence[tuple[str, DiagnosisAnswer, int | None]]) -> _Lanes | None:
+def _merge(runs: Sequence[tuple[str, DiagnosisAnswer, int | None]]) -> _Lanes | None:
     """Lanes of one representative step of each run, one below the other, from the begin of each step."""
     drawn = [
         (word, rank, drawing, ordinal)
@@ -357,10 +357,10 @@ def _write(path: Path, data: dict[str, Any]) -> None:
         "data": text,
     }
     with writing(path):
-        path.write_text("".join(_filled(_piece("report.html"), filled)), encoding="utf-8")
+        path.write_text("".join(_fill(_piece("report.html"), filled)), encoding="utf-8")
 
 
-def _filled(page: str, words: dict[str, str]) -> Iterable[str]:
+def _fill(page: str, words: dict[str, str]) -> Iterable[str]:
     """The page with every word in its place; what stands in a word is never taken for a place."""
     for number, piece in enumerate(page.split("{{")):
         name, closed, after = piece.partition("}}")

@@ -18,8 +18,8 @@ def document(result: BacktestResult) -> dict[str, Any]:
     """The JSON of a backtest."""
     return {
         "estimators": {found.estimator: _metrics(found.overall) for found in result.evaluations},
-        "jobs": _grouped({found.estimator: found.by_job for found in result.evaluations}),
-        "by_sync": _grouped({found.estimator: found.by_sync for found in result.evaluations}),
+        "jobs": _group({found.estimator: found.by_job for found in result.evaluations}),
+        "by_sync": _group({found.estimator: found.by_sync for found in result.evaluations}),
         "prior": result.prior or None,
         "versions": {found.estimator: found.estimator_version or None for found in result.evaluations},
         "refusals": {found.estimator: _refusals(found) for found in result.evaluations},
@@ -31,7 +31,7 @@ def _metrics(found: Metrics | None) -> dict[str, Any]:
     return {"n": told.pop("rows")} | told
 
 
-def _grouped(metrics: dict[str, tuple[GroupMetrics, ...]]) -> dict[str, dict[str, Any]]:
+def _group(metrics: dict[str, tuple[GroupMetrics, ...]]) -> dict[str, dict[str, Any]]:
     """From estimator and group to group and estimator."""
     grouped: dict[str, dict[str, Any]] = {}
     for name, groups in metrics.items():

@@ -33,15 +33,15 @@ def document(found: Comparison) -> dict[str, Any]:
         "verdict": verdict(found),
         "unit": found.unit,
         "coverage": COVERAGE,
-        "before": _run(found.before),
-        "after": _run(found.after),
+        "before": _run_document(found.before),
+        "after": _run_document(found.after),
         **_rank(found.main),
         "ranks": [_rank(one) for one in found.ranks],
         "limits": list(found.limits),
     }
 
 
-def _run(run: Run) -> dict[str, Any]:
+def _run_document(run: Run) -> dict[str, Any]:
     answer = run.answer
     return {
         "name": run.name,
@@ -169,35 +169,37 @@ def _sentence(found: Comparison) -> str:
     difference = main.difference_seconds
     times = f"{_ms(new.step_seconds)} against {_ms(old.step_seconds)} ms"
     ratio = difference / old.step_seconds if old.step_seconds else 0.0
-    interval = f"{100 * COVERAGE:.0f} % interval {_signed(main.lower_seconds)} to {_signed(main.upper_seconds)} ms"
+    interval = (
+        f"{100 * COVERAGE:.0f} % interval {_with_sign(main.lower_seconds)} to {_with_sign(main.upper_seconds)} ms"
+    )
     kinds = main.by_kind()
     if not main.matters:
-        text = f"a {unit}{whose} takes {times}, {_signed(difference)} ms ({interval}), "
+        text = f"a {unit}{whose} takes {times}, {_with_sign(difference)} ms ({interval}), "
         if main.is_uneven:
             return (
                 f"No difference that is sure: {text}as its steps vary: by {_ms(new.deviation_seconds)} ms, in "
                 f"{before.name} by {_ms(old.deviation_seconds)} ms (standard deviation). On the mean: "
-                f"{_told(main, kinds)}."
+                f"{_tell_kinds(main, kinds)}."
             )
         text = f"No difference that matters: {text}which is within what steps differ by anyway"
         offsetting = {kind: each for kind, each in kinds.items() if abs(each) > main.noise_seconds}
         if len(offsetting) > 1:
-            text += f", though parts of it offset each other: {_told(main, offsetting)}"
+            text += f", though parts of it offset each other: {_tell_kinds(main, offsetting)}"
         return f"{text}."
     word = "longer" if difference > 0 else "less"
     return (
         f"A {unit}{whose} takes {_ms(abs(difference))} ms {word} than {than} ({times}, {100 * ratio:+.1f} %; "
-        f"{interval}): {_told(main, kinds)}{_waited(main, ranks)}."
+        f"{interval}): {_tell_kinds(main, kinds)}{_tell_waits(main, ranks)}."
     )
 
 
-def _told(main: RankDifference, kinds: Mapping[str, float]) -> str:
+def _tell_kinds(main: RankDifference, kinds: Mapping[str, float]) -> str:
     """The kinds of parts that differ most, as numbers that add up to the whole as it is printed."""
     total = main.difference_seconds
     named = [kind for kind, each in kinds.items() if abs(each) >= _NAMED * abs(total)][:_MOST_NAMED] or list(kinds)[:1]
-    words = [f"{_signed(kinds[kind])} ms {kind_of(kind).words}{_mostly(main, kind, kinds[kind])}" for kind in named]
+    words = [f"{_with_sign(kinds[kind])} ms {kind_of(kind).words}{_mostly(main, kind, kinds[kind])}" for kind in named]
     rest = round(1e3 * total, 2) - fsum(round(1e3 * kinds[kind], 2) for kind in named)
-    return ", ".join([*words, *([f"{_signed(rest / 1e3)} ms other"] if abs(rest) >= 0.005 else [])])
+    return ", ".join([*words, *([f"{_with_sign(rest / 1e3)} ms other"] if abs(rest) >= 0.005 else [])])
 
 
 def _mostly(main: RankDifference, kind: str, difference: float) -> str:
@@ -207,11 +209,11 @@ def _mostly(main: RankDifference, kind: str, difference: float) -> str:
         return ""
     ranks = ", ".join(map(str, part.waits_for_ranks))
     late = f", for rank{'s' if len(part.waits_for_ranks) > 1 else ''} {ranks}" if ranks else ""
-    number = f"{_signed(part.difference_seconds)} ms "
-    return f" ({'' if number == f'{_signed(difference)} ms ' else number}in {part.what}{late})"
+    number = f"{_with_sign(part.difference_seconds)} ms "
+    return f" ({'' if number == f'{_with_sign(difference)} ms ' else number}in {part.what}{late})"
 
 
-def _waited(main: RankDifference, ranks: Sequence[RankDifference]) -> str:
+def _tell_waits(main: RankDifference, ranks: Sequence[RankDifference]) -> str:
     """What the other ranks wait for it."""
     others = [one.by_kind().get("waiting", 0.0) for one in ranks if one is not main]
     mean = fsum(others) / len(others) if others else 0.0
@@ -224,5 +226,5 @@ def _ms(seconds: float) -> str:
     return f"{1e3 * seconds:.2f}"
 
 
-def _signed(seconds: float) -> str:
+def _with_sign(seconds: float) -> str:
     return f"{1e3 * seconds:+.2f}"

@@ -70,7 +70,7 @@ def _bottlenecks(found: Sequence[Bottleneck]) -> None:
         (figures("ms a step"), [milliseconds(each.seconds) for each in listed]),
         (figures("gain ms"), [milliseconds(each.gain_if_removed_seconds) for each in listed]),
         (words("matters"), ["yes" if each.matters else "no" for each in listed]),
-        title=f"Bottlenecks ({_counted(len(found))})",
+        title=f"Bottlenecks ({_count(len(found))})",
     )
 
 
@@ -82,18 +82,18 @@ def _strategies(result: DiagnosisAnswer) -> None:
     if single:
         print_table(
             [names("strategy"), *numbers, words("effort")],
-            [[found.name, *_predicted(found), found.effort or "-"] for found in single[:SHOWN]],
-            title=f"Strategies ({_counted(len(single))})",
+            [[found.name, *_tell_predictions(found), found.effort or "-"] for found in single[:SHOWN]],
+            title=f"Strategies ({_count(len(single))})",
         )
     if combined:
         print_table(
             [names("together", most_lines=8), *numbers],
-            [[found.name, *_predicted(found)] for found in combined[:COMBINED]],
+            [[found.name, *_tell_predictions(found)] for found in combined[:COMBINED]],
             title=f"Strategies together (the best {min(COMBINED, len(combined))} of {len(combined)})",
         )
 
 
-def _predicted(found: Strategy) -> list[str]:
+def _tell_predictions(found: Strategy) -> list[str]:
     times = (found.predicted_step_seconds, found.lower_step_seconds, found.upper_step_seconds)
     return [*(milliseconds(each) for each in times), f"{found.speedup_ratio:.3f}"]
 
@@ -106,7 +106,7 @@ def _stragglers(found: Sequence[Straggler]) -> None:
         (figures("margin ms"), [milliseconds(each.margin_seconds) for each in listed]),
         (figures("wait ms"), [milliseconds(each.imposed_wait_seconds) for each in listed]),
         (figures("transfer ms"), [milliseconds(each.transfer_seconds) for each in listed]),
-        title=f"Stragglers ({_counted(len(found))})",
+        title=f"Stragglers ({_count(len(found))})",
     )
 
 
@@ -173,7 +173,7 @@ def _parts(shares: Sequence[RankShares]) -> None:
         (figures("on rank"), [str(most[part]) for part in listed]),
         (words("part"), [kind.replace("_", " ") for kind, _ in listed]),
         (names("what", 0), [what for _, what in listed]),
-        title=f"Parts of a mean step, which add up to it ({_counted(len(mean))})",
+        title=f"Parts of a mean step, which add up to it ({_count(len(mean))})",
     )
 
 
@@ -183,5 +183,5 @@ def _who(ranks: tuple[int, ...]) -> str:
     return f"a tie of ranks {', '.join(map(str, ranks))}"
 
 
-def _counted(count: int) -> str:
+def _count(count: int) -> str:
     return f"{SHOWN} of {count}" if count > SHOWN else str(count)

@@ -72,7 +72,7 @@ def document(result: PlanAnswer) -> dict[str, Any]:
         "frontier": [_row(found) for found in result.frontier],
         "frontier_count": result.frontier_count,
         "rejections": [_rejection(found) for found in result.rejections],
-        "explanation": None if result.explanation is None else _explained(result.explanation),
+        "explanation": None if result.explanation is None else _explain(result.explanation),
         "warnings": plain(result.warnings),
         "revision": None if result.basis is None else revision_of(result.basis),
     }
@@ -82,7 +82,7 @@ def _rejection(found: PlanRejection) -> dict[str, Any]:
     return fields_of(found, "configurations_count") | {"count": found.configurations_count}
 
 
-def _explained(found: PlanExplanation) -> dict[str, Any]:
+def _explain(found: PlanExplanation) -> dict[str, Any]:
     return fields_of(found) | {
         "alternatives": [_alternative(each) for each in found.alternatives],
         "binding": [_rejection(each) for each in found.binding],
@@ -132,7 +132,7 @@ def _best(result: PlanAnswer, best: Planned) -> None:
     prediction = best.prediction
     rule = "" if result.recommendation is None else f" ({result.recommendation.rule})"
     say()
-    say(f"Best{rule}: {_described(best)}.")
+    say(f"Best{rule}: {_describe(best)}.")
     rate = f"{shown(prediction.samples_per_second)} samples/s"
     lower, upper = prediction.lower_samples_per_second, prediction.upper_samples_per_second
     if lower is not None and upper is not None:
@@ -216,7 +216,7 @@ def _frontier(result: PlanAnswer) -> None:
     _table(f"Frontier: fastest of its number of devices ({len(rows)} of {result.frontier_count} points)", rows)
 
 
-def _described(found: Planned) -> str:
+def _describe(found: Planned) -> str:
     stated = csv_row(found.configuration)
     degrees = " x ".join(f"{word} {stated[name]}" for name, word in _DEGREES.items() if stated[name] > 1)
     batch = f" of {stated['global_batch']}" if stated["global_batch"] else ""
@@ -229,13 +229,13 @@ def _described(found: Planned) -> str:
         stated["zero_stage"] and f"ZeRO {stated['zero_stage']}",
         stated["precision"],
     ]
-    where = f"on {_counted(stated['nodes'], 'node')} with {stated['workers']} {stated['device']}"
+    where = f"on {_count(stated['nodes'], 'node')} with {stated['workers']} {stated['device']}"
     if stated["parameter_servers"]:
-        where += f" and {_counted(stated['parameter_servers'], 'parameter server')}, {stated['sync']}"
+        where += f" and {_count(stated['parameter_servers'], 'parameter server')}, {stated['sync']}"
     return f"{', '.join(filter(None, parts))}, {where}"
 
 
-def _counted(count: int, word: str) -> str:
+def _count(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
@@ -253,15 +253,15 @@ def _table(title: str, rows: Sequence[Planned]) -> None:
         ),
         (figures("step s", 2), [shown(found.step_seconds) for found in predictions]),
         (figures("samples/s", 1), [shown(found.samples_per_second) for found in predictions]),
-        *_told("tokens/s/device", [_per_device(found) for found in predictions]),
-        *_told("MFU", [share_used(found) for found in predictions]),
+        *_figures_column("tokens/s/device", [_per_device(found) for found in predictions]),
+        *_figures_column("MFU", [share_used(found) for found in predictions]),
         (figures("GiB", 1), [gibibytes(found.memory_bytes) for found in predictions]),
         (words("bottleneck"), [(found.bottleneck or "-").replace("_", " ") for found in predictions]),
         title=title,
     )
 
 
-def _told(heading: str, cells: list[str]) -> list[tuple[Column, list[str]]]:
+def _figures_column(heading: str, cells: list[str]) -> list[tuple[Column, list[str]]]:
     """A column of figures, where some row has one."""
     return [(figures(heading, 3), cells)] if set(cells) - {"-"} else []
 

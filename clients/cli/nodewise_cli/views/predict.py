@@ -83,7 +83,7 @@ def show(name: str, result: PredictResult, points: Sequence[Point], currency: st
         (figures("workers", 4), [f"{found.workers:,}" for found in result]),
         (figures(f"{unit.counts}/s", 0), [shown(unit.rate(found)) for found in result]),
         (figures(f"{100 * (coverage or 0):.4g} % interval", 2), [_interval(found, unit) for found in result]),
-        (figures("measured", 3), [_measured(point, unit) for point in measured]),
+        (figures("measured", 3), [_tell_measurement(point, unit) for point in measured]),
         (figures("error", 5), [_error(found, point, unit) for found, point in zip(result, measured)]),
         (figures("tokens/s", 6.5), [_tokens(found, unit) for found in result]),
         (figures("tokens/s/device", 6.6), [_tokens(found, unit, found.workers) for found in result]),
@@ -142,7 +142,7 @@ def share_used(found: Prediction) -> str:
     return f"{100 * used:.0f} %" if used else "-"
 
 
-def _measured(point: Point | None, unit: Unit) -> str:
+def _tell_measurement(point: Point | None, unit: Unit) -> str:
     return "-" if point is None else ("t " if point.train else "") + shown(unit.rate(point))
 
 

@@ -39,7 +39,7 @@ def show_learned(learned: LearnedPriors | None) -> None:
             (words("prior"), [each.prior_id or "-" for each in known]),
             (figures("spread factor"), [shown(each.spread_factor, 3) for each in known]),
             (figures("tried on"), [str(each.tried_jobs_count) for each in known]),
-            (figures("scored"), [_scored(each) for each in known]),
+            (figures("scored"), [_tell_score(each) for each in known]),
             (figures("mean |ln|"), [_error(each, learned=True) for each in known]),
             (figures("without"), [_error(each, learned=False) for each in known]),
         )
@@ -49,7 +49,7 @@ def show_learned(learned: LearnedPriors | None) -> None:
             say(f"  before: lessons {past.lessons_id} of {past.profiles_count} profiles, {at}")
 
 
-def _scored(prior: EstimatorPrior) -> str:
+def _tell_score(prior: EstimatorPrior) -> str:
     return str(prior.effect.observations_count) if prior.effect else "-"
 
 

@@ -108,7 +108,7 @@ def show(found: Ranked) -> None:
             (figures("rank"), [str(row["rank"]) for row in rows]),
             (words("architecture"), [row["architecture"] for row in rows]),
             (figures("step ms"), [milliseconds(row["step_s"]) for row in rows]),
-            (words(heading), [_told(row) for row in rows]),
+            (words(heading), [_tell_row(row) for row in rows]),
             (figures("samples/s"), [shown(row["samples_per_s"]) for row in rows]),
             (figures("extrapolation"), [shown(row["extrapolation"], 3) for row in rows]),
             title=f"By {found.basis.estimator} {found.basis.estimator_version}".rstrip(),
@@ -129,6 +129,6 @@ def show(found: Ranked) -> None:
         say(f"Note: {warning.message}")
 
 
-def _told(row: dict[str, Any]) -> str:
+def _tell_row(row: dict[str, Any]) -> str:
     low, high = row["lower_step_s"], row["upper_step_s"]
     return "-" if low is None else f"{milliseconds(low)} to {milliseconds(high)}"

@@ -48,10 +48,10 @@ def show(result: PredictSharingResponse) -> None:
 
 def document(result: PredictSharingResponse) -> dict[str, Any]:
     """The JSON of shares."""
-    return fields_of(result, "sets") | {"sets": [_set(each) for each in result.sets]}
+    return fields_of(result, "sets") | {"sets": [_set_document(each) for each in result.sets]}
 
 
-def _set(found: SetShares) -> dict[str, Any]:
+def _set_document(found: SetShares) -> dict[str, Any]:
     names = "job_names", "low_shares", "middle_shares", "high_shares", "low_total", "middle_total", "high_total"
     if found.problem is not None:
         return {"jobs": list(found.job_names), "verdict": None, "problem": fields_of(found.problem)}

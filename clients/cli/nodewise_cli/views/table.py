@@ -78,7 +78,7 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], title:
         print_line(line, bold=True)
     print_line("─" * (sum(widths.values()) + len(GAP) * (len(widths) - 1)))
     for row in rows:
-        for line in (*_lines(columns, widths, row), *_folded(columns, kept, row, room)):
+        for line in (*_lines(columns, widths, row), *_fold(columns, kept, row, room)):
             print_line(line)
     print_line()
 
@@ -115,9 +115,9 @@ def _widths(
 def _lines(columns: Sequence[Column], widths: dict[int, int], row: Sequence[str]) -> Iterator[str]:
     """A row's lines: as many as its tallest cell has."""
     wrapped = (
-        _broken(row[place], width, columns[place].most_lines)
+        _break_name(row[place], width, columns[place].most_lines)
         if columns[place].most_lines
-        else _wrapped(row[place], width)
+        else _wrap(row[place], width)
         for place, width in widths.items()
     )
     for texts in zip_longest(*wrapped, fillvalue=""):
@@ -128,23 +128,23 @@ def _lines(columns: Sequence[Column], widths: dict[int, int], row: Sequence[str]
         yield GAP.join(parts).rstrip()
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def _wrap(text: str, width: int) -> list[str]:
     if cell_len(text) <= width:
         return [text]
     return textwrap.wrap(text, max(width, 1), break_long_words=False, break_on_hyphens=False) or [""]
 
 
-def _broken(text: str, width: int, most: int) -> list[str]:
+def _break_name(text: str, width: int, most: int) -> list[str]:
     """Lines of a name, without its middle where it is longer."""
-    lines = _filled(text, width)
+    lines = _fill(text, width)
     kept = (most * width - len(ELLIPSIS)) // 2
     while kept > 1 and len(lines) > most:
-        lines = _filled(f"{text[:kept]}{ELLIPSIS}{text[-kept:]}", width)
+        lines = _fill(f"{text[:kept]}{ELLIPSIS}{text[-kept:]}", width)
         kept -= 1
     return lines
 
 
-def _filled(text: str, width: int) -> list[str]:
+def _fill(text: str, width: int) -> list[str]:
     """Lines as full as words allow; a word that is longer than a line is broken."""
     lines, taken = [""], 0
     for word in text.split():
@@ -164,7 +164,7 @@ def _filled(text: str, width: int) -> list[str]:
     return lines
 
 
-def _folded(columns: Sequence[Column], kept: Sequence[int], row: Sequence[str], room: int) -> Iterator[str]:
+def _fold(columns: Sequence[Column], kept: Sequence[int], row: Sequence[str], room: int) -> Iterator[str]:
     """What found no room beside the others, beneath them."""
     values = [
         f"{column.heading} {row[place]}".strip()

@@ -85,7 +85,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Told:
+class _Correlated:
     """Predictions of every row, and how their errors hang together."""
 
     predictions: Predictions
@@ -93,9 +93,9 @@ class _Told:
     own: Floats
 
     @staticmethod
-    def apart(predictions: Predictions) -> _Told:
+    def apart(predictions: Predictions) -> _Correlated:
         """Errors of which nobody says that they hang together."""
-        return _Told(predictions, np.zeros((len(predictions), 0)), predictions.log_spread)
+        return _Correlated(predictions, np.zeros((len(predictions), 0)), predictions.log_spread)
 
 
 def ranked(answers: Answers, asked: ArchitecturesQuestion, *, together: bool = False) -> Ranked | None:
@@ -114,13 +114,13 @@ def ranked(answers: Answers, asked: ArchitecturesQuestion, *, together: bool = F
     count, width = len(asked.architectures), len(asked.configurations)
     able = as_ints(np.flatnonzero(RowRefusal.left(count, asked.refusals)))
     configurations = answers.resolve_configurations(asked.profile, asked.configurations)
-    fitted = _chosen(answers, asked, able, configurations)
+    fitted = _choose(answers, asked, able, configurations)
     if isinstance(fitted, Predictions):
-        told, fitted = _Told.apart(fitted), _NOBODY
+        told, fitted = _Correlated.apart(fitted), _NOBODY
     elif together and not all(_takes_many(answers, part) for part in _parts(fitted)):
         return None
     else:
-        told = _answered(answers, asked, fitted, able, configurations)
+        told = _answer(answers, asked, fitted, able, configurations)
     rows = _rows_of(able, width)
     refusals = tuple(RowRefusal(tuple(_rows_of(each.rows, width).tolist()), each.refusal) for each in asked.refusals)
     whole = told.predictions
@@ -133,7 +133,7 @@ def ranked(answers: Answers, asked: ArchitecturesQuestion, *, together: bool = F
     return Ranked(answer, tuple(_ranking(told, able, column, width, count) for column in range(width)))
 
 
-def _chosen(
+def _choose(
     answers: Answers, asked: ArchitecturesQuestion, able: Ints, configurations: Configurations
 ) -> Fitted | Predictions:
     """Who answers: whoever does for the first of the architectures that tell most, or why nobody answers any."""
@@ -172,9 +172,9 @@ def _takes_many(answers: Answers, fitted: Fitted) -> bool:
     return has(loaded, fitted.model, ArchitecturesModel, "predict_architectures")
 
 
-def _answered(
+def _answer(
     answers: Answers, asked: ArchitecturesQuestion, fitted: Fitted, able: Ints, configurations: Configurations
-) -> _Told:
+) -> _Correlated:
     """What is said of the architectures that can be asked about."""
     architectures = asked.architectures.take(able)
     if not fitted.parts:
@@ -194,7 +194,7 @@ def _answered(
         )
         for part in fitted.parts
     ]
-    return _Told.apart(mixed(mixture))
+    return _Correlated.apart(mixed(mixture))
 
 
 def _by(
@@ -203,11 +203,11 @@ def _by(
     fitted: Fitted,
     architectures: Architectures,
     configurations: Configurations,
-) -> _Told:
+) -> _Correlated:
     """What one estimator says, its spreads calibrated."""
     name = fitted.basis.estimator
     if not _takes_many(answers, fitted):
-        return _Told.apart(_one_by_one(answers, asked, name, architectures, configurations))
+        return _Correlated.apart(_one_by_one(answers, asked, name, architectures, configurations))
     count, width = len(architectures), len(configurations)
     shown = answers.estimators.shown(name, asked.profile, configurations)
     over = architectures.over(asked.profile.workload)
@@ -226,7 +226,7 @@ def _by(
     factor = np.divide(own.log_spread, before, out=np.ones(rows), where=before > 0.0)
     shared, alone = found.shared_log_errors * factor[:, np.newaxis], found.own_log_errors * factor
     if shown.rows is None:
-        return _Told(own, shared, alone)
+        return _Correlated(own, shared, alone)
     at = (np.arange(count)[:, np.newaxis] * width + shown.rows).ravel()
     refusals = tuple(
         RowRefusal(tuple((np.arange(count)[:, np.newaxis] * width + as_ints(each.rows)).ravel().tolist()), each.refusal)
@@ -234,7 +234,7 @@ def _by(
     )
     placed_shared, placed_own = np.zeros((count * width, shared.shape[1])), np.zeros(count * width)
     placed_shared[at], placed_own[at] = shared, alone
-    return _Told(Predictions.joined(count * width, [(at, own)], refusals=refusals), placed_shared, placed_own)
+    return _Correlated(Predictions.joined(count * width, [(at, own)], refusals=refusals), placed_shared, placed_own)
 
 
 def _one_by_one(
@@ -268,7 +268,7 @@ def _one_by_one(
     return Predictions.joined(len(architectures) * width, pieces)
 
 
-def _ranking(told: _Told, able: Ints, column: int, width: int, count: int) -> Ranking:
+def _ranking(told: _Correlated, able: Ints, column: int, width: int, count: int) -> Ranking:
     """How the architectures rank on one configuration."""
     rows = np.arange(column, len(told.predictions), width)
     answered = rows[told.predictions.answered[rows]]

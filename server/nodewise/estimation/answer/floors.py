@@ -101,9 +101,9 @@ def floors_of(profile: Profile, ran: Configurations | None, rows: Configurations
     if ran is not None and len(observations):
         measured = observations.steps_per_s > 0.0
         step_s = np.divide(ran.cycles_per_step(), observations.steps_per_s, out=np.zeros(len(ran)), where=measured)
-        if exchange_s.any() and _contradicted(_exchange_s(profile, ran), step_s, measured):
+        if exchange_s.any() and _contradicts(_exchange_s(profile, ran), step_s, measured):
             exchange_s = np.zeros(len(rows))
-        if compute_s.any() and _contradicted(_compute_s(profile, ran, catalogue), step_s, measured):
+        if compute_s.any() and _contradicts(_compute_s(profile, ran, catalogue), step_s, measured):
             compute_s = np.zeros(len(rows))
         linear_s = _linear_s(_Runs.of(ran, step_s, measured), rows)
     return Floors(exchange_s, compute_s, linear_s)
@@ -179,7 +179,7 @@ def _compute_s(profile: Profile, rows: Configurations, catalogue: Catalogue) -> 
     return floor_s
 
 
-def _contradicted(floor_s: Floats, step_s: Floats, measured: Mask) -> bool:
+def _contradicts(floor_s: Floats, step_s: Floats, measured: Mask) -> bool:
     return bool((measured & (step_s < floor_s * np.exp(-CONTRADICTED))).any())
 
 

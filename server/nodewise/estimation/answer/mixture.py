@@ -79,7 +79,7 @@ def mixed(parts: Sequence[Part]) -> Predictions:
     weights = np.divide(weights, total, out=np.zeros_like(weights), where=answered & (total > 0.0))
     logs = np.stack([_log_steps(part.predictions) for part in parts])
     log_step = _median(logs, weights)
-    spreads = np.stack([_spread(part) for part in parts])
+    spreads = np.stack([_deviation(part) for part in parts])
     variance = (weights * (spreads**2 + (logs - log_step) ** 2)).sum(axis=0)
     step_s = np.where(answered, np.exp(log_step), 0.0)
     breakdown = _breakdown(parts, weights, step_s)
@@ -136,7 +136,7 @@ def _log_steps(predictions: Predictions) -> Floats:
     return np.log(np.where(predictions.answered, predictions.step_s, 1.0))
 
 
-def _spread(part: Part) -> Floats:
+def _deviation(part: Part) -> Floats:
     """Deviation of ln(step): what is stated, else what is expected."""
     stated = part.predictions.log_spread
     errors = (

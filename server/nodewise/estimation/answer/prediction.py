@@ -35,16 +35,16 @@ def predicted(
     """
     if fitted.others:
         own = predicted(estimators, replace(fitted, others=()), configurations, question)
-        return moved(own, _told(estimators, fitted.others, configurations, question))
+        return moved(own, _predict_others(estimators, fitted.others, configurations, question))
     if fitted.parts:
-        return _mixed(estimators, fitted, configurations, question)
+        return _mix(estimators, fitted, configurations, question)
     name = fitted.basis.estimator
     shown = estimators.shown(name, question.profile, configurations)
     own = estimators.predicted(name, fitted.model, shown.configurations, question.terms.options)
     return shown.merged(fitted.calibration.applied(own), len(configurations))
 
 
-def _told(
+def _predict_others(
     estimators: Estimators, others: Sequence[Fitted], configurations: Configurations, question: Question
 ) -> list[Predictions]:
     """What groups of other owners make of the rows; one that fails moves nothing."""
@@ -55,7 +55,7 @@ def _told(
     return found
 
 
-def _mixed(estimators: Estimators, fitted: Fitted, configurations: Configurations, question: Question) -> Predictions:
+def _mix(estimators: Estimators, fitted: Fitted, configurations: Configurations, question: Question) -> Predictions:
     """What the parts of a mixture predict together."""
     able = []
     failures = []

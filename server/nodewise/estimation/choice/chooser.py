@@ -135,13 +135,13 @@ class Chooser:
         """
         self._estimators.require(question.terms.estimator)
         if failed:
-            instead = self._chosen(question, configurations, lessons, may_try=may_try, model=model, failed=failed)
+            instead = self._choose(question, configurations, lessons, may_try=may_try, model=model, failed=failed)
             if instead is None:
                 return None
             names = ", ".join(f"{name} failed ({refusal.reason})" for name, refusal in failed.items())
             return replace(instead, why=f"{names}; {instead.why}", settled=False)
         if not question.profile.digest:
-            return self._chosen(question, configurations, lessons, may_try=may_try, model=model)
+            return self._choose(question, configurations, lessons, may_try=may_try, model=model)
         key = (
             question.profile.digest,
             question.terms.estimator,
@@ -153,13 +153,13 @@ class Chooser:
         )
         known = self._choices.get(key)
         if known is None:
-            known = self._chosen(question, configurations, lessons, may_try=may_try, model=model)
+            known = self._choose(question, configurations, lessons, may_try=may_try, model=model)
             # What is chosen without trials is kept with the question that it makes ready.
             if known is not None and known.settled and may_try:
                 self._choices.put(key, known, ENTRY_BYTES + BASIS_BYTES, (part_of_rows(configurations),))
         return known
 
-    def _chosen(
+    def _choose(
         self,
         question: Question,
         configurations: Configurations,
@@ -172,7 +172,7 @@ class Chooser:
         refusal: Refusal | None = None
         if question.terms.estimator != AUTO:
             failure = failed.get(question.terms.estimator)
-            named = self._assessed(question, configurations, model) if failure is None else Assessment(refusal=failure)
+            named = self._assess(question, configurations, model) if failure is None else Assessment(refusal=failure)
             if named.refusal is None:
                 shares = Shares.alone(question.terms.estimator)
                 return Choice(shares=shares, why="asked for by name", fallback=False, evidence=named.evidence)
@@ -188,7 +188,7 @@ class Chooser:
         # Other rows of which the same is said are answered by the same: of these only their modes and devices count.
         key = (
             question.profile.digest,
-            tuple((name, _said(assessment)) for name, assessment in able.items()),
+            tuple((name, _statement(assessment)) for name, assessment in able.items()),
             refusal,
             question.terms.estimator,
             question.terms.options,
@@ -197,14 +197,14 @@ class Chooser:
         )
         known = self._among.get(key) if settled and question.profile.digest else None
         if known is None:
-            known = self._weighed(question, able, refusal, kinds, lessons, may_try=may_try)
+            known = self._weigh(question, able, refusal, kinds, lessons, may_try=may_try)
             if known is not None and not settled:
                 known = replace(known, settled=False)
             if known is not None and known.settled and question.profile.digest:
                 self._among.put(key, known, ENTRY_BYTES + BASIS_BYTES)
         return known
 
-    def _weighed(
+    def _weigh(
         self,
         question: Question,
         able: Mapping[str, Assessment],
@@ -228,7 +228,7 @@ class Chooser:
         errors = expected_log_errors(candidates, kinds)
         for quick in (True, False) if len(able) > 1 else ():
             # Trials of others than rules are fits, and cost most of a first answer.
-            decided = None if quick else _decided(candidates, errors)
+            decided = None if quick else _decide(candidates, errors)
             if decided is not None and decided.all():
                 break
             names = tuple(candidate.estimator for candidate in candidates if candidate.quick == quick)
@@ -249,7 +249,7 @@ class Chooser:
         fallback = refusal is not None
         return Choice(shares=shares, why=text, fallback=fallback, evidence=tuple(evidence), settled=settled)
 
-    def _assessed(self, question: Question, configurations: Configurations, model: Model | None) -> Assessment:
+    def _assess(self, question: Question, configurations: Configurations, model: Model | None) -> Assessment:
         """What the estimator that is named says; its failure is a refusal where another may answer."""
         terms = question.terms
         try:
@@ -288,15 +288,15 @@ class Chooser:
         excluded = {question.terms.estimator, *failed}
         names = [name for name in self._estimators.predicting if name not in excluded]
         silent = self._estimators.silent(question.profile)
-        able, refusals, settled = self._asked(question, configurations, [name for name in names if name not in silent])
+        able, refusals, settled = self._ask(question, configurations, [name for name in names if name not in silent])
         if not able and refusal is None and silent:
             # Who refuses every question about the profile is asked too, for what it says of this one.
-            able, refusals, settled = self._asked(question, configurations, names)
+            able, refusals, settled = self._ask(question, configurations, names)
         if not able:
             raise NodewiseError.refused(refusal or joint_refusal(refusals))
         return able, settled
 
-    def _asked(
+    def _ask(
         self, question: Question, configurations: Configurations, names: Sequence[str]
     ) -> tuple[dict[str, Assessment], list[tuple[str, Refusal]], bool]:
         """What those say that can answer, why the others refuse, and whether all could be asked."""
@@ -355,7 +355,7 @@ class Chooser:
                     if not may_try:
                         return None
                     try:
-                        trials = self._tried(name, lessons, held, about if profile.digest else object())
+                        trials = self._try(name, lessons, held, about if profile.digest else object())
                     except UnavailableError:
                         settled = False
                         continue
@@ -364,7 +364,7 @@ class Chooser:
                 found[name] += trials
         return found, settled
 
-    def _tried(self, name: str, lessons: Lessons, held: Sequence[HeldBack], about: Hashable) -> tuple[Trial, ...]:
+    def _try(self, name: str, lessons: Lessons, held: Sequence[HeldBack], about: Hashable) -> tuple[Trial, ...]:
         """Trials on what is held back; raises UnavailableError where they take longer than the asker waits."""
 
         def trials() -> tuple[Trial, ...]:
@@ -375,13 +375,13 @@ class Chooser:
         return soon(self._estimators.named(name), ("assess", "fit", "predict"), ("trials", about), trials)
 
 
-def _said(assessment: Assessment) -> tuple[object, ...]:
+def _statement(assessment: Assessment) -> tuple[object, ...]:
     """All that an assessment of who can answer says."""
     claim = assessment.expected_log_error
     return assessment.evidence, assessment.strength, claim.tobytes() if isinstance(claim, np.ndarray) else claim
 
 
-def _decided(candidates: Sequence[Candidate], errors: Floats) -> NDArray[np.bool_]:
+def _decide(candidates: Sequence[Candidate], errors: Floats) -> NDArray[np.bool_]:
     """Rows of which the only one that is not tried yet is expected to answer alone, as it would by trials too.
 
     ``errors`` are those expected before its trials, and after those of the rules.

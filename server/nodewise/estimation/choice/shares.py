@@ -55,7 +55,7 @@ MOST_NAMED: Final = 4
 """Estimators that are named among those that have no part."""
 
 
-def _counted(count: int, noun: str) -> str:
+def _count(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' if count != 1 else ''}"
 
 
@@ -170,7 +170,7 @@ class Candidate:
             errors = [trial.mean_absolute_log_error for trial in trials if trial.sync_mode in modes]
             if errors:
                 left_out = " of the job left out in turn" if noun == "scale" else ""
-                reasons.append(f"{sum(errors) / len(errors):.0%} on {_counted(len(errors), noun)}{left_out}")
+                reasons.append(f"{sum(errors) / len(errors):.0%} on {_count(len(errors), noun)}{left_out}")
         return ", ".join(reasons) or "as it claims"
 
 

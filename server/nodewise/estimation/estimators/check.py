@@ -108,7 +108,7 @@ def _bounds(parts: int, shares: int, present: tuple[bool, ...], extra: int) -> t
 
 
 def _columns(predictions: Predictions) -> list[Any]:
-    """All columns of numbers, in the order of :func:`_named`."""
+    """All columns of numbers, in the order of :func:`_by_name`."""
     return [
         predictions.step_s,
         predictions.log_spread,
@@ -120,7 +120,7 @@ def _columns(predictions: Predictions) -> list[Any]:
     ]
 
 
-def _named(predictions: Predictions) -> dict[str, Any]:
+def _by_name(predictions: Predictions) -> dict[str, Any]:
     """All columns of numbers by what errors call them."""
     names = [
         *("step_s", "log_spread", "extrapolation"),
@@ -157,7 +157,7 @@ def _check_shapes(columns: Sequence[Any], predictions: Predictions, rows: int) -
         if column.__class__ is np.ndarray and column.dtype is _FLOATS and column.shape == shape:
             continue
         if not isinstance(column, np.ndarray) or column.shape != shape or column.dtype.kind not in "fiu":
-            raise ImpossibleAnswerError(_misshapen(list(_named(predictions))[place], column, rows))
+            raise ImpossibleAnswerError(_misshapen(list(_by_name(predictions))[place], column, rows))
     indexes: Columns = {"status": predictions.status, "bottleneck_index": predictions.bottleneck_index}
     for name, column in indexes.items():
         if not isinstance(column, np.ndarray) or column.shape != shape or column.dtype.kind not in "fiu":
@@ -227,11 +227,11 @@ def _check_values(stacked: NDArray[Any], predictions: Predictions) -> None:
         total = np.add.reduce(stacked, axis=None)
     if not math.isfinite(total):
         wrong = (
-            f"{name} is not finite" for name, column in _named(predictions).items() if not np.isfinite(column).all()
+            f"{name} is not finite" for name, column in _by_name(predictions).items() if not np.isfinite(column).all()
         )
         raise ImpossibleAnswerError(next(wrong, "its values are too large to add up"))
     if np.minimum.reduce(stacked[: len(stacked) - len(predictions.extra)], axis=None) < 0.0:
-        negative = next(name for name, column in _named(predictions).items() if column.min() < 0.0)
+        negative = next(name for name, column in _by_name(predictions).items() if column.min() < 0.0)
         raise ImpossibleAnswerError(f"{negative} is negative")
     if np.maximum.reduce(stacked[1]) > MOST_LOG_SPREAD:
         raise ImpossibleAnswerError(f"log_spread is above {MOST_LOG_SPREAD:g}, a factor of e^{MOST_LOG_SPREAD:g}")
@@ -272,7 +272,7 @@ def _check_unanswered(predictions: Predictions, stacked: NDArray[Any], answered:
     # A row that does not fit says how much it needs, and nothing else; one that is refused says nothing.
     measures = [
         place
-        for place, name in enumerate(_named(predictions))
+        for place, name in enumerate(_by_name(predictions))
         if name not in _MEMORY and not name.startswith("extra[memory_")
     ]
     if stacked[:, refused].any() or stacked[measures][:, ~answered].any():

@@ -199,13 +199,13 @@ def joint_refusal(refusals: Sequence[tuple[str, Refusal]]) -> Refusal:
     if len(refusals) == 1:
         return refusals[0][1]
     # First those that lack no more than what a question can state: they came nearest.
-    refusals = sorted(refusals, key=lambda each: not 0 < len(each[1].missing_fields) == len(_stated(each[1])))
+    refusals = sorted(refusals, key=lambda each: not 0 < len(each[1].missing_fields) == len(_missing_columns(each[1])))
     fields = tuple(dict.fromkeys(field for _, refusal in refusals for field in refusal.missing_fields))
     text = "; ".join(f"{name}: {refusal.message}" for name, refusal in refusals)
     return Refusal(Reason.EVIDENCE_MISSING, f"no estimator can answer ({text})", fields)
 
 
-def _stated(refusal: Refusal) -> list[str]:
+def _missing_columns(refusal: Refusal) -> list[str]:
     return [field for field in refusal.missing_fields if field in {"batch_per_worker", "global_batch", "device"}]
 
 

@@ -68,7 +68,7 @@ def shown_to(columns: frozenset[str], configurations: Configurations, precision:
     """
     rows = len(configurations)
     refusals = RowRefusal.first(
-        rows, ((stated, _not_known(name)) for name, stated in _stated(columns, configurations, precision))
+        rows, ((stated, _not_known(name)) for name, stated in _stated_columns(columns, configurations, precision))
     )
     if not refusals:
         return Shown(configurations, None, ())
@@ -82,7 +82,7 @@ def _not_known(name: str) -> Refusal:
     )
 
 
-def _stated(
+def _stated_columns(
     columns: frozenset[str], configurations: Configurations, precision: str
 ) -> list[tuple[str, NDArray[np.bool_]]]:
     """Columns that are not known and not at their defaults throughout, with the rows that state them."""

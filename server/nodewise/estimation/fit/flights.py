@@ -54,7 +54,7 @@ class Flights:
                     ahead = self._waiting.get(ahead)
                 self._waiting.update(dict.fromkeys(own, key))
         if mine:
-            return self._flown(key, flight, fit)
+            return self._fly(key, flight, fit)
         try:
             return flight.result()
         finally:
@@ -62,7 +62,7 @@ class Flights:
                 for waiting in own:
                     self._waiting.pop(waiting, None)
 
-    def _flown(self, key: ModelKey, flight: Future[Fitted], fit: Callable[[], Fitted]) -> Fitted:
+    def _fly(self, key: ModelKey, flight: Future[Fitted], fit: Callable[[], Fitted]) -> Fitted:
         try:
             fitted = fit()
         except BaseException as error:

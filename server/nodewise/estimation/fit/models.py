@@ -139,7 +139,7 @@ class Models:
                 settled = settled and not isinstance(error, UnavailableError)
         if all(other is own for other in others):
             return replace(own, settled=settled) if settled != own.settled else own
-        return _moved(own, others, settled=settled)
+        return _with_others(own, others, settled=settled)
 
     def fitted_before(self, question: Question, choice: Choice, lessons: Lessons) -> Fitted | None:
         """As :meth:`fitted` and :meth:`beside_others`, of models that are kept; None = one would have to be fitted."""
@@ -156,7 +156,7 @@ class Models:
         found = [other for other in others if other is not None]
         if len(found) < len(others):
             return None
-        return _moved(own, found, settled=own.settled) if found else own
+        return _with_others(own, found, settled=own.settled) if found else own
 
     def kept(self, question: Question, lessons: Lessons) -> Model | None:
         """The model of the estimator that is named, where it was fitted before."""
@@ -275,7 +275,7 @@ class Models:
         def fit() -> Model:
             token = fitting.set(chain)
             try:
-                return call(loaded, loaded.record.estimator, "fit", profile, context, check=_checked)
+                return call(loaded, loaded.record.estimator, "fit", profile, context, check=_check)
             finally:
                 fitting.reset(token)
 
@@ -350,13 +350,13 @@ class _Context:
             fitting.reset(token)
 
 
-def _moved(own: Fitted, others: Sequence[Fitted], *, settled: bool) -> Fitted:
+def _with_others(own: Fitted, others: Sequence[Fitted], *, settled: bool) -> Fitted:
     """A model with those that jobs of other owners have a part in."""
     basis = replace(own.basis, evidence=(*own.basis.evidence, MOVED))
     return replace(own, others=tuple(others), settled=settled, basis=basis)
 
 
-def _checked(answer: Any) -> Model:
+def _check(answer: Any) -> Model:
     """What a fit answered, if it can be asked."""
     if not callable(getattr(answer, "predict", None)):
         raise ImpossibleAnswerError(f"a {type(answer).__name__} has no method predict")

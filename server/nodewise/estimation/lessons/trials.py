@@ -153,11 +153,11 @@ def _scales(configurations: Configurations, mode: SyncMode) -> list[Mask]:
 
 def _held_back(profile: Profile, held: Mask, mode: SyncMode) -> HeldBack:
     observations = profile.observations
-    shown, runs = (observations.take(_thinned(observations, mask)) for mask in (~held, held))
+    shown, runs = (observations.take(_thin(observations, mask)) for mask in (~held, held))
     return HeldBack(mode, replace(profile, digest="", observations=shown), runs)
 
 
-def _thinned(observations: Observations, mask: Mask) -> Ints:
+def _thin(observations: Observations, mask: Mask) -> Ints:
     """Rows of a mask, at most MOST_RUNS of them, evenly over configurations, whatever order they came in."""
     rows = np.flatnonzero(mask)
     if len(rows) > MOST_RUNS:

@@ -202,7 +202,7 @@ class _Search:
         for number in range(self._wish.count):
             _in_time(self._budget, f"{number} of {self._wish.count} suggestions were found in time")
             samples = self._samples(covariance)
-            spread = self._spread(covariance.diagonal())
+            spread = self._remaining_spread(covariance.diagonal())
             decided = self._decision.row(self._log_step, spread)
             regret = float(samples.losses[:, decided].mean())
             expected_regret = expected_regret if number else regret
@@ -235,7 +235,7 @@ class _Search:
         losses = self._decision.losses(log_steps, best)
         return Samples(log_steps, self._noise * self._normal[:, -1], best, losses)
 
-    def _spread(self, variance: Floats) -> Floats:
+    def _remaining_spread(self, variance: Floats) -> Floats:
         """The predictions' own spread, as far as the variance is left of what it was."""
         before = self._covariance.diagonal()
         left = np.divide(variance, before, out=np.ones(len(before)), where=before > 0.0)
@@ -252,7 +252,7 @@ class _Search:
         gain = covariance[:, row] / (covariance[row, row] + self._noise**2)
         truths = samples.log_steps[:, row]
         found = truths + samples.deviates
-        spread = self._spread(covariance.diagonal() - gain * covariance[:, row])
+        spread = self._remaining_spread(covariance.diagonal() - gain * covariance[:, row])
         decisions = [
             self._decision.row(self._log_step + gain * by, spread) for by in (found - self._log_step[row]).tolist()
         ]

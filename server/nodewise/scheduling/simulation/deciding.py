@@ -121,7 +121,7 @@ class Decider:
         grants: Sequence[Grant]
         before_s = self.recorder.decision_s
         if self._rounds is not None or self._due(now_s):
-            grants = self._asked(now_s)
+            grants = self._ask_policy(now_s)
         elif self._drained:
             grants = [Grant(job.devices, job.pool) for job in self.view.jobs]
         else:
@@ -141,7 +141,7 @@ class Decider:
             return True
         return now_s - self._decided_s >= settings.minimum_decision_interval_s
 
-    def _asked(self, now_s: float) -> Sequence[Grant]:
+    def _ask_policy(self, now_s: float) -> Sequence[Grant]:
         """A grant for each job in the view: the policy's, or the next round of its shares."""
         state, curves = self.view.state(now_s, self._memory)
         started = time.perf_counter()
@@ -171,7 +171,7 @@ class Decider:
         starting = []
         drained = self._drained
         jobs = self.view.jobs
-        for index in self._touched(grants):
+        for index in self._affected_jobs(grants):
             job, grant = jobs[index], grants[index]
             devices = grant.devices
             if job.devices:
@@ -186,7 +186,7 @@ class Decider:
         if drained:
             self.round_ends_s = max((job.ends_s for job in self._running.values()), default=now_s)
 
-    def _touched(self, grants: Sequence[Grant]) -> list[int]:
+    def _affected_jobs(self, grants: Sequence[Grant]) -> list[int]:
         """Places of the jobs that hold devices or shall."""
         granted = compress(count(), map(_devices, grants))
         return sorted({*granted, *self.view.places(self._running.values())})
@@ -206,7 +206,7 @@ class Decider:
             hosts = hosts_of(grants, told, self.view.sharing)
         except ImpossibleAnswerError as problem:
             raise self._invalid(str(problem)) from None
-        touched = self._touched(grants)
+        touched = self._affected_jobs(grants)
         for index in touched:
             job, grant = jobs[index], grants[index]
             if job.devices and (grant.devices, grant.pool) != (job.devices, job.pool):

@@ -58,7 +58,7 @@ class View:
         self._entries: Ints = none
         self._in_order = True
         self._stated = {name: getattr(JobColumns.of(()), name) for name in _STATED}
-        self._curves = self._assembled()
+        self._curves = self._assemble()
         self._sharing: SharedPairs | None = None
 
     def arrive(self, job: ActiveJob) -> None:
@@ -109,14 +109,14 @@ class View:
             quotas=self._settings.quotas,
             parameters=self._parameters,
             memory=memory,
-            sharing=self._shared(),
+            sharing=self._sharing_pairs(),
         )
         self._tell(now_s)
         order = np.arange(len(self.jobs)) if self._in_order else submission_order(state.jobs)
         state.knows(JobColumns(order=freeze(order), **{name: freeze(each) for name, each in self._stated.items()}))
         return state, self._curves
 
-    def _shared(self) -> SharedPairs | None:
+    def _sharing_pairs(self) -> SharedPairs | None:
         """Which of the jobs may share; made anew when jobs came or went."""
         rule = self._settings.sharing
         if rule is not None and self._sharing is None:
@@ -154,7 +154,7 @@ class View:
         self._columns = [freeze(column) for column in self._columns]
         self._new, self._done = [], []
         self._sharing = None
-        self._curves = self._assembled()
+        self._curves = self._assemble()
 
     def _leave_out(self, places: list[int]) -> None:
         for job in self._done:
@@ -188,7 +188,7 @@ class View:
         self.jobs += new
         self._states += states
 
-    def _assembled(self) -> Curves:
+    def _assemble(self) -> Curves:
         pool, devices, nodes, rates = self._columns
         offsets = np.zeros(len(self._lengths) + 1, dtype=np.int64)
         np.cumsum(self._lengths, out=offsets[1:])
