@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	pluginv1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/plugin/v1"
+	nodewisepluginv1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/plugin/v1"
 	nodewisev1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/v1"
 )
 
@@ -62,7 +62,7 @@ func rowsOf(columns *nodewisev1.Configurations) []row {
 	return rows
 }
 
-func observed(profile *pluginv1.Profile) runs {
+func observed(profile *nodewisepluginv1.Profile) runs {
 	columns := profile.GetProfile().GetContent().GetObservations()
 	found := runs{}
 	for index, each := range rowsOf(columns.GetConfigurations()) {
@@ -146,11 +146,11 @@ func fit(r runs) model {
 }
 
 // predict answers every row; rows that the law does not hold for are refused, and hold 0.
-func (m model) predict(columns *nodewisev1.Configurations) *pluginv1.Predictions {
+func (m model) predict(columns *nodewisev1.Configurations) *nodewisepluginv1.Predictions {
 	rows := rowsOf(columns)
 	count := len(rows)
 	serial, parallel := make([]float64, count), make([]float64, count)
-	found := &pluginv1.Predictions{
+	found := &nodewisepluginv1.Predictions{
 		StepSeconds:         make([]float64, count),
 		Statuses:            make([]nodewisev1.RowStatus, count),
 		LogSpreads:          make([]float64, count),

@@ -29,14 +29,14 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
-	pluginv1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/plugin/v1"
+	nodewisepluginv1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/plugin/v1"
 )
 
 const name = "amdahl-go"
 
 // server keeps the fitted models until they are released.
 type server struct {
-	pluginv1.UnimplementedEstimatorServiceServer
+	nodewisepluginv1.UnimplementedEstimatorServiceServer
 	version  string
 	expected float64
 	instance string
@@ -52,11 +52,11 @@ func newServer(version string, expected float64) *server {
 
 // ListEstimators says what this server has. `instance` is new with every start, as the models are gone then.
 func (s *server) ListEstimators(
-	context.Context, *pluginv1.ListEstimatorsRequest,
-) (*pluginv1.ListEstimatorsResponse, error) {
-	return &pluginv1.ListEstimatorsResponse{
+	context.Context, *nodewisepluginv1.ListEstimatorsRequest,
+) (*nodewisepluginv1.ListEstimatorsResponse, error) {
+	return &nodewisepluginv1.ListEstimatorsResponse{
 		Instance: s.instance,
-		Estimators: []*pluginv1.Estimator{{
+		Estimators: []*nodewisepluginv1.Estimator{{
 			Name:         name,
 			Version:      s.version,
 			Description:  "Amdahl's law in Go, fitted to observations with two or more numbers of workers",
@@ -66,27 +66,27 @@ func (s *server) ListEstimators(
 }
 
 // Assess is cheap: it is asked for every new question, before anything is fitted.
-func (s *server) Assess(_ context.Context, request *pluginv1.AssessRequest) (*pluginv1.AssessResponse, error) {
+func (s *server) Assess(_ context.Context, request *nodewisepluginv1.AssessRequest) (*nodewisepluginv1.AssessResponse, error) {
 	runs := observed(request.GetEvidence().GetProfile())
 	if problem := runs.missing(); problem != nil {
-		return &pluginv1.AssessResponse{Assessment: &pluginv1.Assessment{Refusal: problem, OfProfile: true}}, nil
+		return &nodewisepluginv1.AssessResponse{Assessment: &nodewisepluginv1.Assessment{Refusal: problem, OfProfile: true}}, nil
 	}
 	evidence := fmt.Sprintf("%d observations, with %d numbers of workers", len(runs), runs.counts())
 	// A curve through points, which knows nothing of where the time goes: whoever does is preferred by "auto".
-	assessment := &pluginv1.Assessment{Evidence: []string{evidence}, Strength: 0.2}
+	assessment := &nodewisepluginv1.Assessment{Evidence: []string{evidence}, Strength: 0.2}
 	if s.expected > 0 { // "auto" goes by it, until runs tell better
 		assessment.Strength = 1
 		assessment.ExpectedLogErrors = []float64{s.expected}
 	}
-	response := &pluginv1.AssessResponse{Assessment: assessment}
+	response := &nodewisepluginv1.AssessResponse{Assessment: assessment}
 	if fitted, found := s.model(request.GetModel()); found { // the question that comes next, in the same call
-		response.Predicted = &pluginv1.PredictResponse{Predictions: fitted.predict(request.GetConfigurations())}
+		response.Predicted = &nodewisepluginv1.PredictResponse{Predictions: fitted.predict(request.GetConfigurations())}
 	}
 	return response, nil
 }
 
 // Fit keeps a model under a number.
-func (s *server) Fit(_ context.Context, request *pluginv1.FitRequest) (*pluginv1.FitResponse, error) {
+func (s *server) Fit(_ context.Context, request *nodewisepluginv1.FitRequest) (*nodewisepluginv1.FitResponse, error) {
 	runs := observed(request.GetEvidence().GetProfile())
 	if problem := runs.missing(); problem != nil {
 		return nil, refused(problem)
@@ -96,26 +96,26 @@ func (s *server) Fit(_ context.Context, request *pluginv1.FitRequest) (*pluginv1
 	defer s.mutex.Unlock()
 	s.next++
 	s.models[s.next] = fitted
-	return &pluginv1.FitResponse{Model: &pluginv1.KeptObject{Number: s.next, Type: "model"}}, nil
+	return &nodewisepluginv1.FitResponse{Model: &nodewisepluginv1.KeptObject{Number: s.next, Type: "model"}}, nil
 }
 
 // Predict answers all rows at once, and the same rows always alike.
-func (s *server) Predict(_ context.Context, request *pluginv1.PredictRequest) (*pluginv1.PredictResponse, error) {
+func (s *server) Predict(_ context.Context, request *nodewisepluginv1.PredictRequest) (*nodewisepluginv1.PredictResponse, error) {
 	fitted, found := s.model(request.GetModel())
 	if !found {
 		return nil, status.Error(codes.NotFound, "the model is not kept any more") // it is fitted anew
 	}
-	return &pluginv1.PredictResponse{Predictions: fitted.predict(request.GetConfigurations())}, nil
+	return &nodewisepluginv1.PredictResponse{Predictions: fitted.predict(request.GetConfigurations())}, nil
 }
 
 // Release frees models.
-func (s *server) Release(_ context.Context, request *pluginv1.ReleaseRequest) (*pluginv1.ReleaseResponse, error) {
+func (s *server) Release(_ context.Context, request *nodewisepluginv1.ReleaseRequest) (*nodewisepluginv1.ReleaseResponse, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for _, number := range request.GetModels() {
 		delete(s.models, number)
 	}
-	return &pluginv1.ReleaseResponse{}, nil
+	return &nodewisepluginv1.ReleaseResponse{}, nil
 }
 
 func (s *server) model(number int64) (model, bool) {
@@ -153,7 +153,7 @@ func run() error {
 		return err
 	}
 	service := grpc.NewServer(options...)
-	pluginv1.RegisterEstimatorServiceServer(service, newServer(*version, *expected))
+	nodewisepluginv1.RegisterEstimatorServiceServer(service, newServer(*version, *expected))
 	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer cancel()
 	go func() {

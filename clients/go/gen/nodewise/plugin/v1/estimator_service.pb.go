@@ -6,7 +6,7 @@
 // 	protoc        (unknown)
 // source: nodewise/plugin/v1/estimator_service.proto
 
-package pluginv1
+package nodewisepluginv1
 
 import (
 	v1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/v1"
@@ -1504,8 +1504,8 @@ const file_nodewise_plugin_v1_estimator_service_proto_rawDesc = "" +
 	"\x06Assess\x12!.nodewise.plugin.v1.AssessRequest\x1a\".nodewise.plugin.v1.AssessResponse\x12F\n" +
 	"\x03Fit\x12\x1e.nodewise.plugin.v1.FitRequest\x1a\x1f.nodewise.plugin.v1.FitResponse\x12R\n" +
 	"\aPredict\x12\".nodewise.plugin.v1.PredictRequest\x1a#.nodewise.plugin.v1.PredictResponse\x12R\n" +
-	"\aRelease\x12\".nodewise.plugin.v1.ReleaseRequest\x1a#.nodewise.plugin.v1.ReleaseResponseB\x80\x01\n" +
-	"\x1cio.github.nodewise.plugin.v1B\x15EstimatorServiceProtoP\x01ZGgithub.com/nodewise/nodewise/clients/go/gen/nodewise/plugin/v1;pluginv1b\x06proto3"
+	"\aRelease\x12\".nodewise.plugin.v1.ReleaseRequest\x1a#.nodewise.plugin.v1.ReleaseResponseB\x88\x01\n" +
+	"\x1cio.github.nodewise.plugin.v1B\x15EstimatorServiceProtoP\x01ZOgithub.com/nodewise/nodewise/clients/go/gen/nodewise/plugin/v1;nodewisepluginv1b\x06proto3"
 
 var (
 	file_nodewise_plugin_v1_estimator_service_proto_rawDescOnce sync.Once

@@ -6,7 +6,7 @@
 // - protoc             (unknown)
 // source: nodewise/plugin/v1/estimator_service.proto
 
-package pluginv1
+package nodewisepluginv1
 
 import (
 	context "context"

@@ -6,7 +6,7 @@
 // 	protoc        (unknown)
 // source: nodewise/plugin/v1/plugin_service.proto
 
-package pluginv1
+package nodewisepluginv1
 
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
@@ -768,8 +768,8 @@ const file_nodewise_plugin_v1_plugin_service_proto_rawDesc = "" +
 	"\x04Load\x12\x1f.nodewise.plugin.v1.LoadRequest\x1a .nodewise.plugin.v1.LoadResponse\x12I\n" +
 	"\x04Call\x12\x1f.nodewise.plugin.v1.CallRequest\x1a .nodewise.plugin.v1.CallResponse2X\n" +
 	"\x0eContextService\x12F\n" +
-	"\x03Ask\x12\x1e.nodewise.plugin.v1.AskRequest\x1a\x1f.nodewise.plugin.v1.AskResponseB}\n" +
-	"\x1cio.github.nodewise.plugin.v1B\x12PluginServiceProtoP\x01ZGgithub.com/nodewise/nodewise/clients/go/gen/nodewise/plugin/v1;pluginv1b\x06proto3"
+	"\x03Ask\x12\x1e.nodewise.plugin.v1.AskRequest\x1a\x1f.nodewise.plugin.v1.AskResponseB\x85\x01\n" +
+	"\x1cio.github.nodewise.plugin.v1B\x12PluginServiceProtoP\x01ZOgithub.com/nodewise/nodewise/clients/go/gen/nodewise/plugin/v1;nodewisepluginv1b\x06proto3"
 
 var (
 	file_nodewise_plugin_v1_plugin_service_proto_rawDescOnce sync.Once

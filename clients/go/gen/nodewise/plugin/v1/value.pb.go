@@ -6,7 +6,7 @@
 // 	protoc        (unknown)
 // source: nodewise/plugin/v1/value.proto
 
-package pluginv1
+package nodewisepluginv1
 
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
@@ -719,9 +719,9 @@ const file_nodewise_plugin_v1_value_proto_rawDesc = "" +
 	"\x05Given\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12/\n" +
-	"\x05facts\x18\x03 \x03(\v2\x19.nodewise.plugin.v1.ValueR\x05factsBu\n" +
+	"\x05facts\x18\x03 \x03(\v2\x19.nodewise.plugin.v1.ValueR\x05factsB}\n" +
 	"\x1cio.github.nodewise.plugin.v1B\n" +
-	"ValueProtoP\x01ZGgithub.com/nodewise/nodewise/clients/go/gen/nodewise/plugin/v1;pluginv1b\x06proto3"
+	"ValueProtoP\x01ZOgithub.com/nodewise/nodewise/clients/go/gen/nodewise/plugin/v1;nodewisepluginv1b\x06proto3"
 
 var (
 	file_nodewise_plugin_v1_value_proto_rawDescOnce sync.Once
