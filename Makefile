@@ -29,7 +29,7 @@ help:
 	@echo "make test-integrations  the integrations with Slurm, Ray, Optuna, SkyPilot and Kubernetes, on the real managers"
 	@echo "make coverage       every test while lines are counted, and their floor; takes twice as long"
 	@echo "make conformance    the conformance of all clients alone; writes docs/conformance.md (RESTARTS=100 restarts under load)"
-	@echo "make lint           ruff, mypy, import-linter, buf, and whether what is generated is fresh"
+	@echo "make lint           ruff, mypy, import-linter, buf, whether what is generated is fresh, and the prose of documents"
 	@echo "make chaos          plugins fail in every way, processes are killed, servers restarted, under load (CHAOS=--help)"
 	@echo "make soak           an hour of mixed load with ten thousand jobs (SOAK=\"--minutes 10\")"
 	@echo "make cluster-day    a day of jobs through a real Slurm or Kubernetes (CALLER=kubernetes), beside a simulation's (CLUSTER_DAY=--help)"
@@ -178,6 +178,8 @@ lint:
 	$(VENV)/python tools/generate_client_stubs.py --check
 	$(VENV)/python tools/generate_sync_client.py --check
 	$(VENV)/python tools/openapi_document.py --check
+	$(VENV)/python tools/check_prose.py
+	$(VENV)/python tools/run_proselint.py
 
 # What differs from BASE, a branch; what is left out for want of time is named.
 BASE ?= main

@@ -1,8 +1,9 @@
-"""Traces loaded and diagnosed, beside orjson on the same bytes: in this process the second time, and as a command.
+"""Traces loaded and diagnosed, beside orjson on the same bytes: in this process, by a server, and as a command.
 
 The traces are one that is made here and those of ``NODEWISE_DATA`` with 50,000 events or more. Processor time of the
-user counts, as other programs hardly disturb it; of a command it includes all imports. The command ran once before:
-machine code and bytecode are kept, nothing else is.
+user and the system counts, as other programs hardly disturb it; of a command it includes all imports. Everything ran
+once before. Then a command finds machine code and bytecode kept and nothing else, and a server has the columns that it
+read, so that it reads no JSON again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import orjson
@@ -24,8 +27,11 @@ from traces import written
 
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.plugin import Catalogue, DiagnosisQuestion, Profile, TraceSource
+from nodewise.runtime.embedded import embedded_target
+from nodewise_client import Client, DiagnosisAnswer
 from nodewise_diagnosis.diagnoser import ReplayDiagnoser
 from nodewise_traces.plugin import nodewise_trace_readers
+from nodewise_values import DiagnoseRequest, ProfileSource
 
 REPEATS = 3
 LEAST_EVENTS = 50_000
@@ -61,15 +67,34 @@ def parsed(path: Path) -> int:
 
 def commanded(path: Path) -> float:
     """Processor seconds of ``nodewise diagnose``."""
-    before_s = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     code = "from nodewise_cli.main import main; main()"
     command = [sys.executable, "-c", code, "diagnose", str(path), "--json"]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=environment)
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before_s
+    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, env=environment)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def quickest_s(run: Callable[[Path], int], path: Path) -> float:
+@contextmanager
+def served() -> Iterator[Callable[[Path], DiagnosisAnswer]]:
+    """Diagnoses of a server in this process, its caller included; a trace is sent once."""
+    with embedded_target() as target, Client(target) as client:
+
+        def ask(path: Path) -> DiagnosisAnswer:
+            return client.diagnose(DiagnoseRequest(profile=ProfileSource(profile_id=sent(path.name, path))))
+
+        @cache
+        def sent(name: str, path: Path) -> str:
+            with path.open("rb") as file, client.ingest(name, session_id=name) as writer:
+                writer.trace(file, trace_id="trace")
+                writer.commit()
+            return name
+
+        yield ask
+
+
+def quickest_s(run: Callable[[Path], object], path: Path) -> float:
     """Least processor time of some runs after the first."""
     run(path)
     took = []
@@ -90,13 +115,14 @@ def files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 def run() -> Iterator[Result]:
     """Events a second; the ratio is to parsing the same file."""
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory() as temporary, served() as ask:
         for name, path in files(Path(temporary)):
             if (events := diagnosed(path)) < LEAST_EVENTS:
                 continue
-            parsed_s = quickest_s(parsed, path)
-            baseline = events / parsed_s
-            yield Result(f"diagnoses_{name}_in_process", events / quickest_s(diagnosed, path), "events/s", baseline)
+            baseline = events / quickest_s(parsed, path)
+            for where, run_once in (("in_process", diagnosed), ("by_server", ask)):
+                seconds = quickest_s(run_once, path)
+                yield Result(f"diagnoses_{name}_{where}", events / seconds, f"events/s of {events}", baseline)
             commanded(path)
             seconds = min(commanded(path) for _ in range(REPEATS))
-            yield Result(f"diagnoses_{name}_command", events / seconds, "events/s", baseline)
+            yield Result(f"diagnoses_{name}_command", events / seconds, f"events/s of {events}", baseline)

@@ -12,7 +12,7 @@ from stores import Opener, refused
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.profiles import sql_tokens
 from nodewise.profiles.store import ProfileStore
-from nodewise.profiles.tokens import ENDED_KEPT_S, StoredToken, TokenLedger
+from nodewise.profiles.tokens import StoredToken, TokenLedger
 from nodewise.runtime.identity.secret_texts import new_token
 
 
@@ -60,21 +60,41 @@ def test_tokens_move_no_profile_s_generation(store: ProfileStore) -> None:
     assert store.generation() == before
 
 
-def test_what_ended_long_ago_goes_and_what_is_too_much_is_refused(
+def test_what_is_too_much_is_refused_and_what_ended_does_not_count(
     store: ProfileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = ledger_of(store)
     monkeypatch.setattr(sql_tokens, "MOST_TOKENS", 2)
-    old, recent, live = (made(life_s=life_s) for life_s in (1.0, 1.0 + ENDED_KEPT_S, None))
-    ledger.add(old)
-    monkeypatch.setattr(ledger, "_now", lambda: time.time() + 2.0 + ENDED_KEPT_S)
-    ledger.add(recent)  # ended by then, and lately
-    ledger.add(live)
-    assert {token.token_id for token in ledger.all()[1]} == {recent.token_id, live.token_id}
+    ledger.add(made(life_s=1e-9))
+    ledger.add(made())
     ledger.add(made())
     with pytest.raises(NodewiseError) as caught:
         ledger.add(made())
     assert caught.value.reason is Reason.QUOTA_EXCEEDED
+
+
+def test_a_clock_that_is_years_ahead_for_a_while_takes_no_token(
+    store: ProfileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, token, later = ledger_of(store), made(life_s=3600.0), made()
+    ledger.add(token)
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger, "_now", lambda: time.time() + 10 * 365 * 86_400.0)
+        ledger.add(later)
+    assert {each.token_id for each in ledger.all()[1]} == {token.token_id, later.token_id}
+
+
+def test_what_ended_is_purged_when_somebody_asks(store: ProfileStore) -> None:
+    ledger = ledger_of(store)
+    expired, revoked, live, lasting = made(life_s=1e-9), made(), made(life_s=3600.0), made()
+    for each in (expired, revoked, live, lasting):
+        ledger.add(each)
+    ledger.revoke(revoked.token_id)
+    assert ledger.purge(time.time() - 60.0) == ()
+    before = ledger.version()
+    assert {each.token_id for each in ledger.purge(time.time() + 1.0)} == {expired.token_id, revoked.token_id}
+    assert ledger.version() != before
+    assert {each.token_id for each in ledger.all()[1]} == {live.token_id, lasting.token_id}
 
 
 def test_all_who_share_a_store_see_changes(shared: Opener) -> None:

@@ -289,11 +289,17 @@ def test_tokens_of_the_wire(site: Site) -> None:
         (admin.CreateTokenRequest(), "roles"),
         (admin.CreateTokenRequest(roles=[0]), "roles[0]"),
         (admin.CreateTokenRequest(roles=[1], prefixes=["/"]), "prefixes"),
-        (admin.CreateTokenRequest(roles=[1], lifetime_seconds=-1), "lifetime_seconds"),
+        (admin.CreateTokenRequest(roles=[1], prefixes=["*"], lifetime_seconds=-1), "lifetime_seconds"),
+        (admin.CreateTokenRequest(roles=[1]), "prefixes"),
     ):
         failure = failure_of(site.stubs.admin.CreateToken, wrong, metadata=site.of("admin"))
         assert failure.reason == "INVALID_FIELD"
         assert field in failure.fields
+    made = site.stubs.admin.CreateToken(
+        admin.CreateTokenRequest(roles=[1], prefixes=["*"]), metadata=site.of("admin")
+    ).token
+    assert list(made.prefixes) == []
+    assert made.expire_time.seconds - made.create_time.seconds == 90 * 86_400
     unknown = admin.RevokeTokenRequest(token_id="aaaaaaaaaaaa")
     assert failure_of(site.stubs.admin.RevokeToken, unknown, metadata=site.of("admin")).reason == "TOKEN_NOT_FOUND"
 

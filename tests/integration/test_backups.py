@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 from full_stores import as_asked, fill_up, go_on
-from profile_batches import batch
+from profile_batches import batch, chunk
 from s3_servers import S3Server
 from typer.testing import CliRunner
 
@@ -123,27 +125,117 @@ def test_a_backup_that_was_interrupted_goes_on(
     assert "exists" in ran("backup", tmp_path / "one", *full, status=2)["message"]
 
 
+def changed(backup: Path, **values: Any) -> bytes:
+    """Change a manifest as who knows its form would, to fit what the backup holds now; returns what it was."""
+    path = backup / "manifest.json"
+    before = path.read_bytes()
+    about = {**orjson.loads(before), **values, "store_sha256": sha256((backup / "store.db").read_bytes()).hexdigest()}
+    del about["digest"]
+    about["digest"] = sha256(orjson.dumps(about, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    path.write_bytes(orjson.dumps(about))
+    return before
+
+
+@pytest.mark.parametrize(
+    ("statement", "word"),
+    [
+        ("UPDATE profiles SET profile_id = '../../y' WHERE profile_id = 'jobs/full'", "profile_id"),
+        ("UPDATE profiles SET profile_id = 'a/../../y' WHERE profile_id = 'jobs/full'", "profile_id"),
+        ("UPDATE batches SET payload = replace(payload, '3.0', '4.0')", "cannot be read"),
+    ],
+)
+def test_what_no_server_would_have_taken_is_not_restored(
+    tmp_path: Path, place: Places, full: list[str], statement: str, word: str
+) -> None:
+    ran("backup", tmp_path / "one", *full)
+    with sqlite3.connect(tmp_path / "one" / "store.db") as connection:
+        connection.execute(statement)
+    connection.close()
+    changed(tmp_path / "one")
+    assert word in ran("restore", tmp_path / "one", *place("empty"), status=1)["message"]
+    assert any(word in problem for problem in ran("verify", tmp_path / "one", status=1)["problems"])
+
+
+def test_batches_that_were_changed_with_their_hashes_are_checked_as_if_they_were_sent(
+    tmp_path: Path, place: Places, full: list[str]
+) -> None:
+    ran("backup", tmp_path / "one", *full)
+    with sqlite3.connect(tmp_path / "one" / "store.db") as connection:
+        connection.create_function("sha256", 1, lambda payload: sha256(payload).digest())
+        connection.execute(
+            "UPDATE batches SET payload = CAST(replace(CAST(payload AS TEXT), '\"steps_per_s\":3.0',"
+            " '\"steps_per_s\":-3.0') AS BLOB)"
+        )
+        connection.execute("UPDATE batches SET content_hash = sha256(payload)")
+        connection.execute("UPDATE profiles SET digest = NULL")
+    connection.close()
+    changed(tmp_path / "one")
+    assert "steps_per_second" in ran("restore", tmp_path / "one", *place("empty"), status=1)["message"]
+
+
+def test_a_backup_that_was_changed_does_not_slip_in(tmp_path: Path, place: Places, full: list[str]) -> None:
+    digest = ran("backup", tmp_path / "one", *full)["digest"]
+    manifest = tmp_path / "one" / "manifest.json"
+    manifest.write_bytes(manifest.read_bytes().replace(b'"profiles": 3', b'"profiles": 4'))
+    assert "was changed" in ran("restore", tmp_path / "one", *place("first"), status=1)["message"]
+    with sqlite3.connect(tmp_path / "one" / "store.db") as connection:
+        connection.execute(
+            "INSERT INTO tokens VALUES ('added', 'x', '', '[\"admin\"]', '[]', 1, 0, 0)",
+        )
+    connection.close()
+    changed(tmp_path / "one")
+    assert "digest" in ran("restore", "--digest", digest, tmp_path / "one", *place("second"), status=1)["message"]
+    (token,) = ran("restore", tmp_path / "one", *place("third"))["tokens"]
+    assert token == "added (admin; profiles of all names)"
+
+
+def test_only_their_owner_reads_a_store_and_its_backup(tmp_path: Path, full: list[str]) -> None:
+    before = os.umask(0)
+    try:
+        store = opened(full)
+        store.append("jobs/more", "s", [batch(1, 1.0, trace_chunks=(chunk(0, b"whole", last=True),), commit=True)])
+        ran("backup", tmp_path / "one", *full)
+        there = [path for name in ("full.db*", "one") for path in tmp_path.glob(name)]
+        there += [path for folder in there for path in folder.rglob("*")]
+        store.close()
+    finally:
+        os.umask(before)
+    assert {path.name for path in there} > {"full.db", "full.db-wal", "full.db-shm", "full.db-id", "manifest.json"}
+    assert [path for path in there if path.exists() and path.stat().st_mode & 0o077] == []
+
+
+def test_a_store_that_cannot_be_read_is_damaged(tmp_path: Path, full: list[str]) -> None:
+    path = tmp_path / "full.db"
+    with sqlite3.connect(path) as connection:
+        ((page,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'traces'")
+        ((size,),) = connection.execute("PRAGMA page_size")
+    connection.close()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+    assert ran("verify", *full, status=1)["problems"]
+
+
 def test_what_cannot_be_restored_leaves_the_store_empty(tmp_path: Path, place: Places, full: list[str]) -> None:
     ran("backup", tmp_path / "one", *full)
     assert "not empty" in ran("restore", tmp_path / "one", *full, status=2)["message"]
-    manifest = orjson.loads((tmp_path / "one" / "manifest.json").read_bytes())
-    rows = tmp_path / "one" / "rows" / "batches.jsonl.gz"
-    kept = rows.read_bytes()
-    rows.write_bytes(kept[:-1])
+    stored = tmp_path / "one" / "store.db"
+    kept = stored.read_bytes()
+    stored.write_bytes(kept[:-1])
     empty = place("empty")
-    assert "batches" in ran("restore", tmp_path / "one", *empty, status=1)["message"]
-    rows.write_bytes(kept)
-    (tmp_path / "one" / "manifest.json").write_bytes(orjson.dumps({**manifest, "schema_version": 99}))
-    assert "schema 99" in ran("restore", tmp_path / "one", *empty, status=2)["message"]
-    (tmp_path / "one" / "manifest.json").write_bytes(orjson.dumps({**manifest, "version": 2}))
-    assert "newer" in ran("restore", tmp_path / "one", *empty, status=2)["message"]
-    (tmp_path / "one" / "manifest.json").write_bytes(orjson.dumps(manifest))
-    damaged = next((tmp_path / "one" / "traces").rglob("*/*"))
+    assert "store.db" in ran("restore", tmp_path / "one", *empty, status=1)["message"]
+    assert "store.db" in ran("verify", tmp_path / "one", status=1)["problems"][0]
+    stored.write_bytes(kept)
+    for name, value, status, word in (("schema_version", 99, 2, "schema 99"), ("version", 3, 2, "format 3")):
+        about = changed(tmp_path / "one", **{name: value})
+        assert word in ran("restore", tmp_path / "one", *empty, status=status)["message"]
+        (tmp_path / "one" / "manifest.json").write_bytes(about)
+    damaged = next((tmp_path / "one" / "traces" / "blobs").rglob("*/*"))
     damaged.write_bytes(b"x" * damaged.stat().st_size)
     (problem,) = ran("verify", tmp_path / "one", status=1)["problems"]
     assert damaged.name in problem
-    ran("restore", tmp_path / "one", *empty, status=2)
-    assert ran("verify", *empty)["profiles"] == 0
+    assert damaged.name in ran("restore", tmp_path / "one", *empty, status=1)["message"]
+    assert not (tmp_path / "empty.db").exists()
     assert "no backup" in ran("verify", tmp_path, status=2)["message"]
     assert "no such file" in ran("verify", "--store", f"sqlite:{tmp_path / 'none.db'}", status=2)["message"]
     assert not (tmp_path / "none.db").exists()
@@ -157,7 +249,7 @@ def test_damage_of_a_store_is_found(tmp_path: Path, full: list[str]) -> None:
     shutil.rmtree(folder / "staged")
     with sqlite3.connect(tmp_path / "full.db") as connection:
         connection.execute("UPDATE profiles SET digest = '2:' || hex(randomblob(32)) WHERE profile_id = 'jobs/scored'")
-        connection.execute("UPDATE batches SET payload = x'7b7d' WHERE key = 1")
+        connection.execute("UPDATE batches SET payload = x'7b7d' WHERE session_key = 1 AND sequence_number = 1")
         connection.execute("DELETE FROM sessions WHERE session_id = 't'")
     found = ran("verify", *full, status=1)["problems"]
     for word in (gone.name, changed.name, "beginning of a trace", "jobs/scored", "jobs/full", "sessions is gone"):

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import grpc
 import pytest
-from patience import PATIENCE_S
+from patience import PATIENCE_S, wait_until
 from raw_connections import (
     END_HEADERS,
     GOAWAY,
@@ -19,15 +19,18 @@ from raw_connections import (
     frame,
     headers,
 )
-from serving import Stubs, failure_of
+from serving import Failure, Stubs, failure_of, inline
 
 from nodewise.runtime.connections import connection_options, most_connections
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.groups_of_settings import MOST_CONNECTIONS, ConnectionSettings
+from nodewise.runtime.groups_of_settings import MOST_CONNECTIONS, ConnectionSettings, LimitSettings
 from nodewise.runtime.settings import Settings
+from nodewise_protos.v1 import configuration_pb2, prediction_service_pb2
 from nodewise_protos.v1 import profile_service_pb2 as pb
 
 MOST = 16
+NO_WINDOW = (4).to_bytes(2, "big") + bytes(4)
+"""SETTINGS_INITIAL_WINDOW_SIZE = 0: nothing of a reply is taken."""
 WATCH = headers("/nodewise.v1.ProfileService/WatchProfiles")
 
 
@@ -113,6 +116,35 @@ def test_streams_outlive_what_ends_idle_connections(target: str) -> None:
             idle.wait_for_the_end()
         assert watch.is_active()
         watch.cancel()
+
+
+def test_replies_that_nobody_reads_are_bounded() -> None:
+    ask = prediction_service_pb2.PredictRequest(
+        profile=inline(), ranges=[configuration_pb2.ConfigurationRange(workers={"first": 1, "last": 4_000})]
+    )
+    sent = ask.SerializeToString()
+    limits = LimitSettings(unread_reply_bytes=100_000)
+    settings = Settings(store="memory:", grace_s=0.1, limits=limits)
+    with EmbeddedServer(settings) as server, Stubs(server.target) as stubs:
+
+        def reason() -> str:
+            try:
+                stubs.prediction.Predict(ask, timeout=PATIENCE_S, wait_for_ready=True)
+            except grpc.RpcError as error:
+                failure = Failure(error)
+                assert failure.metadata["limit"] == "unread_reply_bytes"
+                return failure.reason
+            return ""
+
+        assert reason() == ""  # alone, though it is larger
+        with RawConnection(server.target) as unread:
+            unread.begin(
+                frame(SETTINGS, payload=NO_WINDOW),
+                frame(HEADERS, END_HEADERS, 1, headers("/nodewise.v1.PredictionService/Predict")),
+                frame(0, 1, 1, b"\x00" + len(sent).to_bytes(4, "big") + sent),
+            )
+            wait_until(lambda: reason() == "OVERLOADED")
+        wait_until(lambda: reason() == "")
 
 
 def test_an_old_connection_takes_no_more_calls_and_those_under_way_end_as_they_began() -> None:

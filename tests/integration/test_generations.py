@@ -10,20 +10,21 @@ from typing import Any
 
 import grpc
 import pytest
-from patience import PATIENCE_S, wait_until
+from patience import PATIENCE_S
+from plugin_installs import installed, pip_offline
 from serving import Failure, Stubs, failure_of, inline, one_worker_phases, workers
 from tiny_wheels import wheel
 
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError
-from nodewise.runtime.generations.installing import PipOptions, installed, removed
+from nodewise.runtime.generations.folder import PluginsFolder
+from nodewise.runtime.generations.operating import Operating, OperatingError
 from nodewise.runtime.groups_of_settings import HostSettings
 from nodewise.runtime.settings import Settings
+from nodewise_cli.failures import CommandError
 from nodewise_protos.v1 import options_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 from nodewise_protos.v1beta1 import admin_service_pb2 as admin
 
-OFFLINE = PipOptions(no_index=True)
 HANGS_S = 4.0
 """Budget of a call of a plugin: one hangs here, and the others take milliseconds of CPU."""
 
@@ -38,7 +39,7 @@ class Site:
     settings: Settings
 
     def install(self, version: str, **more: Any) -> int:
-        return installed(self.folder, [str(wheel(self.wheels, version, **more))], OFFLINE).number
+        return installed(self.folder, str(wheel(self.wheels, version, **more)))
 
     def reload(self, **request: Any) -> admin.ReloadResponse:
         found: admin.ReloadResponse = self.stubs.admin.Reload(admin.ReloadRequest(**request), timeout=PATIENCE_S)
@@ -170,26 +171,6 @@ def test_a_canary_answers_its_share_of_the_jobs(site: Site) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("promotes", "log_ratio"), [(False, 0.1), (True, 9.0)])
-def test_a_rule_decides_for_itself(site: Site, promotes: bool, log_ratio: float) -> None:
-    before = site.version()
-    ends = "5.0" if promotes else before
-    number = site.install("5.0", seconds=5.0)
-    rule = admin.CanaryRule(calls_count=20, log_ratio=log_ratio, latency_ratio=1e6, promotes=promotes)
-    site.stubs.admin.SetCanary(admin.SetCanaryRequest(generation=number, share=0.5, rule=rule), timeout=PATIENCE_S)
-    jobs = iter(range(1000, 100_000))
-    seen = set()
-
-    def decided() -> bool:
-        seen.add(site.version(next(jobs)))
-        return site.folder.state().canary is None
-
-    wait_until(decided)
-    wait_until(lambda: {site.version(job) for job in range(20)} == {ends})
-    assert seen <= {before, "5.0"}
-
-
-@pytest.mark.long
 def test_the_catalogue_is_swapped_and_rolled_back(site: Site) -> None:
     before = site.stubs.prediction.ListDevices(pb.ListDevicesRequest()).catalog_digest
     assert site.reload().outcome == admin.RELOAD_OUTCOME_UNCHANGED
@@ -211,7 +192,7 @@ def test_the_catalogue_is_swapped_and_rolled_back(site: Site) -> None:
     ("request_", "field"),
     [
         (admin.SetCanaryRequest(generation=1, share=0.0), "share"),
-        (admin.SetCanaryRequest(generation=1, share=0.5, rule=admin.CanaryRule(calls_count=0)), "rule.calls_count"),
+        (admin.SetCanaryRequest(generation=1, share=1.0), "share"),
         (admin.SetCanaryRequest(share=0.5), "generation"),
     ],
 )
@@ -248,37 +229,38 @@ def test_admin_is_off_unless_enabled() -> None:
 
 @pytest.mark.long
 def test_what_pip_installs_lies_apart(tmp_path: Path) -> None:
-    folder = PluginsFolder(tmp_path / "plugins")
+    operating = Operating(folder := PluginsFolder(tmp_path / "plugins"))
     wheels = tmp_path / "wheels"
     wheel(wheels, "1.0", distribution="beside", group="nothing")
-    needing = wheel(wheels, "1.0", requires=("numpy", "nodewise", "beside"))
-    options = PipOptions(no_index=True, find_links=(str(wheels),))
-    first = installed(folder, [str(needing)], options)
-    (told,) = first.distributions
+    needing = str(wheel(wheels, "1.0", requires=("numpy", "nodewise", "beside")))
+    pip = pip_offline("--find-links", str(wheels))
+    operating.install([needing], pip)
+    (told,) = folder.generation(1).distributions
     names = {path.name for path in folder.folder_of(told).iterdir()}
     assert {"told_plugin.py", "beside.py"} <= names
     assert not {"numpy", "nodewise"} & names
-    again = installed(folder, [str(needing)], options)
-    assert again.distributions == first.distributions
-    second = installed(folder, ["told-plugin==2.0"], options) if wheel(wheels, "2.0") else first
-    assert [each.version for each in second.distributions] == ["2.0"]
-    assert folder.state().candidate == second.number
-    assert removed(folder, ["Told_Plugin"]).distributions == ()
-    assert [each.number for each in folder.generations()] == [1, 2, 3, 4]
+    operating.install([needing], pip)
+    assert folder.generation(2).distributions == (told,)
+    wheel(wheels, "2.0")
+    second = operating.install(["told-plugin==2.0"], pip)
+    assert second["distributions"] == [{"name": "told-plugin", "version": "2.0"}]
+    assert folder.state().candidate == second["generation"]
+    assert operating.remove(["Told_Plugin"])["distributions"] == []
+    assert [each["generation"] for each in operating.generations()] == [4, 3, 2, 1]
 
 
 @pytest.mark.long
 def test_what_cannot_be_installed(tmp_path: Path) -> None:
-    folder = PluginsFolder(tmp_path / "plugins")
+    operating, pip = Operating(folder := PluginsFolder(tmp_path / "plugins")), pip_offline()
     other = wheel(tmp_path, "1.0", distribution="other", group="nothing")
-    with pytest.raises(PluginsFolderError, match="must bring one distribution"):
-        installed(folder, [str(other)], OFFLINE)
+    with pytest.raises(OperatingError, match="must bring one distribution"):
+        operating.install([str(other)], pip)
     newer = wheel(tmp_path, "1.0", requires=("numpy>=99",))
-    with pytest.raises(PluginsFolderError, match="pip could not install it"):
-        installed(folder, [str(newer)], OFFLINE)
-    with pytest.raises(PluginsFolderError, match="neither a requirement"):
-        installed(folder, ["no such thing"], OFFLINE)
-    with pytest.raises(PluginsFolderError, match="not in the newest generation"):
-        removed(folder, ["numpy"])
+    with pytest.raises(CommandError, match="pip could not install it"):
+        operating.install([str(newer)], pip)
+    with pytest.raises(CommandError, match="no such thing"):
+        operating.install(["no such thing"], pip)
+    with pytest.raises(OperatingError, match="not in the newest generation"):
+        operating.remove(["numpy"])
     assert folder.generations() == []
     assert not any((tmp_path / "plugins" / "distributions").iterdir())

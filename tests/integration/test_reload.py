@@ -19,7 +19,6 @@ from typer.testing import CliRunner
 
 from nodewise_cli.app import app
 from nodewise_protos.v1 import prediction_service_pb2 as pb
-from nodewise_protos.v1beta1 import admin_service_pb2 as admin
 
 pytestmark = pytest.mark.wheel
 
@@ -128,33 +127,6 @@ def test_a_canary_and_its_end(site: Site) -> None:
     assert tracks == {(before, ""), ("4.0", "canary")}
     assert site.command("plugins", "promote", *target)["generation"] == found["generation"]
     assert site.versions() == {"4.0"}
-
-
-@pytest.mark.long
-def test_workers_judge_a_canary_together(site: Site) -> None:
-    """Of 30 of its calls, each worker answers some; the rule wants 24. It ends the canary, and nothing besides."""
-    before = site.versions()
-    site.install(6)
-    with ExitStack() as stack:
-        stubs = [stack.enter_context(Stubs(site.server.target)) for _ in range(CONNECTIONS)]
-        stable = stubs[0].admin.ListGenerations(admin.ListGenerationsRequest()).tracks.stable_generation
-        rule = admin.CanaryRule(calls_count=24, log_ratio=0.1, latency_ratio=1e6)
-        stubs[0].admin.SetCanary(admin.SetCanaryRequest(share=0.5, rule=rule), timeout=PATIENCE_S)
-        versions = [_predicted(stubs[job % CONNECTIONS], job) for job in range(60)]
-        assert 24 <= versions.count("6.0") < 48
-
-        def tracks() -> admin.Tracks:
-            return stubs[0].admin.ListGenerations(admin.ListGenerationsRequest()).tracks
-
-        wait_until(lambda: not tracks().HasField("canary"))
-        wait_until(lambda: not any(each.canary_generation for each in tracks().workers))
-        assert {each.stable_generation for each in tracks().workers} == {stable}
-    assert site.versions() == before
-
-
-def _predicted(stubs: Stubs, job: int) -> str:
-    version: str = stubs.prediction.Predict(request_of(job), timeout=PATIENCE_S).basis.estimator_version
-    return version
 
 
 def test_one_that_fails_says_why_and_changes_nothing(site: Site) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -197,17 +196,6 @@ def told_full(stubs: Stubs, make_room: Any) -> None:
     assert rates_of(stubs) > 1
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are set on Linux alone")
-def test_a_limit_on_the_size_of_files_is_a_full_store(servers: WarmServers, tmp_path: Path) -> None:
-    import resource
-
-    path = tmp_path / "store.db"
-    with serving(servers, path) as (server, stubs):
-        size = (tmp_path / "store.db-wal").stat().st_size
-        before = resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (size + 4096, resource.RLIM_INFINITY))
-        told_full(stubs, lambda: resource.prlimit(server.pid, resource.RLIMIT_FSIZE, before))
-
-
 @contextmanager
 def small_disk(folder: Path) -> Iterator[None]:
     """A file system of 1 MiB, where this user may mount one."""
@@ -249,7 +237,7 @@ def test_files_that_may_not_be_written_are_told_and_read_on(servers: WarmServers
     path = tmp_path / "store.db"
     with serving(servers, path) as (_, stubs):
         with immutable(path, tmp_path / "store.db-wal"):
-            refused(stubs, "read_only")
+            refused(stubs, "unreachable")
             told_by_health(stubs)
             assert rates_of(stubs) == 1
         recovered(stubs)

@@ -91,12 +91,25 @@ def test_who_owns_the_store_revokes_too(access: dict[str, str]) -> None:
     assert "is revoked" in told.stdout
 
 
+def test_who_owns_the_store_forgets_what_ended(tmp_path: Path) -> None:
+    store = ("--store", f"sqlite:{tmp_path / 'store.db'}")
+    made = [document("create", "--role", "read", *store)["token"]["token_id"] for _ in range(2)]
+    document("revoke", made[0], *store)
+    assert document("purge", *store) == {"tokens": []}  # it ended a moment ago
+    forgotten = document("purge", "--ended-days", "0", *store)["tokens"]
+    assert [each["token_id"] for each in forgotten] == [made[0]]
+    assert [each["token_id"] for each in document("list", "--ended", *store)["tokens"]] == [made[1]]
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
         (("create", "--role", "root"), "--role"),
         (("create", "--role", "read", "--lifetime-days", "-1"), "--lifetime-days"),
         (("create", "--role", "read", "--store", "memory:"), "--store"),
+        (("create", "--role", "read"), "--prefix"),
+        (("create", "--role", "read", "--prefix", "*", "--lifetime-days", "0"), "--lifetime-days"),
+        (("purge",), "--store"),
         (("create", "--role", "read", "--prefix", "/", "--store", "STORE"), "prefixes"),
         (("revoke", "nobody", "--store", "STORE"), "nobody"),
         (("list", "--tls-ca", "none.pem"), "--tls-ca"),

@@ -15,7 +15,7 @@ from serving import Stubs, stored
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.digest import content_digest
 from nodewise.profiles.opening import open_store
-from nodewise.profiles.sqlite_schema import APPLICATION_ID
+from nodewise.profiles.sql_schema import APPLICATION_ID
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import configuration_pb2, options_pb2
@@ -65,11 +65,15 @@ def of_schema_3(path: Path) -> Path:
     return opened_file(path, gzip.decompress((FILES / "store_of_schema_3.sql.gz").read_bytes()).decode())
 
 
+def of_schema_5(path: Path) -> Path:
+    return opened_file(path, gzip.decompress((FILES / "store_of_schema_5.sql.gz").read_bytes()).decode())
+
+
 def of_schema_4(path: Path) -> Path:
     return opened_file(path, gzip.decompress((FILES / "store_of_schema_4.sql.gz").read_bytes()).decode())
 
 
-@pytest.mark.parametrize("file", [of_0_1, of_schema_3, of_schema_4])
+@pytest.mark.parametrize("file", [of_0_1, of_schema_3, of_schema_4, of_schema_5])
 def test_profiles_of_then_answer_as_those_of_today(tmp_path: Path, file: Callable[[Path], Path]) -> None:
     path = file(tmp_path / "store.db")
     store = open_store(str(path))

@@ -11,7 +11,7 @@ from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
 from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
 from nodewise.mapper.mapping import to_message
-from nodewise.rpc.wire_diagnoses import write_timeline
+from nodewise.rpc.diagnoses import write_timeline
 from nodewise_cli.comparison import Comparison, Run, compared
 from nodewise_client import DiagnosisAnswer, DiagnosisBasis, RankShares, ReadTrace, Strategy
 from nodewise_client._timelines import gathered

@@ -94,7 +94,8 @@ class _Context:
         return False
 
     def add_done_callback(self, callback: Any) -> None:
-        """The call has no life of its own."""
+        """The call has no life of its own: what is answered is read."""
+        callback(self)
 
     def set_trailing_metadata(self, metadata: Any) -> None:
         self.trailers |= dict(metadata)

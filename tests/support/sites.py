@@ -9,12 +9,12 @@ from types import SimpleNamespace
 from nodewise.runtime.generations.changes import Changes
 from nodewise.runtime.generations.folder import PluginsFolder
 from nodewise.runtime.generations.serving import Serving
-from nodewise.runtime.generations.switchboard import Tracks
+from nodewise.runtime.generations.traffic_router import Tracks
 from nodewise.runtime.settings import Settings
 
 
 @dataclass(eq=False)
-class Rooms:
+class ServingState:
     """Stands in for those of a generation."""
 
     number: int
@@ -32,23 +32,23 @@ class Rooms:
 class Application:
     """Stands in for one: it serves whatever it is told."""
 
-    tracks: Tracks = field(default_factory=lambda: Tracks(Rooms(0)))
+    tracks: Tracks = field(default_factory=lambda: Tracks(ServingState(0)))
 
     async def switch(self, tracks: Tracks) -> None:
         self.tracks = tracks
 
 
 class Site(Serving):
-    """A process that serves, whose rooms are made at once."""
+    """A process that serves, whose generations are ready at once."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(Application(), Settings(store="memory:", plugins_folder=str(path)), PluginsFolder(path))
-        self.rooms: list[Rooms] = []
+        self.serving_states: list[ServingState] = []
         self.changes = Changes(self)
 
-    async def made(self, number: int, track: str = "", *, beside: Rooms | None = None) -> Rooms:
-        self.rooms.append(Rooms(number))
-        return self.rooms[-1]
+    async def made(self, number: int, track: str = "", *, beside: ServingState | None = None) -> ServingState:
+        self.serving_states.append(ServingState(number))
+        return self.serving_states[-1]
 
     def waiting(self) -> int:
         """A generation that the next reload takes."""

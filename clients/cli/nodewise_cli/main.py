@@ -16,9 +16,7 @@ def main() -> None:
     """Run the command line. Ctrl-C ends it with status 130 and without a word."""
     # Nothing is there to be put in order before the command runs, and an import that is torn is no error of ours.
     signal.signal(signal.SIGINT, _leave)
-    # The C core of gRPC reads this when it is imported, and else writes lines of its own to standard error; what they
-    # say is in our errors and logs.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    _quieten_grpc()
     # Read when NumPy is: this process, and those that it starts, are ours.
     from nodewise.runtime.blas import one_thread_each
 
@@ -41,6 +39,16 @@ def main() -> None:
     finally:
         # What is left is the interpreter's own end.
         signal.signal(signal.SIGINT, _leave)
+
+
+def _quieten_grpc() -> None:
+    """Keep the C core of gRPC from lines of its own on standard error. It reads the variables as it is imported.
+
+    What it says is in our errors and logs; that a process which it serves was forked, it would say even where somebody
+    asked it to be verbose, and no fork of ours calls it.
+    """
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 
 def _leave(_number: int, _frame: object) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,13 @@ Flags = NDArray[np.bool_]
 
 def matching(names: Sequence[str], pattern: re.Pattern[str]) -> Flags:
     """Which names the pattern is found in."""
-    return np.fromiter((pattern.search(name) is not None for name in names), dtype=np.bool_, count=len(names))
+    return np.fromiter((_is_found(pattern, name) for name in names), dtype=np.bool_, count=len(names))
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_found(pattern: re.Pattern[str], name: str) -> bool:
+    """Kept, for a diagnosis asks some patterns many times, and the ranks of a job have names in common."""
+    return pattern.search(name) is not None
 
 
 class NodeKind(IntEnum):

@@ -112,8 +112,8 @@ class EventTable:
         """Take a batch; what has no phase or no time is counted as ``malformed``."""
         rows = batch.rows
         phase = rows[:, PHASE]
-        numbers, categories = self.names, self.categories
-        category = np.array([categories[text] for text in batch.texts(CATEGORY)], dtype=np.int64)
+        categories = self.categories
+        category = batch.numbered(CATEGORY, categories.__getitem__)
         code = categories.codes[category]
         frame = (code == FRAME) & (phase == ord("X"))
         kept_frame = np.zeros(len(rows), dtype=np.bool_)
@@ -126,7 +126,7 @@ class EventTable:
                 self.counts[f"dropped_{label}"] += count
         named = np.flatnonzero(~dropped)
         name = np.full(len(rows), NO_EVENT, dtype=np.int64)
-        name[named] = [numbers[text] for text in batch.texts(NAME, named)]
+        name[named] = batch.numbered(NAME, self.names.__getitem__, named)
         meaning = self._meaning_of(name)
         spans = ~dropped & ~kept_frame & (phase == ord("X"))
         instants = ~dropped & ((phase == ord("i")) | (phase == ord("I")))

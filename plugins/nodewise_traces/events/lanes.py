@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import Final
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from nodewise.plugin import NO_EVENT, Ints, Lane
 from nodewise_traces.events.names import Names, Numbered, public_name
+from nodewise_traces.scanning.alike import numbered
 from nodewise_traces.scanning.decode import text_of
 from nodewise_traces.scanning.fields import MISSING, PID, TID
 from nodewise_traces.scanning.numbers import UNRESOLVED, integer_or
@@ -18,6 +20,7 @@ __all__ = ["Lanes"]
 
 _STREAM: Final = b"stream "
 """Beginning of the thread of older recorders' work on devices."""
+_KEY: Final = Struct("3q")
 _WORDS_FROM: Final = 2**62
 """Processes and threads that are words are numbered from here on; no operating system gets there."""
 
@@ -44,18 +47,25 @@ class Lanes(Numbered[tuple[bool, int, int]]):
         processes, threads = self.numbers(batch, chosen, PID), self.numbers(batch, chosen, TID)
         first = np.where(on_device & (device >= 0), device, processes)
         second = np.where(on_device & (stream >= 0), stream, threads)
-        keys = zip(on_device.tolist(), first.tolist(), second.tolist())
-        return np.array([self[key] for key in keys], dtype=np.int64)
+        keys = np.stack((on_device, first, second), axis=1)
+        begin = np.arange(len(keys)) * _KEY.size
+        return numbered(keys.tobytes(), begin, begin + _KEY.size, self._of_key)
+
+    def _of_key(self, key: bytes) -> int:
+        on_device, first, second = _KEY.unpack(key)
+        return self[bool(on_device), first, second]
 
     def numbers(self, batch: Batch, chosen: Ints, column: int) -> Ints:
         """Processes or threads as numbers: words have numbers of their own, "stream 7" is 7."""
         found: Ints = batch.rows[chosen, column].copy()
-        for place in np.flatnonzero(found == MISSING).tolist():
-            begin, end = batch.rows[chosen[place], column + 1 : column + 3].tolist()
-            word = batch.text[begin:end] if begin >= 0 else b""
-            number = integer_or(text_of(word[len(_STREAM) :]), MISSING) if word.startswith(_STREAM) else MISSING
-            found[place] = number if number != MISSING else _WORDS_FROM + self.words[word]
+        words = np.flatnonzero(found == MISSING)
+        if len(words):
+            found[words] = batch.numbered(column + 1, self._of_word, chosen[words])
         return found
+
+    def _of_word(self, word: bytes) -> int:
+        number = integer_or(text_of(word[len(_STREAM) :]), MISSING) if word.startswith(_STREAM) else MISSING
+        return number if number != MISSING else _WORDS_FROM + self.words[word]
 
     def device_lanes(self) -> NDArray[np.bool_]:
         """Which lanes belong to devices."""

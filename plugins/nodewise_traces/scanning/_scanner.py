@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from nodewise.plugin import Ints
 from nodewise_laws.object_code import object_code
 from nodewise_traces.scanning._text import (
@@ -167,7 +169,7 @@ def _hash(text: Bytes, at: int, end: int) -> int:
     if end - at > 24:
         return value
     while at < end:
-        value = (value * 257 + int(text[at]) + 1) & 0xFFFF_FFFF_FFFF
+        value = (value * 257 + int(text[np.uint64(at)]) + 1) & 0xFFFF_FFFF_FFFF
         at += 1
     return value
 

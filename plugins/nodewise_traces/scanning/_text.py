@@ -28,7 +28,10 @@ _MOST_DIGITS: Final = 64
 @object_code
 def after_blanks(text: Bytes, at: int, end: int) -> int:
     """The next byte that is no white space; ``end`` if there is none."""
-    while at < end and (text[at] == 32 or text[at] == 10 or text[at] == 13 or text[at] == 9):
+    while at < end:
+        byte = text[np.uint64(at)]  # of an unsigned index nobody asks whether it counts from the end
+        if byte not in (32, 10, 13, 9):
+            break
         at += 1
     return at
 
@@ -40,7 +43,7 @@ def after_string(text: Bytes, at: int, end: int) -> int:
     A control character is malformed, which finds quotes that were not escaped: a line ends inside the string.
     """
     while at < end:
-        byte = text[at]
+        byte = text[np.uint64(at)]
         if byte == 34:
             return at + 1
         if byte == 92:
@@ -60,7 +63,7 @@ def after_value(text: Bytes, at: int, end: int) -> int:
     if first in (123, 91):
         depth = 0
         while at < end:
-            byte = text[at]
+            byte = text[np.uint64(at)]
             if byte == 34:
                 at = after_string(text, at + 1, end)
                 if at < 0:
@@ -76,7 +79,7 @@ def after_value(text: Bytes, at: int, end: int) -> int:
         return INCOMPLETE
     begin = at
     while at < end:
-        byte = text[at]
+        byte = text[np.uint64(at)]
         if byte == 44 or byte in (125, 93) or byte <= 32:
             return at if at > begin else MALFORMED
         if byte in (34, 58, 123, 91):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -12,6 +12,7 @@ import numpy as np
 from nodewise.plugin import Ints
 from nodewise_traces.scanning._scanner import BROKEN, CLOSED, FULL, resynchronised, scan_events
 from nodewise_traces.scanning._text import Bytes, skip_on
+from nodewise_traces.scanning.alike import numbered
 from nodewise_traces.scanning.decode import decoded
 from nodewise_traces.scanning.fields import COLUMNS, key_hashes
 
@@ -51,11 +52,10 @@ class Batch:
         value = decoded(self.text[self.rows[row, 0] : self.rows[row, 1]])
         return value if isinstance(value, dict) else {}
 
-    def texts(self, column: int, chosen: Ints | None = None) -> list[bytes]:
-        """The raw texts of a column; empty where there is none."""
-        spans = self.rows[:, column : column + 2] if chosen is None else self.rows[chosen, column : column + 2]
-        text = self.text
-        return [text[begin:end] for begin, end in zip(spans[:, 0].clip(0).tolist(), spans[:, 1].clip(0).tolist())]
+    def numbered(self, column: int, number: Callable[[bytes], int], chosen: Ints | None = None) -> Ints:
+        """The numbers of the raw texts of a column, of empty ones where there is none; see ``alike.numbered``."""
+        rows = self.rows if chosen is None else self.rows[chosen]
+        return numbered(self.text, rows[:, column].clip(0), rows[:, column + 1].clip(0), number)
 
 
 @dataclass(slots=True)

@@ -152,7 +152,6 @@ if TYPE_CHECKING:
     from nodewise_values.v1beta1.admin_service import (
         CallerRole,
         Canary,
-        CanaryRule,
         CreateTokenRequest,
         CreateTokenResponse,
         EstimatorDifference,
@@ -348,7 +347,6 @@ __all__ = [
     "Bottleneck",
     "CallerRole",
     "Canary",
-    "CanaryRule",
     "CapacityTier",
     "ChiefLoss",
     "Cluster",
@@ -628,7 +626,6 @@ _HOMES: Final = {
     "Bottleneck": "nodewise_values.v1beta1.diagnosis_service",
     "CallerRole": "nodewise_values.v1beta1.admin_service",
     "Canary": "nodewise_values.v1beta1.admin_service",
-    "CanaryRule": "nodewise_values.v1beta1.admin_service",
     "CapacityTier": "nodewise_values.v1.objective",
     "ChiefLoss": "nodewise_values.v1beta1.completion_offer",
     "Cluster": "nodewise_values.v1.schedule",

@@ -2466,6 +2466,18 @@ CREATE_TOKEN_REQUEST: Final[Mapping[str, Fact]] = by_field(
         meaning="What it is for: at least one.",
     ),
     Fact(
+        field="prefixes",
+        row="prefixes",
+        csv=None,
+        kind="str",
+        unit="",
+        required=True,
+        meaning=(
+            'Profiles that it reaches, by whole segments at the start of their names: "team-a" and "team-a/" reach '
+            '"team-a/vgg16", and not "team-ab/vgg16". At least one; "*" = all profiles.'
+        ),
+    ),
+    Fact(
         field="lifetime_seconds",
         row="lifetime_seconds",
         csv=None,
@@ -2473,7 +2485,7 @@ CREATE_TOKEN_REQUEST: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         exclusive_minimum=True,
-        meaning="How long it is taken. Absent = until it is revoked.",
+        meaning="How long it is taken. Absent = 90 days.",
     ),
 )
 """Of CreateTokenRequest, by field."""

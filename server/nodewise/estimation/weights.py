@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from nodewise.domain.configurations import Configurations
+from nodewise.domain.facts import CONFIGURATION_DEFAULTS
 from nodewise.domain.profile import Profile
 from nodewise.ports.cache import Part
 from nodewise.profiles.reader import profile_bytes
@@ -30,8 +31,8 @@ HOSTED_MODEL_BYTES: Final = 16 << 10
 queueing estimator takes, so that hosts are told to let go of models too."""
 _COLUMNS_BYTES: Final = 2_048
 """Configurations, predictions or an answer of few rows: objects more than numbers."""
-_ROW_BYTES: Final = 128
-"""Columns of one row of configurations; of predictions with their breakdown a little more."""
+_ROW_BYTES: Final = 8 * (len(CONFIGURATION_DEFAULTS) + 2)
+"""Columns of one row of configurations, eight bytes each; those of predictions with their breakdown are no more."""
 
 
 def part_of_rows(configurations: Configurations) -> Part:

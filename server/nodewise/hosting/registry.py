@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
+import textwrap
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib import metadata
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import structlog
 from packaging.utils import canonicalize_name
@@ -45,6 +46,9 @@ from nodewise.plugin import (
 __all__ = ["Hosting", "Loaded", "PluginConflictError", "PluginProblem", "Registry", "arrived", "load_registry"]
 
 _log = structlog.get_logger(__name__)
+
+MOST_RECORDS: Final = 32
+"""Of one kind and distribution; the shipped one alone has as many as it likes."""
 
 RecordT = TypeVar("RecordT", EstimatorRecord, PolicyRecord, TraceReaderRecord, DiagnoserRecord, SharingModelRecord)
 
@@ -335,13 +339,21 @@ def _without_known(part: Part, known: Collection[tuple[str, str]]) -> Part:
 
 
 def _registry(parts: Sequence[Part]) -> Registry:
-    """Of what all parts bring. Raises PluginConflictError."""
+    """Of what all parts bring, without others' claims to shipped names. Raises PluginConflictError."""
+    shipped = {
+        (hook.kind, loaded.record.name) for part in parts if _is_shipped(part.key) for hook, loaded in part.records
+    }
+    parts = [part if _is_shipped(part.key) else _without_known(part, shipped) for part in parts]
     found: dict[str, dict[str, Loaded[Any]]] = {hook.kind: {} for hook in HOOKS.values()}
     for part in parts:
         for hook, loaded in part.records:
             _register(found[hook.kind], hook, loaded)
     kinds = {hook.kinds: MappingProxyType(dict(sorted(found[hook.kind].items()))) for hook in HOOKS.values()}
     return Registry(**kinds, problems=tuple(problem for part in parts for problem in part.problems), parts=tuple(parts))
+
+
+def _is_shipped(key: Key) -> bool:
+    return key.distribution.partition(" ")[0] == SHIPPED_DISTRIBUTION
 
 
 def _shared(key: Key, known: Sequence[Registry]) -> Part | None:
@@ -375,7 +387,33 @@ def _part(
             problems.append(problem)
             _log_left_out(problem)
         records += [(hook, loaded(record)) for record in found]
-    return Part(key=key, records=tuple(records), problems=tuple(problems), lease=lease)
+    return _capped(Part(key=key, records=tuple(records), problems=tuple(problems), lease=lease))
+
+
+def _capped(part: Part) -> Part:
+    """A part with at most MOST_RECORDS of each kind, unless it is shipped: each costs every question of ``auto``."""
+    if _is_shipped(part.key):
+        return part
+    kept: list[tuple[Hook, Any]] = []
+    problems = list(part.problems)
+    for kind in {hook.kind: None for hook, _ in part.records}:
+        records = [each for each in part.records if each[0].kind == kind]
+        kept += records[:MOST_RECORDS]
+        names = [loaded.record.name for _, loaded in records[MOST_RECORDS:]]
+        if names:
+            told = textwrap.shorten(", ".join(names), 400, placeholder=" ...")
+            message = f"one distribution may bring {MOST_RECORDS} of this kind; left out are {len(names)} more: {told}"
+            problems.append(
+                PluginProblem(
+                    name=names[0],
+                    distribution=part.key.distribution,
+                    kind=kind,
+                    reason="PLUGIN_INVALID",
+                    message=message,
+                )
+            )
+            _log_left_out(problems[-1])
+    return replace(part, records=tuple(kept), problems=tuple(problems))
 
 
 def _log_left_out(problem: PluginProblem) -> None:

@@ -188,6 +188,8 @@ def _part_writer(kind: type[Message]) -> Callable[[Any], Any]:
 def to_message(value: Any, kind: type[MessageT], /, *, only: slice | None = None, **others: Any) -> MessageT:
     """The message that says what a value of the domain says, and its parts what the parts of the value say.
 
+    A number that is not finite is absent where the field may be.
+
     Parameters
     ----------
     only : slice or None
@@ -212,6 +214,8 @@ def to_message(value: Any, kind: type[MessageT], /, *, only: slice | None = None
                     held[field.mask], entry = known.tolist(), np.where(known, entry, 0.0)
             entry = entry.tolist()
         if entry is None or (field.optional and not given and entry == field.nothing):
+            continue
+        if field.optional and isinstance(entry, float) and not math.isfinite(entry):
             continue
         held[field.name] = entry if field.write is None else field.write(entry)
     return kind(**held)

@@ -14,6 +14,7 @@ LEFT_OUT: Final = ("_ratio", "_ratios", "_name", "_count", "_counts", "_numbers"
 OTHERS: Final = {
     "catalog_digest": "catalogue_digest",
     "utilization": "utilisation",
+    "default_value": "default",
     "measured_time": "measured_at_s",
     "numbers": "number",
     "problem": "refusal",

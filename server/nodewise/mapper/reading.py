@@ -21,9 +21,10 @@ from nodewise_values.facts import BY_MESSAGE
 
 __all__ = ["PROFILE_ID_RULE", "Reader", "TrustingReader", "shown"]
 
-_PROFILE_ID: Final = re.compile(r"(?!.*//)[A-Za-z0-9](?:[A-Za-z0-9._~/-]{0,126}[A-Za-z0-9])?")
+_PROFILE_ID: Final = re.compile(r"(?!.*/(?:\.{0,2}/))[A-Za-z0-9](?:[A-Za-z0-9._~/-]{0,126}[A-Za-z0-9])?")
 PROFILE_ID_RULE: Final = (
-    "must be 1 to 128 characters: letters, digits and - . _ ~ /, the first and the last a letter or digit, no //"
+    "must be 1 to 128 characters: letters, digits and - . _ ~ /, the first and the last a letter or digit,"
+    " no //, /./ or /../"
 )
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _SHOWN: Final = 60

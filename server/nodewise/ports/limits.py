@@ -57,6 +57,9 @@ class Limits:
     bytes_in_flight : int
         Requests above 64 KiB that are at hand, of all calls together. Reading takes up to about thirty times as much
         memory as the bytes on the wire.
+    unread_reply_bytes : int
+        Replies above 64 KiB that callers have not read yet, of all calls together; those of streams and over HTTP do
+        not count.
     reply_bytes : int
         Largest reply: gRPC's default for what a client takes.
     """
@@ -83,6 +86,7 @@ class Limits:
     entries_per_list: int = 65_536
     parts_per_call: int = 524_288
     bytes_in_flight: int = 64 * 1024 * 1024
+    unread_reply_bytes: int = 128 * 1024 * 1024
     reply_bytes: int = 4 * 1024 * 1024
 
 

@@ -151,7 +151,7 @@ class TraceArtefacts:
         path = self._path(key)
         try:
             for folder in (self._root, path.parent.parent, path.parent):  # not above: a store that is closed stays gone
-                folder.mkdir(exist_ok=True)
+                folder.mkdir(mode=0o700, exist_ok=True)
             self._write(path, traces)
             self._make_room(path)
         except OSError:

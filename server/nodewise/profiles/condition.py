@@ -1,10 +1,8 @@
-"""What ails a store: why it cannot be read or written, since when, and how often that was so."""
+"""What ails a store: why it cannot be read or written."""
 
 from __future__ import annotations
 
 import errno
-import threading
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -30,14 +28,7 @@ _TEXTS: Final = {
     READ_ONLY: "the store can be read but not written; retry once that is mended",
     UNREACHABLE: "the store does not answer; retry later",
 }
-_ERRNOS: Final = {
-    errno.ENOSPC: FULL,
-    errno.EDQUOT: FULL,
-    errno.EFBIG: FULL,
-    errno.EROFS: READ_ONLY,
-    errno.EACCES: READ_ONLY,
-    errno.EPERM: READ_ONLY,
-}
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _PASSING: Final = frozenset({LOCKED, FULL, READ_ONLY, UNREACHABLE})
 """What is over as soon as something can be written again."""
 
@@ -49,21 +40,14 @@ class StoreCondition:
     ----------
     cause : str
         What ails it now, one of the words above; empty = nothing that was met.
-    counts : Counter of str
-        How often each was met.
     """
 
     def __init__(self) -> None:
         self.cause = ""
-        self.counts: Counter[str] = Counter()
-        self._lock = threading.Lock()
 
     def note(self, cause: str) -> None:
         """Something failed of this cause; empty = of none that is known."""
-        if cause:
-            with self._lock:
-                self.counts[cause] += 1
-                self.cause = cause
+        self.cause = cause or self.cause
 
     def written(self) -> None:
         """Something was written: what kept it from being written is over."""
@@ -72,9 +56,8 @@ class StoreCondition:
 
     def over(self, *causes: str) -> None:
         """What ailed it is over, if it is one of these."""
-        with self._lock:
-            if self.cause in causes:
-                self.cause = ""
+        if self.cause in causes:
+            self.cause = ""
 
     @staticmethod
     def error(cause: str = "") -> NodewiseError:
@@ -106,13 +89,8 @@ class Faults:
         if isinstance(error, self.types):
             cause = self.cause_of(error)
         elif isinstance(error, OSError):
-            cause = cause_of_errno(error)
+            cause = FULL if error.errno in _FULL else ""
         else:
             cause = CORRUPT
         self.noted(cause)
         return cause
-
-
-def cause_of_errno(error: OSError) -> str:
-    """Of what the operating system raised."""
-    return _ERRNOS.get(error.errno or 0, "")

@@ -14,7 +14,7 @@ from nodewise.domain.errors import invalid_field
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.quotas import DEFAULT_QUOTAS, StoreQuotas
 from nodewise.profiles.remote_traces import DEFAULT_CACHE_BYTES, RemoteTraceStore
-from nodewise.profiles.sqlite_schema import Durability
+from nodewise.profiles.sqlite_connection import Durability
 from nodewise.profiles.sqlite_store import SqliteProfileStore
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S, ProfileStore
 from nodewise.profiles.traces import TraceStore

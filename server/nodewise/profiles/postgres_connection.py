@@ -13,10 +13,11 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from nodewise.domain.errors import invalid_field
 from nodewise.profiles.condition import CORRUPT, DELETED, FULL, LOCKED, READ_ONLY, UNREACHABLE, Faults
-from nodewise.profiles.postgres_schema import CHANNEL
 
-__all__ = ["PostgresConnection", "cause_of", "connect", "conninfo_of"]
+__all__ = ["CHANNEL", "PostgresConnection", "cause_of", "connect", "conninfo_of"]
 
+CHANNEL: Final = "nodewise_generation"
+"""On which every change of a profile is told, with the store's generation."""
 _CONNECT_S: Final = 5
 _IDLE_S: Final = 60
 _DEFAULTS: Final[dict[str, Any]] = {
@@ -115,6 +116,10 @@ class PostgresConnection:
         "UPDATE meta SET value = value + 1 WHERE name = 'generation'"  # noqa: S608  # the channel is a constant
         f" RETURNING value, pg_notify('{CHANNEL}', CAST(value AS text))"
     )
+
+    patient: tuple[str, ...] = ("SET LOCAL statement_timeout = 0", "SET LOCAL idle_in_transaction_session_timeout = 0")
+    overriding = " OVERRIDING SYSTEM VALUE"
+    structure: tuple[str, ...] = ()
 
     def __init__(self, connecting: Callable[[], psycopg.Connection[Any]], faults: Faults) -> None:
         self.faults = faults

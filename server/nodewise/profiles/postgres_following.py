@@ -10,7 +10,7 @@ from typing import Any, Final
 import psycopg
 import structlog
 
-from nodewise.profiles.postgres_schema import CHANNEL
+from nodewise.profiles.postgres_connection import CHANNEL
 
 __all__ = ["MOST_BEHIND_S", "GenerationFollower"]
 

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -70,11 +70,13 @@ class PostgresProfileStore(SqlProfileStore):
         self._closed = False
         self._idle: deque[PostgresConnection] = deque()
         self._faults = Faults((psycopg.Error,), cause_of, self.condition.note)
-        with translated("open", self._faults):
-            with self._connecting() as connection:
-                prepare(connection)
+        with translated("open", self._faults), ExitStack() as left:
             self._writer: PostgresConnection = PostgresConnection(self._connecting, self._faults)
+            left.callback(self._writer.close)
+            with transaction(self._writer, "BEGIN"):
+                prepare(self._writer)
             self._identity = identity_of(self._writer)
+            left.pop_all()
         self._follower = GenerationFollower(self._connecting)
         self._asking = threading.Lock()
 

@@ -18,6 +18,7 @@ import structlog
 from nodewise.domain.errors import NodewiseError
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.batches import TraceChunk
+from nodewise.profiles.private_files import make_private_folder, open_private
 from nodewise.profiles.trace_blobs import TraceBlobs
 from nodewise.profiles.trace_storage import GARBAGE_S, TraceStorage, unavailable
 from nodewise.profiles.traces import (
@@ -28,6 +29,7 @@ from nodewise.profiles.traces import (
     copy_checked,
     is_hash,
     not_stored,
+    sha256_of,
 )
 
 __all__ = ["DEFAULT_CACHE_BYTES", "Incoming", "RemoteTraceStore"]
@@ -134,10 +136,10 @@ class RemoteTraceStore(TraceStore):
         """Write the file of a stage anew from its pieces: they went through another process."""
         hasher, size = hashlib.sha256(), 0
         path = self._staged(stage)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         with tempfile.TemporaryDirectory(dir=self.root, prefix="gathering-") as scratch:
             copy = Path(scratch, "stage")
-            with copy.open("w+b") as file:
+            with open_private(copy, "w+b") as file:
                 for new in self._storage.gathered(folder, pieces):
                     hasher.update(new)
                     size += file.write(new)
@@ -231,14 +233,14 @@ class RemoteTraceStore(TraceStore):
         if not is_hash(name):
             raise not_stored()
         path = self._blob(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         with tempfile.TemporaryDirectory(dir=self.root, prefix="fetching-") as scratch:
             copy = Path(scratch, "blob")
-            with copy.open("w+b") as file:
+            with open_private(copy, "w+b") as file:
                 if not self._storage.fetch(name, file):
                     raise not_stored()
                 file.seek(0)
-                found = hashlib.file_digest(file, "sha256").hexdigest()
+                found = sha256_of(file)
             if found != name:
                 _log.error("trace_damaged", trace=name, found=found)
                 raise unavailable("the trace is not what was stored; the log says which")

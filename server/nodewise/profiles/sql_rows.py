@@ -34,6 +34,10 @@ class Found(Protocol):
     def rowcount(self) -> int:
         """Rows that it changed."""
 
+    @property
+    def description(self) -> Any:
+        """What it found, by column: the first of each is its name."""
+
     def fetchone(self) -> Any:
         """The next row, a tuple; None = no more."""
 
@@ -60,6 +64,12 @@ class Connection(Protocol):
         Conditions on ``labels``: it has a key; it has a key with a value.
     counting : str
         Moves the store's generation by one, tells it, and lets others know once the transaction is done.
+    patient : tuple of str
+        Let the transaction that is open take long.
+    overriding : str
+        In an INSERT that states keys which the database would make; such keys are then told where to go on.
+    structure : tuple of str
+        Statements that find what is damaged of the database itself, a text for each.
     faults : Faults
         What it raises, and what that says of the store.
     """
@@ -70,6 +80,9 @@ class Connection(Protocol):
     labelled: str
     labelled_as: str
     counting: str
+    patient: tuple[str, ...]
+    overriding: str
+    structure: tuple[str, ...]
     faults: Faults
 
     @property

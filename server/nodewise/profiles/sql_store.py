@@ -35,6 +35,7 @@ from nodewise.profiles.store import (
     SessionStatus,
     WriteRequest,
 )
+from nodewise.profiles.tokens import TokenLedger
 from nodewise.profiles.traces import Piece, TraceStore, free_bytes_at
 
 __all__ = ["SqlProfileStore"]
@@ -65,6 +66,7 @@ class SqlProfileStore(ProfileStore):
     """
 
     _writer: Connection
+    tokens: TokenLedger
 
     def __init__(
         self,

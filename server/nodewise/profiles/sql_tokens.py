@@ -13,12 +13,13 @@ import orjson
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.principal import Role
 from nodewise.profiles.sql_rows import Connection, insert
-from nodewise.profiles.tokens import ENDED_KEPT_S, MOST_TOKENS, StoredToken
+from nodewise.profiles.tokens import MOST_TOKENS, StoredToken
 
 __all__ = ["SqlTokenLedger"]
 
 _COLUMNS: Final = "token_id, secret_sha256, description, roles, prefixes, create_time_s, expire_time_s, revoke_time_s"
 _COUNTED: Final = "UPDATE meta SET value = value + 1 WHERE name = 'tokens'"
+_ENDED: Final = "(revoke_time_s > 0 AND revoke_time_s <= ?) OR (expire_time_s > 0 AND expire_time_s <= ?)"
 _NEVER: Final = 0.0
 """In the table, for what has no end: no database has the same infinity."""
 
@@ -54,10 +55,8 @@ class SqlTokenLedger:
     def add(self, token: StoredToken) -> None:
         """As the protocol says."""
         now_s = self._now()
-        ended = "(revoke_time_s > 0 AND revoke_time_s <= ?) OR (expire_time_s > 0 AND expire_time_s <= ?)"
         with self._writing("add a token") as connection:
-            connection.execute(f"DELETE FROM tokens WHERE {ended}", (now_s - ENDED_KEPT_S,) * 2)  # noqa: S608  # a constant
-            live = f"SELECT count(*) FROM tokens WHERE NOT ({ended})"  # noqa: S608  # a constant
+            live = f"SELECT count(*) FROM tokens WHERE NOT ({_ENDED})"  # noqa: S608  # a constant
             ((count,),) = connection.execute(live, (now_s, now_s)).fetchall()
             if count >= MOST_TOKENS:
                 raise NodewiseError(
@@ -67,6 +66,15 @@ class SqlTokenLedger:
                 )
             insert(connection, "tokens", **_row(token))
             connection.execute(_COUNTED)
+
+    def purge(self, ended_before_s: float) -> Sequence[StoredToken]:
+        """As the protocol says."""
+        with self._writing("purge tokens") as connection:
+            moments = (ended_before_s,) * 2
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM tokens WHERE {_ENDED}", moments).fetchall()  # noqa: S608  # constants
+            connection.execute(f"DELETE FROM tokens WHERE {_ENDED}", moments)  # noqa: S608  # a constant
+            connection.execute(_COUNTED)
+            return tuple(map(_token, rows))
 
     def revoke(self, token_id: str) -> StoredToken:
         """As the protocol says."""

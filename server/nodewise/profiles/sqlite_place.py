@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import structlog
 
-from nodewise.profiles.condition import CORRUPT, DELETED, FULL, LOCKED, READ_ONLY, REPLACED, UNREACHABLE, cause_of_errno
+from nodewise.profiles.condition import CORRUPT, DELETED, FULL, LOCKED, READ_ONLY, REPLACED, UNREACHABLE
+from nodewise.profiles.private_files import open_private
 from nodewise.profiles.store import StoreFormatError
 
 __all__ = ["StorePlace"]
-
-try:
-    import resource
-except ImportError:  # no such limits there
-    _FILE_LIMIT = None
-else:
-    _FILE_LIMIT = resource.RLIMIT_FSIZE
 
 _log = structlog.get_logger(__name__)
 
@@ -31,8 +27,13 @@ _CAUSES: Final = {
     sqlite3.SQLITE_READONLY: READ_ONLY,
     sqlite3.SQLITE_CORRUPT: CORRUPT,
     sqlite3.SQLITE_NOTADB: CORRUPT,
+    sqlite3.SQLITE_IOERR: UNREACHABLE,
+    sqlite3.SQLITE_CANTOPEN: UNREACHABLE,
+    sqlite3.SQLITE_PERM: UNREACHABLE,
 }
-_OF_PLACE: Final = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
+_OF_PLACE: Final = frozenset(
+    {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY}
+)
 _DAMAGED: Final = frozenset({sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS})
 _ROOM_BYTES: Final = 64 << 10
 """What the smallest transactions need."""
@@ -73,6 +74,8 @@ class StorePlace:
                 f"the file {state}, and there was a store here: put it back, or remove {self._marker.name} beside it"
                 " to begin a new one"
             )
+        with suppress(OSError):  # SQLite says what is wrong; its log gets the permissions that the file has
+            open_private(self._path, "ab").close()
 
     def opened(self, identity: int) -> None:
         """The store of this identity was opened here.
@@ -112,62 +115,13 @@ class StorePlace:
         if code in _DAMAGED:
             return CORRUPT
         main = code & 0xFF
-        if main in (sqlite3.SQLITE_READONLY, *_OF_PLACE) and (lost := self.lost()):
-            return lost
-        if main in _OF_PLACE:
-            return self._why_not_written() or UNREACHABLE
-        return _CAUSES.get(main, "")
+        lost = self.lost() if main in _OF_PLACE else ""
+        return lost or _CAUSES.get(main, "")
 
-    def why_not_writable(self) -> str:
-        """Why nothing can be written here whatever SQLite says: its file system, or its room; empty = it can.
-
-        Writes as much as a small transaction, beside the file.
-        """
-        try:
-            descriptor = os.open(self._path.with_name(f"{self._path.name}-room.{os.getpid()}"), os.O_RDWR | os.O_CREAT)
-        except OSError as error:
-            return cause_of_errno(error)
-        try:
-            Path(f"{self._path}-room.{os.getpid()}").unlink(missing_ok=True)
-            left = _ROOM_BYTES
-            while left:
-                left -= os.write(descriptor, bytes(left))
-        except OSError as error:
-            return cause_of_errno(error)
-        finally:
-            os.close(descriptor)
-        return self._why_not_written()
-
-    def is_read_only(self) -> bool:
-        """Whether its file system cannot be written."""
-        try:
-            return bool(os.statvfs(self._path).f_flag & os.ST_RDONLY)
-        except (OSError, AttributeError):
-            return False
-
-    def _why_not_written(self) -> str:
-        """What the system says of the files: SQLite tells a limit, a quota and a bad permission by one word."""
-        for path in (Path(f"{self._path}-wal"), self._path):
-            try:
-                with path.open("r+b"):
-                    pass
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                return cause_of_errno(error)
-        if self.is_read_only():
-            return READ_ONLY
-        return FULL if self._at_its_limit() else ""
-
-    def _at_its_limit(self) -> bool:
-        try:
-            if not os.statvfs(self._path).f_bavail:
-                return True
-            limit = resource.RLIM_INFINITY if _FILE_LIMIT is None else resource.getrlimit(_FILE_LIMIT)[0]
-            sizes = [path.stat().st_size for path in (self._path, Path(f"{self._path}-wal")) if path.exists()]
-        except (OSError, AttributeError):
-            return False
-        return limit >= 0 and max(sizes, default=0) + _ROOM_BYTES > limit
+    def write_room(self) -> None:
+        """Write as much beside the file as a small transaction needs. Raises OSError."""
+        with tempfile.TemporaryFile(dir=self._path.parent) as file:
+            file.write(bytes(_ROOM_BYTES))
 
     def _found(self) -> tuple[int, int] | None:
         """Which file is at the path; None = none is."""
@@ -186,7 +140,8 @@ class StorePlace:
     def _mark(self, identity: int) -> None:
         scratch = self._marker.with_name(f"{self._marker.name}.{os.getpid()}")
         try:
-            scratch.write_text(f"{identity}\n", encoding="ascii")
+            with open_private(scratch, "wb") as file:
+                file.write(b"%d\n" % identity)
             scratch.replace(self._marker)
         except OSError as error:
             _log.warning("store_not_marked", path=str(self._marker), error=str(error))

@@ -8,12 +8,10 @@ from typing import Final, Protocol
 
 from nodewise.domain.principal import Role
 
-__all__ = ["ENDED_KEPT_S", "MOST_TOKENS", "StoredToken", "TokenLedger"]
+__all__ = ["MOST_TOKENS", "StoredToken", "TokenLedger"]
 
 MOST_TOKENS: Final = 10_000
 """Tokens of a store that are neither expired nor revoked: every worker knows them all."""
-ENDED_KEPT_S: Final = 30 * 86_400.0
-"""How long one is listed that has expired or was revoked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +62,12 @@ class TokenLedger(Protocol):
 
     def add(self, token: StoredToken) -> None:
         """Keep a new one. Raises NodewiseError QUOTA_EXCEEDED if there are too many."""
+
+    def purge(self, ended_before_s: float) -> Sequence[StoredToken]:
+        """Forget those that ended before a moment, seconds since 1970; returns them.
+
+        Nothing else forgets one: a clock that is years ahead for an hour must take no token from its owner.
+        """
 
     def revoke(self, token_id: str) -> StoredToken:
         """End one, which may have ended before. Raises NodewiseError TOKEN_NOT_FOUND."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES, TraceArtefacts
+from nodewise.profiles.private_files import make_private_folder, open_private
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -32,7 +33,9 @@ __all__ = [
     "free_bytes_at",
     "is_hash",
     "not_stored",
+    "sha256_of",
     "stage_name",
+    "sync",
 ]
 
 DEFAULT_MAX_TRACE_BYTES: Final = 4 << 30
@@ -184,11 +187,11 @@ class TraceStore:
             )
         path = self._staged(stage)
         if not settled_bytes:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(path.parent)
         self._unshare(path, settled_bytes)
         repeated = min(settled_bytes - offset_bytes, len(data))
         new = memoryview(data)[repeated:]
-        with path.open("r+b" if settled_bytes else "w+b") as file:
+        with open_private(path, "r+b" if settled_bytes else "w+b") as file:
             file.seek(offset_bytes)
             if file.read(repeated) != data[:repeated]:
                 raise invalid_field("trace_chunks.data", "differs from the bytes stored at this offset")
@@ -198,7 +201,7 @@ class TraceStore:
             if self._sync_chunks:
                 file.flush()
                 os.fsync(file.fileno())
-                _sync(path.parent)
+                sync(path.parent)
         self._hash_on(stage, settled_bytes, new)
         return size
 
@@ -214,17 +217,17 @@ class TraceStore:
             os.fsync(file.fileno())
         blob = self._blob(name)
         if not blob.exists():
-            blob.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(blob.parent)
             with tempfile.TemporaryDirectory(dir=self.root, prefix="linking-") as scratch:
                 link = Path(scratch, "blob")
                 try:
                     os.link(path, link)
                 except OSError:  # a file system without links
-                    shutil.copyfile(path, link)
-                    _sync(link)
+                    shutil.copy(path, link)  # with its permissions
+                    sync(link)
                 link.replace(blob)
             for directory in (blob.parent, blob.parent.parent):
-                _sync(directory)
+                sync(directory)
         return name
 
     def doubt(self, stage: str) -> None:
@@ -269,13 +272,13 @@ class TraceStore:
             INVALID_FIELD if the bytes are not those of the hash.
         """
         blob = self._blob(content_sha256)
-        blob.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(blob.parent)
         with tempfile.TemporaryDirectory(dir=self.root, prefix="keeping-") as scratch:
             copy = Path(scratch, "blob")
             copy_checked(source, copy, content_sha256)
             copy.replace(blob)
         for directory in (blob.parent, blob.parent.parent):
-            _sync(directory)
+            sync(directory)
 
     def open_stage(self, unfinished: Unfinished) -> BinaryIO:
         """What is stored of a trace that arrives, and perhaps more behind it."""
@@ -284,12 +287,12 @@ class TraceStore:
     def keep_stage(self, unfinished: Unfinished, source: BinaryIO) -> None:
         """Bring what is stored of a trace that arrives."""
         path = self._staged(unfinished.stage)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w+b") as file:
+        make_private_folder(path.parent)
+        with open_private(path, "w+b") as file:
             shutil.copyfileobj(source, file)
             file.truncate(unfinished.size_bytes)
             os.fsync(file.fileno())
-        _sync(path.parent)
+        sync(path.parent)
 
     def remove(self, content_sha256: str) -> None:
         """Delete a finished trace and what was read of it. Nothing happens if there is none."""
@@ -328,7 +331,7 @@ class TraceStore:
             return
         if settled_bytes:
             copy = path.with_suffix(".copy")
-            shutil.copyfile(path, copy)
+            shutil.copy(path, copy)
             copy.replace(path)
         else:
             path.unlink()
@@ -358,6 +361,14 @@ class TraceStore:
         return hasher.hexdigest()
 
 
+def sha256_of(file: BinaryIO) -> str:
+    """Of what is left of a file, hexadecimal."""
+    hasher = hashlib.sha256()
+    while piece := file.read(_READ_BYTES):
+        hasher.update(piece)
+    return hasher.hexdigest()
+
+
 def copy_checked(source: BinaryIO, path: Path, content_sha256: str) -> int:
     """Write a file whose bytes have this hash; returns their number. It is on the disk when this returns.
 
@@ -367,7 +378,7 @@ def copy_checked(source: BinaryIO, path: Path, content_sha256: str) -> int:
         INVALID_FIELD if they have another; the file is gone then.
     """
     hasher, size = hashlib.sha256(), 0
-    with path.open("w+b") as file:
+    with open_private(path, "w+b") as file:
         while piece := source.read(_READ_BYTES):
             hasher.update(piece)
             size += file.write(piece)
@@ -379,7 +390,7 @@ def copy_checked(source: BinaryIO, path: Path, content_sha256: str) -> int:
     return size
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Force a file or directory to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

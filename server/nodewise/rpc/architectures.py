@@ -11,7 +11,7 @@ import numpy as np
 
 from nodewise.domain.architectures import Architectures
 from nodewise.domain.budget import Budget
-from nodewise.domain.columns import Ints, constant_ints, freeze
+from nodewise.domain.columns import freeze
 from nodewise.domain.errors import Reason, Refusal
 from nodewise.domain.predictions import RowRefusal
 from nodewise.domain.profile import Profile
@@ -147,9 +147,10 @@ def read_architectures(request: pb.BatchPredictRequest, limits: Limits) -> tuple
     for fact in _NUMBERS:
         columns[fact.row], bad = _column(message, fact, rows, reader)
         wrong.append((bad, Refusal(Reason.INVALID_FIELD, f"{_PATH}.{fact.field}: {_right(fact)}", (fact.field,))))
-    families, family_index = _families(message, rows, reader)
+    index = reader.entries(message, _PATH, rows, "family", ARCHITECTURES["family_names"])
     reader.finish()
-    return Architectures(**columns, families=families, family_index=family_index), RowRefusal.first(rows, wrong)
+    families = tuple(message.family_names) or ("",)
+    return Architectures(**columns, families=families, family_index=index), RowRefusal.first(rows, wrong)
 
 
 def _column(message: workload_pb2.Architectures, fact: Fact, rows: int, reader: Reader) -> tuple[Any, Any]:
@@ -175,19 +176,6 @@ def _right(fact: Fact) -> str:
     least = f"of at least {fact.minimum:g}" if fact.minimum else "above 0"
     most = "" if fact.maximum is None else f" and at most {fact.maximum:g}"
     return f"must be {what} {least}{most}, or 0 where it is not known"
-
-
-def _families(message: workload_pb2.Architectures, rows: int, reader: Reader) -> tuple[tuple[str, ...], Ints]:
-    names, indexes = tuple(message.family_names), message.family_indexes
-    for number, name in enumerate(names):
-        reader.text(name, f"{_PATH}.family_names[{number}]", ARCHITECTURES["family_names"].maximum_length or 0)
-    if not names:
-        if indexes:
-            reader.wrong(f"{_PATH}.family_indexes", "must be empty without family_names")
-        return ("",), constant_ints(rows, 0)
-    if len(names) > 1 and not indexes:
-        reader.wrong(f"{_PATH}.family_indexes", "must be given when there is more than one family name")
-    return names, reader.ints(indexes, f"{_PATH}.family_indexes", rows, default=0, most=len(names) - 1)
 
 
 def write_ranked(ranked: Ranked, columns: frozenset[int]) -> pb.BatchPredictResponse:

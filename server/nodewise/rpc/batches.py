@@ -134,15 +134,14 @@ class Batches:
 
 def _batch_reply(results: Sequence[Answer | Basis | NodewiseError], options: ReadOptions) -> bytes:
     reply = pb.BatchPredictResponse(row_offsets=[0])
-    # Bases are shared objects of the model cache: identity tells them apart cheaply.
-    places: dict[int, int] = {}
+    places: dict[Basis, int] = {}
     wanted, answers, rows = sorted(options.columns), list[Answer](), 0
     for result in results:
         if isinstance(result, NodewiseError):
             reply.outcomes.add(problem=write_problem(result))
         else:
             basis = result if isinstance(result, Basis) else result.basis
-            place = places.setdefault(id(basis), len(places))
+            place = places.setdefault(basis, len(places))
             if place == len(reply.bases):
                 reply.bases.append(write_basis(basis))
             if isinstance(result, Basis):

@@ -18,7 +18,7 @@ from nodewise.domain.principal import ANYONE, Principal
 from nodewise.rpc.access import Guard
 from nodewise.rpc.admission import AdmissionQueue, Permit
 from nodewise.rpc.classes import Admission
-from nodewise.rpc.intake import Intake
+from nodewise.rpc.intake import InFlight, Intake
 
 __all__ = [
     "REQUEST_ID",
@@ -133,6 +133,8 @@ class Method:
     known : callable or None
         From the bytes of a small request to the reply, where that is known already. For methods with one reply, whose
         behaviour is not asked then, or with one to each request, whose behaviour is handed the reply in its stead.
+    unread : InFlight or None
+        Counts large replies until their callers have read them; None = nobody does.
     """
 
     behaviour: Callable[..., Any]
@@ -147,6 +149,7 @@ class Method:
     reply_bytes: int = 4 * 1024 * 1024
     holding: Callable[[Call], AbstractContextManager[None]] = _uncounted
     known: Callable[[bytes], bytes | None] | None = None
+    unread: InFlight | None = None
 
 
 _PREFIX: Final = os.urandom(6).hex()

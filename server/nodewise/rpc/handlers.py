@@ -24,7 +24,7 @@ from nodewise.rpc.calls import REQUEST_ID, Call, Context, Method, caller_of, rem
 from nodewise.rpc.caps import too_large
 from nodewise.rpc.classes import STINT_S, Admission
 from nodewise.rpc.errors import grpc_code, internal_error, retry_after_s, status_of
-from nodewise.rpc.intake import Large
+from nodewise.rpc.intake import LARGE_BYTES, Large
 from nodewise.rpc.refusals import pushback
 
 __all__ = ["UNDECODABLE", "abort", "acquire", "stream_handler", "unary_handler"]
@@ -38,6 +38,7 @@ class _Undecodable:
 
 UNDECODABLE: Final = _Undecodable()
 """Bytes that are no message of the method."""
+_UNREAD: Final = (Large, _Undecodable)
 
 
 def _deadline(context: Context, default_s: float | None) -> tuple[float | None, bool]:
@@ -70,6 +71,9 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
         if request.__class__ is bytes:  # the reply: it was known
             if permit is not None:
                 permit.release()
+            refusal = None if len(request) <= LARGE_BYTES else _hold_until_read(method, len(request), context)
+            if refusal is not None:
+                await abort(context, path, named or request_id(context), refusal, admission)
             context.set_trailing_metadata(((REQUEST_ID, named or request_id(context)),))
             return request
         if permit is None and queue is not None:
@@ -86,18 +90,14 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
         )
         watch, began_s = asyncio.timeout(default_s if ours else None), time.monotonic()
         try:
-            if request is UNDECODABLE:
-                raise _malformed(path)
             async with watch:
-                if request.__class__ is Large:
+                if request.__class__ in _UNREAD:
                     answer = await _large(request, path, method, call)
                 else:
                     answer = await behaviour(request, call)
             if call.permit is not None and time.monotonic() - began_s > STINT_S:
                 await admission.accept_arrivals()
-            reply = _serialised(answer)
-            if len(reply) > limit:
-                raise too_large(len(reply), limit)
+            reply = _serialised(answer, limit)
         except NodewiseError as error:
             await abort(context, path, call.request_id, error, admission)
         except OverloadedError as error:
@@ -106,14 +106,32 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
             await abort(context, path, call.request_id, _fault(path, call, error, late=watch.expired()), admission)
         finally:
             call.step_aside()
+        refusal = None if len(reply) <= LARGE_BYTES else _hold_until_read(method, len(reply), context)
+        if refusal is not None:
+            answer = reply = b""  # else the frames of what is raised hold it until garbage is collected
+            await abort(context, path, call.request_id, refusal, admission)
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
         return reply
 
     return handle
 
 
-async def _large(request: Large, path: str, method: Method, call: Call) -> Message | bytes:
-    """Answer a message that is looked at before it is decoded."""
+def _hold_until_read(method: Method, size: int, context: Any) -> NodewiseError | None:
+    """Count a large reply until its caller has read it: gRPC holds it so long. Returns what is against it."""
+    unread = method.unread
+    if unread is not None:
+        try:
+            unread.hold(size)
+        except NodewiseError as error:
+            return error.with_traceback(None)
+        context.add_done_callback(lambda _: unread.release(size))
+    return None
+
+
+async def _large(request: Any, path: str, method: Method, call: Call) -> Message | bytes:
+    """Answer a message that is looked at before it is decoded, or could not be."""
+    if request is UNDECODABLE:
+        raise _malformed(path)
     with method.intake.holding(request):
         read = await method.intake.read(request)
         request.data = b""
@@ -154,9 +172,7 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
                     source = request
                 async with aclosing(behaviour(source, call)) as messages:
                     async for message in messages:
-                        reply = _serialised(message)
-                        if len(reply) > limit:
-                            raise too_large(len(reply), limit)
+                        reply = _serialised(message, limit)
                         call.step_aside()  # nobody waits for how fast this caller reads
                         yield reply
         except NodewiseError as error:
@@ -171,9 +187,12 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
     return handle
 
 
-def _serialised(reply: Message | bytes) -> bytes:
-    """A reply as bytes; a behaviour may have them at hand."""
-    return reply if isinstance(reply, bytes) else reply.SerializeToString()
+def _serialised(answer: Message | bytes, limit: int) -> bytes:
+    """A reply as bytes, at most ``limit`` of them; a behaviour may have them at hand."""
+    reply = answer if isinstance(answer, bytes) else answer.SerializeToString()
+    if len(reply) > limit:
+        raise too_large(len(reply), limit)
+    return reply
 
 
 async def _decoded(requests: AsyncIterator[Any], path: str, method: Method, call: Call) -> AsyncIterator[Any]:

@@ -94,15 +94,25 @@ class InFlight:
     ----------
     most : int
         Together.
+    limit, messages : str
+        The limit that says so, and what it counts, for errors.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, limit: str = "bytes_in_flight", messages: str = "requests") -> None:
+        self._most, self._limit, self._messages = most, limit, messages
         self.held = 0
 
     @contextmanager
     def holding(self, size: int) -> Iterator[None]:
-        """Count a message for as long as it is at hand.
+        """Count a message for as long as it is at hand. Raises NodewiseError as :meth:`hold`."""
+        self.hold(size)
+        try:
+            yield
+        finally:
+            self.release(size)
+
+    def hold(self, size: int) -> None:
+        """Count a message until :meth:`release`.
 
         Raises
         ------
@@ -112,17 +122,17 @@ class InFlight:
         found = self.held + size
         # The largest message is taken when nothing else is held, whatever the setting.
         if found > self._most and self.held:
-            metadata = {"limit": "bytes_in_flight", "value": str(self._most), "found": str(found)}
+            metadata = {"limit": self._limit, "value": str(self._most), "found": str(found)}
             text = (
-                f"calls hold {self.held} bytes of requests and this one has {size}, together more than "
-                f"bytes_in_flight = {self._most}; retry"
+                f"calls hold {self.held} bytes of {self._messages} and this one has {size}, together more than "
+                f"{self._limit} = {self._most}; retry"
             )
             raise NodewiseError(Reason.OVERLOADED, text, metadata)
         self.held = found
-        try:
-            yield
-        finally:
-            self.held -= size
+
+    def release(self, size: int) -> None:
+        """The message is not at hand any more."""
+        self.held -= size
 
 
 class Large:

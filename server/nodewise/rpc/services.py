@@ -119,6 +119,7 @@ def handlers(
         Puts down who administers, deletes, or is turned away.
     """
     in_flight = InFlight(limits.bytes_in_flight)
+    unread = InFlight(limits.unread_reply_bytes, "unread_reply_bytes", "replies that are not read yet")
     open_calls = {each.name: OpenCalls(each.name, getattr(quotas, each.name)) for each in fields(quotas)}
     admission.on_error = None if audit is None else audit.refused
 
@@ -138,6 +139,7 @@ def handlers(
             queue=admission.queue(described.name),
             streams_in=described.client_streaming,
             streams_out=described.server_streaming,
+            unread=unread,
             **usual | _EXCEPTIONS.get(described.name, {}),
         )
         if described.name in OPEN_CALLS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -169,8 +168,5 @@ def write_result(
 def _run(
     seed: int, result: SimulationResult, summary: Mapping[str, float | int | None]
 ) -> simulation_pb2.SimulationRun:
-    figures = {name: summary[key] for name, key in FIGURES.items()}
-    told: dict[str, Any] = {
-        name: None if value is None or not math.isfinite(value) else value for name, value in figures.items()
-    }
-    return to_message(result, simulation_pb2.SimulationRun, seed=seed, **told)
+    figures: dict[str, Any] = {name: summary[key] for name, key in FIGURES.items()}
+    return to_message(result, simulation_pb2.SimulationRun, seed=seed, **figures)

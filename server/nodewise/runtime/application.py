@@ -42,8 +42,8 @@ from nodewise.runtime.compute.threads import ThreadHand
 from nodewise.runtime.connections import connection_options
 from nodewise.runtime.generations.folder import plugins_folder_of
 from nodewise.runtime.generations.lessons import begun_with, carried_over, changed_estimators
-from nodewise.runtime.generations.rooms import House, Plugged, Rooms, rooms_of
-from nodewise.runtime.generations.switchboard import Switchboard, Tracks
+from nodewise.runtime.generations.serving_state import LoadedPlugins, ServingState, SharedResources, serving_state_of
+from nodewise.runtime.generations.traffic_router import Tracks, TrafficRouter
 from nodewise.runtime.health import Health
 from nodewise.runtime.identity.administering import TokenAdministration, refused_tokens
 from nodewise.runtime.identity.callers import callers_of
@@ -79,26 +79,26 @@ class PortInUseError(Exception):
 
 
 class Application:
-    """One worker: its rooms, its server and their life.
+    """One worker: its parts, its server and their life.
 
     Parameters
     ----------
     settings : Settings
         Of the operator.
-    plugged : Plugged
+    plugged : LoadedPlugins
         Plugins and catalogue to begin with; :meth:`switch` lets others take over.
     store : ProfileStore
         Closed by :meth:`stop`.
     processes : int
         For long calls, with the plugins that are installed; 0 = threads of this process, with its registry.
     audit : AuditLog or None
-        Where it is put down who administers, deletes, or is turned away; closed by :meth:`stop`.
+        Where it is put down who administers, deletes, or is turned away.
     """
 
     def __init__(
         self,
         settings: Settings,
-        plugged: Plugged,
+        plugged: LoadedPlugins,
         store: ProfileStore,
         processes: int = 0,
         audit: AuditLog | None = None,
@@ -126,7 +126,7 @@ class Application:
         )
         self._compute = ComputePool(ProcessHand if processes else ThreadHand, processes or THREAD_HANDS)
         self._hands = processes or THREAD_HANDS
-        self._house = House(
+        self._resources = SharedResources(
             settings=settings,
             store=store,
             writer=self._writer,
@@ -138,8 +138,8 @@ class Application:
             kept=Kept.of(space),
             ahead=self._soon,
         )
-        stable = rooms_of(self._house, plugged, begun_with(plugged.registry))
-        self._switchboard = Switchboard(Tracks(stable), self._given_up)
+        stable = serving_state_of(self._resources, plugged, begun_with(plugged.registry))
+        self._router = TrafficRouter(Tracks(stable), self._given_up)
         self._leaving: set[asyncio.Future[None]] = set()
         folder = plugins_folder_of(settings)
         self.learning = Learning(
@@ -173,43 +173,43 @@ class Application:
     @property
     def tracks(self) -> Tracks:
         """Who answers which jobs."""
-        return self._switchboard.tracks
+        return self._router.tracks
 
     def offer(self, *behaviours: object) -> None:
         """Answer more methods by these, before the start."""
         self._offered = behaviours
 
-    async def rooms_of(self, plugged: Plugged, track: str = "", *, warm: bool = True) -> Rooms:
-        """Rooms of other plugins, to be asked, and perhaps to take over; away from the event loop.
+    async def serving_state_of(self, plugged: LoadedPlugins, track: str = "", *, warm: bool = True) -> ServingState:
+        """ServingState of other plugins, to be asked, and perhaps to take over; away from the event loop.
 
         What was learned of estimators that did not change holds for them too; the others warm up first, or aside.
         """
         known = self.tracks.stable.answers
-        return cast("Rooms", await run_in(self._work, self._rooms_of, plugged, known, track, warm))
+        return cast("ServingState", await run_in(self._work, self._serving_state_of, plugged, known, track, warm))
 
-    def _rooms_of(self, plugged: Plugged, known: Answers, track: str, warm: bool) -> Rooms:  # noqa: FBT001  # as asked
+    def _serving_state_of(self, plugged: LoadedPlugins, known: Answers, track: str, warm: bool) -> ServingState:  # noqa: FBT001  # as asked
         (warm_up if warm else warm_up_aside)(changed_estimators(plugged, known))
-        return rooms_of(self._house, plugged, carried_over(plugged, known), track)
+        return serving_state_of(self._resources, plugged, carried_over(plugged, known), track)
 
     async def switch(self, tracks: Tracks) -> None:
         """Let calls that begin from now on be answered by these; those under way end as they began."""
-        self._switchboard.switch(tracks)
-        self.learning.follow(*(rooms.answers for rooms in tracks.rooms))
+        self._router.switch(tracks)
+        self.learning.follow(*(each.answers for each in tracks.serving_states))
         if self.scoring is not None:
             self.scoring.follow(tracks.stable.answers)
         if self._server is not None:
             await self._health.follow(tracks)
 
-    def _given_up(self, rooms: Rooms) -> None:
-        """No call is left in rooms that were retired: what their plugins hold goes, away from the event loop."""
-        leaving = asyncio.get_running_loop().run_in_executor(self._reads, self._close, rooms)
+    def _given_up(self, serving_state: ServingState) -> None:
+        """No call is left in one that was retired: what its plugins hold goes, away from the event loop."""
+        leaving = asyncio.get_running_loop().run_in_executor(self._reads, self._close, serving_state)
         self._leaving.add(leaving)
         leaving.add_done_callback(self._leaving.discard)
 
-    def _close(self, rooms: Rooms) -> None:
-        rooms.close()
-        origins = (each.answers.estimators.provenance.origins for each in self.tracks.rooms)
-        self._house.kept.drop_others(frozenset().union(*origins))
+    def _close(self, serving_state: ServingState) -> None:
+        serving_state.close()
+        origins = (each.answers.estimators.provenance.origins for each in self.tracks.serving_states)
+        self._resources.kept.drop_others(frozenset().union(*origins))
         write_basis.cache_clear()  # most of what it holds names the generation that is gone
 
     async def start(self, listen: str, *, http: str = "", share_port: bool = False) -> int:
@@ -270,7 +270,7 @@ class Application:
         """Answer HTTP as well. Raises PortInUseError, SettingsError."""
         from nodewise.runtime.http_listening import http_listener  # noqa: PLC0415  # only where it is wanted
 
-        listener = http_listener(self._settings, listen, routers, self._house.kept.space, self._health.is_serving)
+        listener = http_listener(self._settings, listen, routers, self._resources.kept.space, self._health.is_serving)
         try:
             self.http_port = await listener.start(listen, share_port=share_port)
         except OSError:
@@ -322,8 +322,6 @@ class Application:
         await loop.run_in_executor(None, self._writer.close)
         ended = await loop.run_in_executor(None, self._ended)
         self._store.close()
-        if self._audit is not None:
-            self._audit.close()
         _log.info("stopped", threads_left=not ended)
         return ended
 
@@ -331,8 +329,8 @@ class Application:
         """Wait a moment for the threads."""
 
         def end() -> None:
-            for rooms in self.tracks.rooms:  # first: threads that wait for a plugin host end with it
-                rooms.close()
+            for each in self.tracks.serving_states:  # first: threads that wait for a plugin host end with it
+                each.close()
             for pool in (self._lessons, self._ahead, self._simulations, self._work, self._reads, self._looks):
                 pool.shutdown(wait=True, cancel_futures=True)
             if self.scoring is not None:
@@ -345,9 +343,9 @@ class Application:
         return not ending.is_alive()
 
     def _handlers(self) -> list[Router]:
-        switched = self._switchboard.methods
-        # Every question of a stream enters on its own: its stream changes rooms between answers.
-        known_one = self._switchboard.known_prediction
+        switched = self._router.methods
+        # Every question of a stream enters on its own: its stream changes generations between answers.
+        known_one = self._router.known_prediction
         streams = Streams(switched["predict"], switched["batch_predict"], self._limits.reply_bytes, known_one)
         offered: tuple[object, ...] = (self._profiles, streams, *self._offered)
         if self.callers is not None and self.callers.ledger is not None:
@@ -383,8 +381,8 @@ class Application:
 
     def _fit(self, profile_id: str) -> None:
         self._waiting_ahead.discard(profile_id)
-        rooms = self.tracks.of(profile_pb2.ProfileSource(profile_id=profile_id))
-        rooms.answers.fit_ahead(self._reader.get(profile_id))
+        serving_state = self.tracks.of(profile_pb2.ProfileSource(profile_id=profile_id))
+        serving_state.answers.fit_ahead(self._reader.get(profile_id))
 
 
 def _guarded(work: Callable[[], None]) -> None:

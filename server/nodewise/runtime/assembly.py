@@ -14,7 +14,7 @@ from nodewise.profiles.store import ProfileStore, StoreFormatError
 from nodewise.runtime.application import Application, PortInUseError
 from nodewise.runtime.audit_log import AuditLog
 from nodewise.runtime.generations.loading import served_first
-from nodewise.runtime.generations.rooms import Plugged
+from nodewise.runtime.generations.serving_state import LoadedPlugins
 from nodewise.runtime.settings import Settings, SettingsError, redacted_url
 from nodewise.runtime.starting import StartError
 from nodewise.runtime.workshops import catalogue_of, traces_of
@@ -26,7 +26,7 @@ def application_of(
     settings: Settings,
     registry: Registry | None = None,
     *,
-    plugged: Plugged | None = None,
+    plugged: LoadedPlugins | None = None,
     processes: int = 0,
     audited: bool = False,
 ) -> Application:
@@ -36,7 +36,7 @@ def application_of(
     ----------
     registry : Registry or None
         Stands in for the plugins that are installed. Other processes have not got it: there is no pool of them then.
-    plugged : Plugged or None
+    plugged : LoadedPlugins or None
         Plugins that were loaded before; None = the stable generation, or what is installed.
     processes : int
         Of the pool; 0 = threads.
@@ -49,7 +49,7 @@ def application_of(
         Whatever must stop a start, with a text for the operator.
     """
     if registry is not None:
-        plugged, processes = Plugged(registry=registry, catalogue=catalogue_of(settings)), 0
+        plugged, processes = LoadedPlugins(registry=registry, catalogue=catalogue_of(settings)), 0
     audit = AuditLog(settings.audit_log) if audited or settings.audit_log else None
     return Application(settings, plugged or served_first(settings), store_of(settings), processes, audit)
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.profiles.backups.contents import StoreContents
-from nodewise.profiles.backups.directory import BackupContents, BackupError, BackupFigures, back_up
-from nodewise.profiles.backups.filling import FillFigures, fill
-from nodewise.profiles.backups.verifying import Verdict, verify_backup, verify_store
+from nodewise.domain.profile import Profile
+from nodewise.mapper.profiles import write_profile
+from nodewise.mapper.reading import Reader
+from nodewise.ports.limits import Limits
+from nodewise.profiles.backups.copying import CopyError, CopyFigures, copy_store
+from nodewise.profiles.backups.directory import BackupFigures, back_up, open_backup
+from nodewise.profiles.backups.verifying import Verdict, verify_store
+from nodewise.profiles.condition import CORRUPT
 from nodewise.profiles.opening import sqlite_file
 from nodewise.profiles.sql_store import SqlProfileStore
+from nodewise.rpc.contents import read_content
 from nodewise.runtime.assembly import start_faults, store_of
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, load_settings, redacted_url
@@ -24,7 +30,7 @@ from nodewise.runtime.starting import StartError
 
 __all__ = [
     "BackupFigures",
-    "FillFigures",
+    "CopyFigures",
     "Place",
     "UncheckedError",
     "Verdict",
@@ -33,6 +39,9 @@ __all__ = [
     "restored",
     "verified",
 ]
+
+_ANY_ROWS: Final = Limits(rows_per_batch=sys.maxsize)
+"""Profiles grow beyond what one message holds."""
 
 
 class UncheckedError(Exception):
@@ -64,20 +73,25 @@ def backed_up(place: Place, target: Path, since: Path | None) -> BackupFigures:
         return back_up(store, target, metadata.version("nodewise"), since)
 
 
-def restored(place: Place, backup: Path) -> FillFigures:
-    """Bring a backup into an empty store."""
-    with _faults():
-        contents = BackupContents(backup)
-        for problem in contents.wrong():
-            raise BackupError(f"{backup}: {problem}; nothing was restored", of_input=False)
+def restored(place: Place, backup: Path, digest: str = "") -> CopyFigures:
+    """Bring a backup into an empty store, if it holds only what could have been sent to a server.
+
+    Parameters
+    ----------
+    digest : str
+        Which the backup must have; empty = any.
+    """
+    with _faults(), open_backup(backup, digest) as source:
+        for problem in verify_store(source, check=_wrong_content).problems:
+            raise CopyError(f"{backup}: {problem}; nothing was restored", of_input=False)
         with _opened(place, new=True) as store:
-            return fill(store, contents)
+            return copy_store(source, store)
 
 
-def copied(place: Place, to: Place) -> FillFigures:
+def copied(place: Place, to: Place) -> CopyFigures:
     """Bring what a store holds into another, which is empty."""
-    with _faults(), _opened(place) as store, _opened(to, new=True) as empty, store.whole() as connection:
-        return fill(empty, StoreContents(store, connection))
+    with _faults(), _opened(place) as store, _opened(to, new=True) as empty:
+        return copy_store(store, empty)
 
 
 def verified(place: Place, backup: Path | None, *, content: bool) -> Verdict:
@@ -87,17 +101,35 @@ def verified(place: Place, backup: Path | None, *, content: bool) -> Verdict:
     ------
     UncheckedError
     """
-    with _faults():
-        if backup is not None:
-            return verify_backup(BackupContents(backup), content=content)
+    with _faults(), TemporaryDirectory() as fresh:
+        # What is in a bucket is fetched from there, whatever copies this machine has.
+        opened = _opened(place, trace_cache=fresh, trace_cache_bytes=0) if backup is None else open_backup(backup)
         try:
-            # What is in a bucket is fetched from there, whatever copies this machine has.
-            with TemporaryDirectory() as fresh, _opened(place, trace_cache=fresh, trace_cache_bytes=0) as store:
-                return verify_store(store, content=content)
+            with opened as store:
+                return verify_store(store, content=content, check=_wrong_content)
         except NodewiseError as error:
+            if error.metadata.get("cause") == CORRUPT:
+                return Verdict(problems=("the database is damaged: some of it cannot be read",))
             if error.reason is not Reason.STORE_UNAVAILABLE:
                 raise
             raise UncheckedError(error.message) from None
+        except CopyError as error:
+            if error.of_input:
+                raise
+            return Verdict(problems=(str(error),))
+
+
+def _wrong_content(profile: Profile) -> str:
+    """What of a profile no server would have taken; empty = nothing."""
+    message = write_profile(profile)
+    reader = Reader()
+    reader.identifier(profile.profile_id, "profile_id")
+    try:
+        reader.finish()
+        read_content(message, "content", _ANY_ROWS)
+    except NodewiseError as error:
+        return error.message
+    return ""
 
 
 @contextmanager
@@ -106,14 +138,14 @@ def _opened(place: Place, *, new: bool = False, **more: Any) -> Iterator[SqlProf
     named = redacted_url(settings.store)
     file = sqlite_file(settings.store)
     if settings.store == "memory:":
-        raise BackupError("a store in memory is gone with its process: name one that lasts")
+        raise CopyError("a store in memory is gone with its process: name one that lasts")
     if file is not None and not new and not file.exists():
-        raise BackupError(f"store {named}: no such file")
+        raise CopyError(f"store {named}: no such file")
     with start_faults(settings):
         store = store_of(settings)
     try:
         if not isinstance(store, SqlProfileStore):
-            raise BackupError(f"store {named}: is another's, which brings its own backups")
+            raise CopyError(f"store {named}: is another's, which brings its own backups")
         yield store
     finally:
         store.close()
@@ -125,7 +157,7 @@ def _faults() -> Iterator[None]:
     with start_faults():
         try:
             yield
-        except BackupError as error:
+        except CopyError as error:
             raise StartError(str(error), of_input=error.of_input) from None
         except OSError as error:
             raise StartError(f"{error.filename or 'the disk'}: {error.strerror or error}", of_input=False) from None

@@ -21,9 +21,9 @@ from nodewise.runtime.executors.ray_engine import RayExecutor, RayMissingError
 from nodewise.runtime.generations.admin import Administration
 from nodewise.runtime.generations.changes import Changes
 from nodewise.runtime.generations.folder import plugins_folder_of
-from nodewise.runtime.generations.rooms import Plugged
 from nodewise.runtime.generations.serving import Serving
-from nodewise.runtime.generations.switchboard import Tracks
+from nodewise.runtime.generations.serving_state import LoadedPlugins
+from nodewise.runtime.generations.traffic_router import Tracks
 from nodewise.runtime.identity.settings import TlsSettings
 from nodewise.runtime.learning.administration import LearnedPriors
 from nodewise.runtime.logging import configure_logging
@@ -95,8 +95,8 @@ class EmbeddedServer:
 
         async def swapped() -> None:
             application = self._application
-            plugged = Plugged(registry=registry, catalogue=application.tracks.stable.plugged.catalogue)
-            await application.switch(Tracks(await application.rooms_of(plugged)))
+            plugged = LoadedPlugins(registry=registry, catalogue=application.tracks.stable.plugged.catalogue)
+            await application.switch(Tracks(await application.serving_state_of(plugged)))
 
         asyncio.run_coroutine_threadsafe(swapped(), self._loop).result()
 

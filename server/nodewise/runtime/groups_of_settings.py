@@ -52,6 +52,7 @@ class LimitSettings(BaseModel):
     entries_per_list: int = Field(Limits().entries_per_list, ge=1)
     parts_per_call: int = Field(Limits().parts_per_call, ge=1)
     bytes_in_flight: int = Field(Limits().bytes_in_flight, ge=1024)
+    unread_reply_bytes: int = Field(Limits().unread_reply_bytes, ge=1024)
     reply_bytes: int = Field(Limits().reply_bytes, ge=1024)
 
     def limits(self) -> Limits:

@@ -11,7 +11,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from nodewise.hosting.breaker import Breaker
 from nodewise.rpc.services import SERVICES
-from nodewise.runtime.generations.switchboard import Tracks, names_of
+from nodewise.runtime.generations.traffic_router import Tracks, names_of
 
 __all__ = ["Health"]
 
@@ -51,7 +51,7 @@ class Health:
         for end in self._ends:
             end()
         records = {
-            name: each for rooms in reversed(tracks.rooms) for name, each in rooms.plugged.registry.estimators.items()
+            name: each for registry in reversed(tracks.registries) for name, each in registry.estimators.items()
         }  # of the stable track where both have one
         breakers = {name: each.breaker for name, each in records.items() if each.breaker is not None}
         self._ends = self._listened(breakers)

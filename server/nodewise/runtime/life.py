@@ -27,8 +27,8 @@ from nodewise.runtime.generations.arriving import with_arrivals
 from nodewise.runtime.generations.changes import Changes, Outcome
 from nodewise.runtime.generations.folder import PluginsFolder, plugins_folder_of
 from nodewise.runtime.generations.loading import served_first
-from nodewise.runtime.generations.rooms import Plugged
 from nodewise.runtime.generations.serving import Serving
+from nodewise.runtime.generations.serving_state import LoadedPlugins
 from nodewise.runtime.learning.administration import LearnedPriors
 from nodewise.runtime.logging import log_unhandled
 from nodewise.runtime.pinning import cores, pin
@@ -87,7 +87,7 @@ class Life:
             with asyncio.Runner(loop_factory=new_event_loop) as runner:
                 runner.run(self._live(plugged))
 
-    async def _live(self, plugged: Plugged) -> None:
+    async def _live(self, plugged: LoadedPlugins) -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(log_unhandled)
         self._ended, self._told, self._orphaned = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -125,7 +125,7 @@ class Life:
         if not threads_ended:
             _leave()  # a thread that a plugin holds would keep the interpreter; all that must be kept is kept
 
-    async def _gathered(self, plugged: Plugged, ending: asyncio.Task[bool]) -> Plugged:
+    async def _gathered(self, plugged: LoadedPlugins, ending: asyncio.Task[bool]) -> LoadedPlugins:
         """Wait for plugins that are still being loaded, as long as others serve, or as is set; the rest joins later."""
         settled = asyncio.ensure_future(asyncio.to_thread(plugged.registry.settled, self._patience_s))
         hurried = asyncio.get_running_loop().create_task(self._hurried.wait())

@@ -7,6 +7,7 @@ import logging
 import select
 import sys
 import threading
+import warnings
 from typing import Any, ClassVar, Final, TextIO
 
 import orjson
@@ -33,6 +34,15 @@ def configure_logging(level: str) -> None:
         logger_factory=_StandardError,
         cache_logger_on_first_use=False,
     )
+    warnings.showwarning = _log_warning
+
+
+def _log_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object, **__: object
+) -> None:
+    """What a library warns of, such as NumPy of a division by zero: Python itself would write two lines of text."""
+    place = f"{filename}:{lineno}"
+    structlog.get_logger(__name__).warning("warned", message=str(message), category=category.__name__, place=place)
 
 
 def write_line(line: str) -> None:

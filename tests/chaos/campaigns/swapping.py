@@ -16,13 +16,13 @@ from typing import Any, Final
 
 from logged_server import LoggedServer
 from patience import PATIENCE_S
+from plugin_installs import installed
 from process_figures import descriptors, resident_bytes, threads
 from serving import Stubs, workers_of
 from swaps import NAME, Load, version_of
 from tiny_wheels import wheel
 
 from nodewise.runtime.generations.folder import PluginsFolder
-from nodewise.runtime.generations.installing import PipOptions, installed
 from nodewise_protos.v1beta1 import admin_service_pb2 as admin
 
 LEAK_MB: Final = 1.0
@@ -92,11 +92,10 @@ def run(arguments: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]
 
 def _generations(folder: PluginsFolder, wheels: Path) -> list[int]:
     """Two generations that differ in one distribution's version: the first to swap to, and the one served first."""
-    options = PipOptions(no_index=True)
     made = [wheel(wheels, version_of(each), name=NAME, seconds=float(each)) for each in (1, 2)]
     beside = wheel(wheels, "1.0", distribution=BYSTANDER, name="bystander", seconds=9.0)
-    first = installed(folder, [str(beside), str(made[0])], options).number
-    return [installed(folder, [str(made[1])], options).number, first]  # a server starts with what waits
+    first = installed(folder, str(beside), str(made[0]))
+    return [installed(folder, str(made[1])), first]  # a server starts with what waits
 
 
 def _swap(stubs: Stubs, numbers: list[int], number: int) -> None:

@@ -16,11 +16,11 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
 from nodewise.domain.replay import Change, ChangeKind, ReplayQuestion
 from nodewise.profiles.reading import LoadedTrace
+from nodewise.rpc.diagnoses import write_collectives
 from nodewise.rpc.wire_diagnoses import (
     read_asked,
     read_diagnosis,
     read_replay,
-    write_collectives,
     write_diagnosis,
     write_replay,
 )

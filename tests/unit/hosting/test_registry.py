@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from estimators import Fake, record_of
 
-from nodewise.hosting.registry import PluginConflictError, PluginProblem, Registry, load_registry
+from nodewise.hosting.registry import MOST_RECORDS, PluginConflictError, PluginProblem, Registry, load_registry
 from nodewise.plugin import EstimatorRecord, PolicyParameter, PolicyRecord, hookimpl
 
 
@@ -236,12 +236,32 @@ def test_a_record_that_cannot_be_used_is_left_out_alone(record: Any, reason: str
     assert says in problem.message
 
 
-@pytest.mark.parametrize("others", [("nodewise", "third-party"), ("a-party", "b-party"), ("one-party", "one-party")])
+@pytest.mark.parametrize("others", [("a-party", "b-party"), ("one-party", "one-party")])
 def test_a_duplicate_name_stops_the_start_and_names_both(others: tuple[str, str]) -> None:
     first, second = others
     with pytest.raises(PluginConflictError) as caught:
         load(brings("same", first, "x"), brings("same", second, "y"))
     assert f"estimator 'same' is provided by both {first} 2.0 and {second} 2.0" in str(caught.value)
+
+
+def test_a_claim_to_a_shipped_name_is_left_out_and_listed() -> None:
+    registry = load(brings("same", "a-party", "x"), brings("same", "nodewise", "y"), brings("own", "b-party"))
+    assert registry.estimators["same"].distribution == "nodewise 2.0"
+    assert list(registry.estimators) == ["own", "same"]
+    problem = only_problem(registry)
+    assert (problem.name, problem.distribution, problem.kind) == ("same", "a-party 2.0", "estimator")
+    assert "another distribution provides the same name" in problem.message
+
+
+def test_one_distribution_brings_no_more_estimators_than_fit() -> None:
+    many = [record_of(f"e{number:05d}", Fake()) for number in range(10_000)]
+    registry = load(Point("many", estimators(*many)), brings("other", "another-party"))
+    assert list(registry.estimators) == [*(f"e{number:05d}" for number in range(MOST_RECORDS)), "other"]
+    problem = only_problem(registry)
+    assert (problem.name, problem.kind, problem.reason) == (f"e{MOST_RECORDS:05d}", "estimator", "PLUGIN_INVALID")
+    assert f"may bring {MOST_RECORDS} of this kind; left out are {10_000 - MOST_RECORDS} more" in problem.message
+    shipped = load(Point("many", estimators(*many[: 2 * MOST_RECORDS]), "nodewise"))
+    assert len(shipped.estimators) == 2 * MOST_RECORDS
 
 
 def test_kinds_have_their_own_names() -> None:

@@ -14,7 +14,7 @@ from profile_batches import batch
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.profiles.digest import content_digest
 from nodewise.profiles.opening import StoreOptions, open_store
-from nodewise.profiles.sqlite_schema import APPLICATION_ID, SCHEMA_VERSION
+from nodewise.profiles.sql_schema import APPLICATION_ID, SCHEMA_VERSION
 from nodewise.profiles.store import Evidence, ProfileStore, StoreFormatError
 from nodewise.profiles.traces import TraceStore
 

@@ -15,7 +15,7 @@ from stores import Opener, opener, refused
 
 from nodewise.domain.errors import Reason
 from nodewise.profiles.opening import open_store
-from nodewise.profiles.sqlite_schema import SCHEMA_VERSION
+from nodewise.profiles.sql_schema import SCHEMA_VERSION
 from nodewise.profiles.store import ProfileStore, StoreFormatError
 from nodewise.profiles.traces import TraceStore
 from nodewise.runtime.identity.secret_texts import new_token

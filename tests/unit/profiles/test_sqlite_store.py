@@ -11,9 +11,10 @@ import pytest
 from profile_batches import batch, speeds
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.profiles import sqlite_schema
+from nodewise.profiles import sql_schema
 from nodewise.profiles.batches import TraceChunk
 from nodewise.profiles.digest import DIGEST_VERSION
+from nodewise.profiles.sqlite_connection import Durability
 from nodewise.profiles.sqlite_store import SqliteProfileStore
 from nodewise.profiles.store import AppendRequest, Evidence, RetractRequest
 from nodewise.profiles.traces import TraceStore
@@ -59,10 +60,8 @@ def test_a_full_disk_loses_nothing_and_may_be_retried(store: SqliteProfileStore,
     assert store.append("job", "s", [batch(3, *many, commit=True)]).observations_count == 5002
 
 
-def test_a_lock_that_is_held_too_long_is_unavailable(
-    store: SqliteProfileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("nodewise.profiles.sqlite_store.PATIENCE_S", 0.01)
+def test_a_lock_that_is_held_too_long_is_unavailable(store: SqliteProfileStore, tmp_path: Path) -> None:
+    store._writer.execute("PRAGMA busy_timeout = 10")
     other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     unavailable(store.append, "job", "s", [batch(1, 1.0)])
@@ -96,7 +95,7 @@ def test_a_file_that_is_lost_is_said_and_nothing_acknowledged(
 def test_a_damaged_batch_spoils_its_profile_only(store: SqliteProfileStore, tmp_path: Path) -> None:
     store.append("bad", "s", [batch(1, 1.0, commit=True)])
     store.append("good", "s", [batch(1, 1.0, commit=True)])
-    sql(tmp_path, "UPDATE batches SET payload = ? WHERE key = 1", b'{"v":1')
+    sql(tmp_path, "UPDATE batches SET payload = ? WHERE session_key = 1", b'{"v":1')
     unavailable(store.load, "bad")
     unavailable(store.list)
     assert speeds(store.load("good")) == {1: 1.0}
@@ -263,7 +262,7 @@ def test_tidying_up_that_fails_is_done_with_the_next_purge(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize(("durability", "synchronous"), [("process", 1), ("power", 2)])
-def test_durability_is_the_journal_s(tmp_path: Path, durability: sqlite_schema.Durability, synchronous: int) -> None:
+def test_durability_is_the_journal_s(tmp_path: Path, durability: Durability, synchronous: int) -> None:
     store = SqliteProfileStore(tmp_path / "store.db", durability)
     assert store._writer.execute("PRAGMA synchronous").fetchone() == (synchronous,)
     assert store._writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -273,7 +272,7 @@ def test_durability_is_the_journal_s(tmp_path: Path, durability: sqlite_schema.D
 
 def test_creation_that_fails_leaves_an_empty_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(sqlite_schema, "_TABLES", "CREATE TABLE profiles (a); CREATE TABLE profiles (a)")
+        patched.setattr(sql_schema, "_NEW", ("CREATE TABLE profiles (a); CREATE TABLE profiles (a)",))
         with pytest.raises(NodewiseError):
             SqliteProfileStore(tmp_path / "store.db")
     SqliteProfileStore(tmp_path / "store.db").close()

@@ -220,6 +220,13 @@ def test_offers_that_do_not_fit_are_refused(
     assert words in violation.description
 
 
+def test_jobs_of_a_batch_that_rest_on_the_same_share_a_basis(asked: Asked) -> None:
+    jobs = [pb.BatchJob(profile=inline(), configurations=workers(*counts)) for counts in ((1, 2), (4,), (8, 16))]
+    reply = asked.batch(jobs=jobs)
+    assert len(reply.bases) == 1
+    assert [outcome.basis_index for outcome in reply.outcomes] == [0, 0, 0]
+
+
 def test_offers_of_a_batch_are_those_of_its_jobs(asked: Asked) -> None:
     named = known_batch(2, offer_names=["far"])
     jobs = [pb.BatchJob(profile=inline(), work=WORK), pb.BatchJob(profile=inline(), work=WORK, offers=[NEAR])]

@@ -131,6 +131,16 @@ def test_bytes_of_all_calls_together_are_bounded() -> None:
     assert in_flight.held == 0
 
 
+def test_replies_count_until_they_are_let_go() -> None:
+    unread = InFlight(100, "unread_reply_bytes", "replies that are not read yet")
+    unread.hold(80)
+    with pytest.raises(NodewiseError, match="80 bytes of replies that are not read yet") as refused:
+        unread.hold(30)
+    assert refused.value.metadata == {"limit": "unread_reply_bytes", "value": "100", "found": "110"}
+    unread.release(80)
+    unread.hold(300)
+
+
 def test_a_request_above_the_bytes_of_its_method_is_refused() -> None:
     intake = Intake(pb.PredictRequest, 1_000, Limits(), InFlight(10_000))
     with pytest.raises(NodewiseError) as refused, intake.holding(Large(b"x" * 1_001)):

@@ -36,7 +36,6 @@ def test_a_file_that_was_moved_away_is_made_anew(tmp_path: Path) -> None:
     path.rename(tmp_path / "audit.log.1")
     for number, log in enumerate(logs):
         log.write({"entry": 2 + number})
-        log.close()
     assert [each["entry"] for each in lines((tmp_path / "audit.log.1").read_text())] == [0, 1]
     assert [each["entry"] for each in lines(path.read_text())] == [2, 3]
     assert path.stat().st_mode & 0o777 == 0o600
@@ -52,7 +51,6 @@ def test_a_full_disk_is_told_with_the_entry_and_how_many_were_lost(
     log.write({"entry": 2})
     path.unlink()
     log.write({"entry": 3})
-    log.close()
     told = lines(capsys.readouterr().err)
     assert [(each["event"], each["entry"], each["lost"]) for each in told] == [
         ("audit_log_not_written", {"entry": 1}, 1),

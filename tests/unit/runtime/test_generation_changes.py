@@ -71,8 +71,8 @@ def test_a_change_is_carried_to_its_end_where_its_caller_goes(site: Site, monkey
     number = asyncio.run(life())
     state = site.folder.state()
     assert (state.stable, state.candidate) == (number, 0)
-    assert [rooms.closed for rooms in site.rooms] == [False]
-    assert site.application.tracks.stable is site.rooms[0]
+    assert [each.closed for each in site.serving_states] == [False]
+    assert site.application.tracks.stable is site.serving_states[0]
 
 
 def test_a_trial_that_breaks_leaves_nothing_behind(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_a_trial_that_breaks_leaves_nothing_behind(site: Site, monkeypatch: pyte
     site.waiting()
     with pytest.raises(RuntimeError, match="a fault of ours"):
         asyncio.run(site.changes.reload())
-    assert [rooms.closed for rooms in site.rooms] == [True]
+    assert [each.closed for each in site.serving_states] == [True]
     assert site.folder.state().candidate == 0
 
 
@@ -94,7 +94,7 @@ def test_a_full_disk_is_told_and_what_waits_goes_on_waiting(site: Site, monkeypa
         with pytest.raises(NodewiseError, match="No space left on device") as caught:
             asyncio.run(site.changes.reload())
     assert caught.value.reason is Reason.STORE_UNAVAILABLE
-    assert [rooms.closed for rooms in site.rooms] == [True]
+    assert [each.closed for each in site.serving_states] == [True]
     assert site.folder.state().candidate == number
     assert asyncio.run(site.changes.reload()).outcome is Outcome.TAKEN
 
@@ -114,7 +114,7 @@ def test_a_trial_whose_report_cannot_be_kept_stands(site: Site, monkeypatch: pyt
 def test_which_generation_may_be_a_canary(site: Site) -> None:
     def refused(number: int | None) -> str:
         with pytest.raises(NodewiseError) as caught:
-            asyncio.run(site.changes.set_canary(number, 0.5, None))
+            asyncio.run(site.changes.set_canary(number, 0.5))
         (violation,) = caught.value.violations
         assert violation.field == "generation"
         return violation.description
@@ -127,7 +127,7 @@ def test_which_generation_may_be_a_canary(site: Site) -> None:
     assert f"found {number}" in refused(number)
     assert "must be stated" in refused(None)
     site.waiting()
-    found = asyncio.run(site.changes.set_canary(0, 0.5, None))  # another waits, and is not meant
+    found = asyncio.run(site.changes.set_canary(0, 0.5))  # another waits, and is not meant
     assert (found.outcome, found.number) == (Outcome.TAKEN, 0)
 
 
@@ -146,9 +146,9 @@ def test_files_are_read_and_written_away_from_the_event_loop(site: Site, monkeyp
 
     async def life() -> None:
         await site.changes.reload()
-        await site.changes.set_canary(second, 0.5, None)
+        await site.changes.set_canary(second, 0.5)
         await site.changes.rollback()
-        await site.changes.set_canary(second, 0.5, None)
+        await site.changes.set_canary(second, 0.5)
         await site.changes.promote()
         await site.changes.rollback()
         await site.changes.agreed(0.0)
@@ -190,7 +190,7 @@ def test_what_cannot_be_read_hides_nothing_else(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "plugins").write_text("a file", encoding="utf-8")
     folder = PluginsFolder(tmp_path / "plugins")
-    with pytest.raises(foldering.PluginsFolderError, match=r"plugins.*cannot be used"), folder.new_folder():
+    with pytest.raises(foldering.PluginsFolderError, match=r"plugins.*cannot be written"), folder.new_folder():
         pass
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sites import Rooms, Site
+from sites import ServingState, Site
 
 from nodewise.runtime.generations import serving as servings
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError
@@ -22,7 +22,7 @@ class Flaky(Site):
 
     broken: frozenset[int] = frozenset()
 
-    async def made(self, number: int, track: str = "", *, beside: Rooms | None = None) -> Rooms:
+    async def made(self, number: int, track: str = "", *, beside: ServingState | None = None) -> ServingState:
         if number in self.broken:
             raise PluginsFolderError("no room")
         return await super().made(number, track, beside=beside)
@@ -82,10 +82,10 @@ def test_a_canary_that_cannot_be_loaded_keeps_nobody_from_the_stable_one(
 ) -> None:
     stable, canary = (site.folder.add("by hand", ()).number for _ in range(2))
     site.broken = frozenset({canary})
-    site.folder.change(lambda now: now.promoted(stable).beside(Canary(number=canary, share=0.5)))
+    site.folder.change(lambda now: replace(now.promoted(stable), canary=Canary(number=canary, share=0.5)))
     looks(site, monkeypatch, 1)
     assert (site.told()["stable"], site.told()["canary"], site.told()["problem"]) == (stable, 0, "no room")
-    assert [rooms.closed for rooms in site.rooms] == [False]
+    assert [each.closed for each in site.serving_states] == [False]
 
 
 def test_a_change_meanwhile_is_not_told_as_served(site: Flaky) -> None:

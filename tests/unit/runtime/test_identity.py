@@ -23,7 +23,7 @@ from nodewise.profiles.tokens import StoredToken
 from nodewise.runtime.identity import callers as callers_module
 from nodewise.runtime.identity.callers import Callers
 from nodewise.runtime.identity.checks import check_identity
-from nodewise.runtime.identity.jwt import JwtReader, KeysError
+from nodewise.runtime.identity.jwt import KEYS_KEPT_S, JwtReader, KeysError
 from nodewise.runtime.identity.secret_texts import holds, new_token, parted
 from nodewise.runtime.identity.settings import JwtSettings
 from nodewise.runtime.identity.token_book import BELIEVED_S, TokenBook, UnknownTokenError
@@ -51,6 +51,9 @@ class Ledger:
     def add(self, token: StoredToken) -> None:
         self.tokens.append(token)
         self.changes += 1
+
+    def purge(self, ended_before_s: float) -> Sequence[StoredToken]:
+        raise NotImplementedError
 
     def revoke(self, token_id: str) -> StoredToken:
         (found,) = (each for each in self.tokens if each.token_id == token_id)
@@ -292,6 +295,32 @@ def test_what_is_not_claimed_is_not_given(issuer: Issuer) -> None:
         assert not reader(issuer).principal(issuer.token("one", "ES256", nodewise_roles=odd)).roles
 
 
+@pytest.mark.parametrize("claim", ["scope", "scp"])
+def test_words_that_all_services_of_an_issuer_share_give_no_roles(issuer: Issuer, claim: str) -> None:
+    known = reader(issuer, roles_claims=("nodewise_roles", claim))
+    for words in ("admin", "openid read ingest schedule admin", ["admin"]):
+        assert known.principal(issuer.token("one", "ES256", **{claim: words})).roles == frozenset()
+    assert known.principal(issuer.token("one", "ES256", **{claim: "nodewise:admin"})).roles == {Role.ADMIN}
+    assert known.principal(issuer.token("one", "ES256", nodewise_roles="admin")).roles == {Role.ADMIN}
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        *({"sub": subject} for subject in ("", "   ", 7, ["alice"])),
+        *({"exp": moment} for moment in ("4102444800", [2**40], 1e400)),
+        *({name: "1700000000"} for name in ("nbf", "iat")),
+    ],
+    ids=str,
+)
+def test_claims_of_a_type_that_the_standard_does_not_allow_are_refused(issuer: Issuer, claims: dict[str, Any]) -> None:
+    told = {"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "exp": time.time() + 600.0} | claims
+    # By hand: PyJWT would not encode some of them.
+    key = issuer.keys["one"]
+    text = pyjwt.PyJWS().encode(json.dumps(told).encode(), key, "ES256", headers={"kid": "one"})
+    assert cause(lambda: reader(issuer).principal(text)) == "unknown"
+
+
 def hmac_signed(text: str, public_key: str) -> str:
     """The old trick: a public key taken for a shared secret."""
 
@@ -346,6 +375,28 @@ def test_keys_are_read_again_and_broken_ones_are_not_taken(issuer: Issuer, logs:
     assert [each["event"] for each in logs if each["log_level"] == "error"] == ["jwt_keys_kept"] * 4
     with pytest.raises(KeysError):
         reader(issuer)
+
+
+@pytest.mark.parametrize("content", [None, b"{}"], ids=["gone", "broken"])
+def test_keys_whose_file_is_of_no_use_end_after_a_while(issuer: Issuer, logs: list[Any], content: bytes | None) -> None:
+    now_s = [0.0]
+    settings = JwtSettings(keys=str(issuer.path), issuer=ISSUER, audience=AUDIENCE)
+    known, text = JwtReader(settings, lambda: now_s[0]), issuer.token("one", "ES256")
+    issuer.path.unlink()
+    if content is not None:
+        issuer.path.write_bytes(content)
+    assert not known.refresh()
+    now_s[0] = KEYS_KEPT_S - 1.0
+    assert not known.refresh()
+    assert known.principal(text).subject == "jwt:alice"
+    now_s[0] = KEYS_KEPT_S
+    assert known.refresh()
+    assert not known.refresh()
+    assert cause(lambda: known.principal(text)) == "unknown"
+    assert [each["event"] for each in logs] == ["jwt_keys_kept", "jwt_keys_dropped"]
+    issuer.write()
+    assert known.refresh()
+    assert known.principal(text).subject == "jwt:alice"
 
 
 # --- settings ------------------------------------------------------------------------------------------------------

@@ -6,19 +6,33 @@ import asyncio
 import gc
 import json
 import os
+import subprocess
 import sys
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import grpc
+import numpy as np
 import pytest
 import structlog
 
 from nodewise.runtime.logging import configure_logging, log_unhandled
 
 
+@pytest.fixture(autouse=True)
+def settings_of_others(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Put back how logs and warnings are written."""
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    before = structlog.get_config() if structlog.is_configured() else None
+    yield
+    structlog.reset_defaults()
+    if before is not None:
+        structlog.configure(**before)
+
+
 def test_a_log_that_nobody_reads_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = os.pipe()
-    before = structlog.get_config()
     with os.fdopen(reading, encoding="utf-8") as reader, os.fdopen(writing, "w", encoding="utf-8") as writer:
         monkeypatch.setattr(sys, "stderr", writer)
         configure_logging("info")
@@ -30,7 +44,6 @@ def test_a_log_that_nobody_reads_holds_up_nobody(monkeypatch: pytest.MonkeyPatch
         rest: list[dict[str, Any]] = []
         while not rest or rest[-1]["event"] != "after":
             rest.append(json.loads(reader.readline()))
-        structlog.configure(**before)
     assert [line["number"] for line in first] == list(range(200))
     (lost,) = (line["lines"] for line in rest if line["event"] == "log_lines_lost")
     assert len(first) + len(rest) - 2 + lost == 2000
@@ -53,3 +66,45 @@ def test_what_nobody_awaited_is_one_line_or_none(
 
     asyncio.run(life())
     assert [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()] == events
+
+
+def test_what_libraries_warn_of_is_a_line_of_json(capsys: pytest.CaptureFixture[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        configure_logging("info")
+        np.zeros(1) / np.zeros(1)
+    (line,) = capsys.readouterr().err.splitlines()
+    event = json.loads(line)
+    assert (event["event"], event["level"], event["category"]) == ("warned", "warning", "RuntimeWarning")
+    assert "invalid value" in event["message"]
+    assert event["place"].startswith(__file__)
+
+
+FORKING = """
+import asyncio, os
+from nodewise_cli.main import _quieten_grpc
+_quieten_grpc()
+import grpc
+
+async def fork_beside_a_call():
+    server = grpc.aio.server()
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        try:
+            await channel.unary_unary("/a/b")(b"")
+        except grpc.RpcError:
+            pass
+        if not os.fork():
+            os._exit(0)
+        os.wait()
+    await server.stop(0)
+
+asyncio.run(fork_beside_a_call())
+"""
+
+
+def test_grpc_says_nothing_of_its_own_of_forks() -> None:
+    environment = {**os.environ, "GRPC_VERBOSITY": "info"}
+    done = subprocess.run([sys.executable, "-c", FORKING], env=environment, capture_output=True, text=True, check=True)
+    assert "fork" not in done.stderr

@@ -68,19 +68,27 @@ def backup(
     with starting():
         made = backed_up(store.place(), target, since)
     copied_bytes = f"{made.copied_bytes:,} bytes of traces copied, {made.trace_bytes:,} held"
-    store.tell(made, f"{target}: {made.profiles} profiles, {made.traces} traces, {made.rows} rows; {copied_bytes}")
+    text = f"{target}: {made.profiles} profiles, {made.traces} traces, {made.rows} rows; {copied_bytes}"
+    store.tell(made, f"{text}\nDigest, for restore --digest: {made.digest}")
 
 
 def restore(
     source: Annotated[Path, Argument(metavar="BACKUP", help="Directory that `nodewise backup` made.")],
+    digest: Annotated[
+        str, Option(metavar="SHA256", help="What `nodewise backup` printed: a backup that was changed is refused.")
+    ] = "",
     store: _Store = _STORE,
 ) -> None:
-    """Bring a backup into an empty store of any kind: all of it, or no row."""
+    """Bring a backup into an empty store of any kind: all of it, or no row.
+
+    Tokens that come back are named: whoever can write to a backup can add some, unless --digest is given.
+    """
     from nodewise.runtime.backups import restored
 
     with starting():
-        done = restored(store.place(), source)
-    store.tell(done, f"{done.profiles} profiles, {done.traces} traces, {done.rows} rows are back")
+        done = restored(store.place(), source, digest)
+    tokens = "".join(f"\n- token {token}" for token in done.tokens)
+    store.tell(done, f"{done.profiles} profiles, {done.traces} traces, {done.rows} rows are back{tokens}")
 
 
 def copy(

@@ -14,10 +14,11 @@ from nodewise_cli.commands.options import AsJson, Commands
 from nodewise_cli.commands.reload import ADMIN, AdminCall
 from nodewise_cli.console import print_json, say
 from nodewise_cli.failures import CommandError, InputError
+from nodewise_cli.pip import install_into
 from nodewise_cli.views.generations import show_generations, show_tracks
 from nodewise_cli.views.plain import fields_of
 from nodewise_cli.waiting import waiting
-from nodewise_client import CanaryRule, ReloadOutcome, SetCanaryRequest
+from nodewise_client import ReloadOutcome, SetCanaryRequest
 
 if TYPE_CHECKING:
     from nodewise.runtime.generations.operating import Operating
@@ -51,6 +52,16 @@ class _Pip:
         bool, Option("--no-build-isolation", help="Build projects with what is installed, as for pip.")
     ] = False
 
+    @property
+    def options(self) -> list[str]:
+        """For pip's command line."""
+        return [
+            *(["--index-url", self.index_url] if self.index_url else []),
+            *(part for place in self.find_links or () for part in ("--find-links", place)),
+            *(["--no-index"] if self.no_index else []),
+            *(["--no-build-isolation"] if self.no_build_isolation else []),
+        ]
+
 
 _PIP = _Pip()
 
@@ -70,19 +81,11 @@ def install(
     Run it in the server's environment: what that brings is not installed again, and a plugin that needs another
     version of it is refused.
     """
-    from nodewise.runtime.generations.operating import PipOptions
-
-    options = PipOptions(
-        index_url=pip.index_url,
-        find_links=tuple(pip.find_links or ()),
-        no_index=pip.no_index,
-        no_build_isolation=pip.no_build_isolation,
-    )
     named = [*(wanted or ()), *_lines(requirement)]
     if not named:
         raise InputError("name at least one distribution, or a file of them with --requirement")
     with _operating(place) as operating, waiting("installing"):
-        made = operating.install(named, options)
+        made = operating.install(named, lambda each, folder: install_into(each, folder, pip.options))
     _tell_made(place, made)
 
 
@@ -129,16 +132,14 @@ def canary(
     generation: Annotated[
         int | None, Option(metavar="NUMBER", help="Default: the one that waits for a reload.")
     ] = None,
-    calls: Annotated[
-        int | None, Option(help="Decide after so many calls on it, by bounds on failures, time and answers.")
-    ] = None,
-    promotes: Annotated[bool, Option("--promote", help="Promote it if it is within bounds; else it waits.")] = False,
     call: AdminCall = ADMIN,
 ) -> None:
-    """Let a generation answer a share of a server's jobs, after a trial as by `nodewise reload`."""
-    rule = CanaryRule(calls_count=calls, promotes=promotes) if calls is not None or promotes else None
+    """Let a generation answer a share of a server's jobs, after a trial as by `nodewise reload`.
+
+    It stays until `nodewise plugins promote` or `nodewise plugins rollback`.
+    """
     with call.connected() as client, waiting("trying"):
-        found = client.set_canary(SetCanaryRequest(generation=generation, share=share, rule=rule))
+        found = client.set_canary(SetCanaryRequest(generation=generation, share=share))
     call.tell(fields_of, lambda told: show_tracks(told.tracks), found)
     if found.outcome is ReloadOutcome.FAILED:
         why = "; ".join(found.trial.failures) if found.trial is not None else "it was not tried"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
 from typer import Argument, Option
 
-from nodewise_cli.commands.options import Commands
+from nodewise_cli.commands.options import AsJson, Commands
 from nodewise_cli.commands.reload import AdminCall
 from nodewise_cli.console import print_json, say
 from nodewise_cli.failures import InputError
@@ -54,11 +55,12 @@ def create(
     prefix: Annotated[
         list[str] | None,
         Option(
-            help="Profiles that it reaches, by first segments of their names, as team-a/; repeatable. Default: all."
+            help="Profiles that it reaches, by first segments of their names, as team-a/; repeatable; * = all. "
+            "A server must be told; default in a --store: all."
         ),
     ] = None,
     description: Annotated[str, Option(help="For people: who has it.")] = "",
-    lifetime_days: Annotated[float, Option(metavar="DAYS", help="Until it expires; 0 = never.")] = 365.0,
+    lifetime_days: Annotated[float, Option(metavar="DAYS", help="Until it expires; 0 = never, in a --store.")] = 365.0,
     place: _Place = _PLACE,
     call: AdminCall = _SOON,
 ) -> None:
@@ -75,11 +77,15 @@ def create(
 
         with starting():
             text, token = created(place.config, place.store, description, role, prefix or (), life_s)
+    elif life_s is None:
+        raise InputError("--lifetime-days: must be above 0 where a server makes the token; 0 = never is for --store")
+    elif not prefix:
+        raise InputError("--prefix: must name what the token reaches, such as team-a/, or be '*' for all profiles")
     else:
         request = CreateTokenRequest(
             description=description,
             roles=tuple(CallerRole[each.upper()] for each in role),
-            prefixes=tuple(prefix or ()),
+            prefixes=tuple(prefix),
             lifetime_seconds=life_s,
         )
         with call.connected() as client:
@@ -93,7 +99,7 @@ def create(
 
 @tokens.command("list")
 def list_tokens(
-    ended: Annotated[bool, Option("--ended", help="Those as well that ended within the last month.")] = False,
+    ended: Annotated[bool, Option("--ended", help="Those as well that expired or were revoked.")] = False,
     place: _Place = _PLACE,
     call: AdminCall = _SOON,
 ) -> None:
@@ -125,3 +131,24 @@ def revoke(
         with call.connected() as client:
             token = token_document(client.revoke_token(token_id).token)
     call.tell(lambda told: {"token": told}, lambda told: say(f"token {told['token_id']} is revoked"), token)
+
+
+@tokens.command("purge")
+def purge(
+    ended_days: Annotated[float, Option(metavar="DAYS", help="Of those that ended so long ago, by this clock.")] = 30.0,
+    place: _Place = _PLACE,
+    as_json: AsJson = False,
+) -> None:
+    """Forget tokens of a --store that expired or were revoked long ago. Nothing else forgets them."""
+    if not place.is_named:
+        raise InputError("--store or --config: must name the store whose ended tokens are forgotten")
+    if not 0 <= ended_days < 1e6:
+        raise InputError(f"--ended-days: must be 0 or more and below a million, found {ended_days:g}")
+    from nodewise.runtime.identity.operating import purged
+
+    with starting():
+        found = purged(place.config, place.store, time.time() - ended_days * DAY_S)
+    if as_json:
+        print_json({"tokens": found})
+    else:
+        say(f"{len(found)} tokens forgotten")

@@ -93,25 +93,6 @@ pub struct EstimatorDifference {
     #[prost(double, tag = "11")]
     pub median_seconds_after: f64,
 }
-/// When a canary is promoted or rolled back without a call.
-#[derive(Clone, Copy, PartialEq, ::prost::Message)]
-pub struct CanaryRule {
-    /// Calls on the canary before anything is decided. Absent = 200.
-    #[prost(int32, optional, tag = "1")]
-    pub calls_count: ::core::option::Option<i32>,
-    /// Largest share of calls that fail by a fault of the server or a plugin, beyond the stable track's. Absent = 0.01.
-    #[prost(double, optional, tag = "2")]
-    pub failure_share: ::core::option::Option<f64>,
-    /// Largest ratio of median seconds of a call to the stable track's. Absent = 2.
-    #[prost(double, optional, tag = "3")]
-    pub latency_ratio: ::core::option::Option<f64>,
-    /// Largest median |ln(throughput on the canary / on the stable track)| of the same questions. Absent = 0.5.
-    #[prost(double, optional, tag = "4")]
-    pub log_ratio: ::core::option::Option<f64>,
-    /// Whether a canary within all bounds is promoted; else it waits for a call.
-    #[prost(bool, tag = "5")]
-    pub promotes: bool,
-}
 /// A generation that answers a share of the jobs.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct Canary {
@@ -121,9 +102,6 @@ pub struct Canary {
     /// Share of the jobs, above 0 and below 1. A job stays on its track.
     #[prost(double, tag = "2")]
     pub share: f64,
-    /// Absent = only calls decide.
-    #[prost(message, optional, tag = "3")]
-    pub rule: ::core::option::Option<CanaryRule>,
 }
 /// What one process of the server serves.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -218,9 +196,6 @@ pub struct SetCanaryRequest {
     /// Share of the jobs, above 0 and below 1.
     #[prost(double, tag = "2")]
     pub share: f64,
-    /// When it is promoted or rolled back without a call. Absent = never.
-    #[prost(message, optional, tag = "3")]
-    pub rule: ::core::option::Option<CanaryRule>,
 }
 /// What came of it.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -340,10 +315,10 @@ pub struct CreateTokenRequest {
     #[prost(enumeration = "CallerRole", repeated, tag = "2")]
     pub roles: ::prost::alloc::vec::Vec<i32>,
     /// Profiles that it reaches, by whole segments at the start of their names: "team-a" and "team-a/" reach "team-a/vgg16",
-    /// and not "team-ab/vgg16". Empty = all.
+    /// and not "team-ab/vgg16". At least one; "\*" = all profiles.
     #[prost(string, repeated, tag = "3")]
     pub prefixes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// How long it is taken. Absent = until it is revoked.
+    /// How long it is taken. Absent = 90 days.
     #[prost(double, optional, tag = "4")]
     pub lifetime_seconds: ::core::option::Option<f64>,
 }
@@ -366,7 +341,7 @@ pub struct ListTokensRequest {
     /// From an earlier reply.
     #[prost(string, tag = "2")]
     pub page_token: ::prost::alloc::string::String,
-    /// Those as well that expired or were revoked within the last month.
+    /// Those as well that expired or were revoked, until the operator purges them.
     #[prost(bool, tag = "3")]
     pub show_ended: bool,
 }

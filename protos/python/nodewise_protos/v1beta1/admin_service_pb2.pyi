@@ -118,29 +118,13 @@ class EstimatorDifference(_message.Message):
     median_seconds_after: float
     def __init__(self, estimator: _Optional[str] = ..., version_before: _Optional[str] = ..., version_after: _Optional[str] = ..., requests_count: _Optional[int] = ..., rows_count: _Optional[int] = ..., median_log_ratio: _Optional[float] = ..., largest_log_ratio: _Optional[float] = ..., changed_refusals_count: _Optional[int] = ..., failures_count: _Optional[int] = ..., median_seconds_before: _Optional[float] = ..., median_seconds_after: _Optional[float] = ...) -> None: ...
 
-class CanaryRule(_message.Message):
-    __slots__ = ("calls_count", "failure_share", "latency_ratio", "log_ratio", "promotes")
-    CALLS_COUNT_FIELD_NUMBER: _ClassVar[int]
-    FAILURE_SHARE_FIELD_NUMBER: _ClassVar[int]
-    LATENCY_RATIO_FIELD_NUMBER: _ClassVar[int]
-    LOG_RATIO_FIELD_NUMBER: _ClassVar[int]
-    PROMOTES_FIELD_NUMBER: _ClassVar[int]
-    calls_count: int
-    failure_share: float
-    latency_ratio: float
-    log_ratio: float
-    promotes: bool
-    def __init__(self, calls_count: _Optional[int] = ..., failure_share: _Optional[float] = ..., latency_ratio: _Optional[float] = ..., log_ratio: _Optional[float] = ..., promotes: bool = ...) -> None: ...
-
 class Canary(_message.Message):
-    __slots__ = ("generation", "share", "rule")
+    __slots__ = ("generation", "share")
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     SHARE_FIELD_NUMBER: _ClassVar[int]
-    RULE_FIELD_NUMBER: _ClassVar[int]
     generation: int
     share: float
-    rule: CanaryRule
-    def __init__(self, generation: _Optional[int] = ..., share: _Optional[float] = ..., rule: _Optional[_Union[CanaryRule, _Mapping]] = ...) -> None: ...
+    def __init__(self, generation: _Optional[int] = ..., share: _Optional[float] = ...) -> None: ...
 
 class WorkerState(_message.Message):
     __slots__ = ("process_id", "stable_generation", "canary_generation", "problem")
@@ -207,14 +191,12 @@ class ReloadResponse(_message.Message):
     def __init__(self, outcome: _Optional[_Union[ReloadOutcome, str]] = ..., generation: _Optional[int] = ..., generation_before: _Optional[int] = ..., trial: _Optional[_Union[Trial, _Mapping]] = ..., tracks: _Optional[_Union[Tracks, _Mapping]] = ...) -> None: ...
 
 class SetCanaryRequest(_message.Message):
-    __slots__ = ("generation", "share", "rule")
+    __slots__ = ("generation", "share")
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     SHARE_FIELD_NUMBER: _ClassVar[int]
-    RULE_FIELD_NUMBER: _ClassVar[int]
     generation: int
     share: float
-    rule: CanaryRule
-    def __init__(self, generation: _Optional[int] = ..., share: _Optional[float] = ..., rule: _Optional[_Union[CanaryRule, _Mapping]] = ...) -> None: ...
+    def __init__(self, generation: _Optional[int] = ..., share: _Optional[float] = ...) -> None: ...
 
 class SetCanaryResponse(_message.Message):
     __slots__ = ("outcome", "generation", "trial", "tracks")

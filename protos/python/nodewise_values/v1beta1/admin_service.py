@@ -14,7 +14,6 @@ from nodewise_values.value import Value, Word
 __all__ = [
     "CallerRole",
     "Canary",
-    "CanaryRule",
     "CreateTokenRequest",
     "CreateTokenResponse",
     "EstimatorDifference",
@@ -169,25 +168,6 @@ class EstimatorDifference(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class CanaryRule(Value):
-    """When a canary is promoted or rolled back without a call."""
-
-    calls_count: int | None = None
-    """Calls on the canary before anything is decided. Absent = 200."""
-    failure_share: float | None = None
-    """Largest share of calls that fail by a fault of the server or a plugin, beyond the stable track's.
-
-    Absent = 0.01.
-    """
-    latency_ratio: float | None = None
-    """Largest ratio of median seconds of a call to the stable track's. Absent = 2."""
-    log_ratio: float | None = None
-    """Largest median |ln(throughput on the canary / on the stable track)| of the same questions. Absent = 0.5."""
-    promotes: bool = False
-    """Whether a canary within all bounds is promoted; else it waits for a call."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Canary(Value):
     """A generation that answers a share of the jobs."""
 
@@ -195,8 +175,6 @@ class Canary(Value):
     """Generation."""
     share: float = 0.0
     """Share of the jobs, above 0 and below 1. A job stays on its track."""
-    rule: CanaryRule | None = None
-    """Absent = only calls decide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -283,8 +261,6 @@ class SetCanaryRequest(Value):
     """Generation. Absent = the one that waits for a reload."""
     share: float = 0.0
     """Share of the jobs, above 0 and below 1."""
-    rule: CanaryRule | None = None
-    """When it is promoted or rolled back without a call. Absent = never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -400,10 +376,10 @@ class CreateTokenRequest(Value):
     """Profiles that it reaches, by whole segments at the start of their names.
 
     Profiles that it reaches, by whole segments at the start of their names: "team-a" and "team-a/" reach
-    "team-a/vgg16", and not "team-ab/vgg16". Empty = all.
+    "team-a/vgg16", and not "team-ab/vgg16". At least one; "*" = all profiles.
     """
     lifetime_seconds: float | None = None
-    """How long it is taken. Absent = until it is revoked."""
+    """How long it is taken. Absent = 90 days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -425,7 +401,7 @@ class ListTokensRequest(Value):
     page_token: str = ""
     """From an earlier reply."""
     show_ended: bool = False
-    """Those as well that expired or were revoked within the last month."""
+    """Those as well that expired or were revoked, until the operator purges them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

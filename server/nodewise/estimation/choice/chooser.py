@@ -286,7 +286,7 @@ class Chooser:
     ) -> tuple[dict[str, Assessment], bool]:
         """What the estimators say that can answer, by name, and whether all could be asked."""
         excluded = {question.terms.estimator, *failed}
-        names = [name for name in self._estimators.predicting if name not in excluded]
+        names = [name for name in self._estimators.asked_by_auto if name not in excluded]
         silent = self._estimators.silent(question.profile)
         able, refusals, settled = self._ask(question, configurations, [name for name in names if name not in silent])
         if not able and refusal is None and silent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import replace
 from functools import partial
@@ -33,6 +34,12 @@ _EPOCH: Final = attrgetter("epoch")
 _NOBODY: Final[frozenset[str]] = frozenset()
 
 
+MOST_OF_ONE: Final = 8
+"""Estimators of one distribution outside the workers that ``auto`` asks."""
+MOST_OUTSIDE: Final = 16
+"""The same of all such distributions together: each may cost a question milliseconds, and a new job a fit."""
+
+
 class Estimators:
     """A registry's estimators.
 
@@ -59,6 +66,8 @@ class Estimators:
         self.provenance = Provenance(registry, catalogue, {} if built_on is None else built_on)
         self.all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
         self.predicting = tuple(registry.predicting)
+        self.asked_by_auto = _asked_by_auto(registry)
+        """Who is asked where nobody is named."""
         self._breakers = tuple(loaded.breaker for loaded in registry.estimators.values() if loaded.breaker is not None)
         self._shown: LruCache[tuple[Configurations, frozenset[str], str], Shown] = LruCache(space)
         self._silent: LruCache[str, frozenset[str]] = LruCache(space)
@@ -190,6 +199,22 @@ class Estimators:
         """
         check = partial(checked, configurations=configurations)
         return call(self.named(name), model, "predict", configurations, options, check=check, quiet=quiet)
+
+
+def _asked_by_auto(registry: Registry) -> tuple[str, ...]:
+    """All that run inline, and of the others so many that no distribution leaves too little time for the rest.
+
+    By name within a distribution, and the first of each distribution before the second of any.
+    """
+    inline = [name for name, loaded in registry.predicting.items() if loaded.mode == "inline"]
+    turns: Counter[str] = Counter()
+    outside: list[tuple[int, str]] = []
+    for name, loaded in sorted(registry.predicting.items()):
+        if loaded.mode != "inline" and turns[loaded.distribution] < MOST_OF_ONE:
+            outside.append((turns[loaded.distribution], name))
+            turns[loaded.distribution] += 1
+    chosen = {*inline, *(name for _, name in sorted(outside)[:MOST_OUTSIDE])}
+    return tuple(name for name in registry.predicting if name in chosen)
 
 
 def joint_refusal(refusals: Sequence[tuple[str, Refusal]]) -> Refusal:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NoReturn
 
 import grpc
@@ -53,7 +53,9 @@ class HttpContext:
         self._metadata: tuple[tuple[str, str], ...] = ((REQUEST_ID, self.request_id),)
         if _AUTHORIZATION in headers:
             self._metadata += ((_AUTHORIZATION, headers[_AUTHORIZATION]),)
-        self._peer = ""
+        # At once: a connection that is closed has none any more, and its calls are put down all the same.
+        transport = request.transport
+        self._peer = None if transport is None else transport.get_extra_info("peername")
 
     def ends_within(self, timeout_s: float | None) -> None:
         """The call's time from now on, as its caller stated it."""
@@ -69,18 +71,18 @@ class HttpContext:
 
     def peer(self) -> str:
         """The connection, as gRPC names it."""
-        if not self._peer:
-            transport = self.request.transport
-            name = None if transport is None else transport.get_extra_info("peername")
-            host, port = name[:2] if name else ("", 0)
-            self._peer = f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"
-        return self._peer
+        host, port = self._peer[:2] if self._peer else ("", 0)
+        return f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"
 
     def auth_context(self) -> Mapping[str, Iterable[bytes]]:
         """What a certificate of the connection says, as gRPC tells it."""
         transport = self.request.transport
         held = transport.get_extra_info("peercert") if transport is not None else None
         return {} if not held else _told(held)
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        """At once: what is not read of a reply over HTTP is the connection's."""
+        callback(self)
 
     def set_trailing_metadata(self, trailers: Iterable[tuple[str, str | bytes]]) -> None:
         """Nothing but the request id stands there, which is told in a header."""

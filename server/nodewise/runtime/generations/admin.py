@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from nodewise.domain.errors import NodewiseError, Violation
+from nodewise.domain.errors import invalid_field
 from nodewise.mapper.mapping import timestamp
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.paging import page
 from nodewise.rpc.wire_plugins import write_plugin, write_plugin_problem
 from nodewise.runtime.generations.changes import Changes, Reloaded
-from nodewise.runtime.generations.manifest import Generation, Rule
-from nodewise.runtime.generations.rooms import Rooms
+from nodewise.runtime.generations.manifest import Generation
 from nodewise.runtime.generations.serving import CANARY
+from nodewise.runtime.generations.serving_state import ServingState
 from nodewise.runtime.generations.standing import folder_faults
 from nodewise.runtime.generations.trial import Trial
 from nodewise_protos.v1beta1 import admin_service_pb2 as pb
@@ -53,9 +53,10 @@ class Administration:
 
     async def set_canary(self, request: pb.SetCanaryRequest, call: Call) -> pb.SetCanaryResponse:
         """Let one answer a share of the jobs."""
-        rule = _rule(request)
+        if not 0.0 < request.share < 1.0:
+            raise invalid_field("share", f"must be above 0 and below 1, found {request.share:g}")
         number = request.generation if request.HasField("generation") else None
-        found = await self.changes.set_canary(number, request.share, rule)
+        found = await self.changes.set_canary(number, request.share)
         await self._agreed(call)
         return pb.SetCanaryResponse(
             outcome=_outcome(found),
@@ -84,7 +85,7 @@ class Administration:
     async def list_plugin_states(self, request: pb.ListPluginStatesRequest, call: Call) -> pb.ListPluginStatesResponse:
         """Plugins of all tracks."""
         tracks = self.changes.serving.application.tracks
-        states = [state for rooms in tracks.rooms for state in _states(rooms, canary=rooms is tracks.canary)]
+        states = [state for each in tracks.serving_states for state in _states(each, canary=each is tracks.canary)]
         problems = [write_plugin_problem(each) for each in tracks.stable.plugged.registry.problems]
         return pb.ListPluginStatesResponse(plugins=states, problems=problems)
 
@@ -124,8 +125,6 @@ class Administration:
         )
         if state.canary is not None:
             found.canary.generation, found.canary.share = state.canary.number, state.canary.share
-            if state.canary.rule is not None:
-                found.canary.rule.CopyFrom(_written(state.canary.rule))
         return found
 
 
@@ -155,22 +154,19 @@ def _trial(trial: Trial) -> pb.Trial | None:
         notices=trial.notices,
         checks_passed_count=trial.checks_passed_count,
         checks_left_out_count=trial.checks_left_out_count,
-        differences=[
-            pb.EstimatorDifference(**{name: getattr(each, name) for name in each.__dataclass_fields__})
-            for each in trial.differences
-        ],
+        differences=[pb.EstimatorDifference(**asdict(each)) for each in trial.differences],
     )
 
 
-def _states(rooms: Rooms, *, canary: bool) -> list[pb.PluginState]:
+def _states(serving_state: ServingState, *, canary: bool) -> list[pb.PluginState]:
     states = []
-    for kind, records in rooms.plugged.registry.by_kind.items():
+    for kind, records in serving_state.plugged.registry.by_kind.items():
         for loaded in records.values():
             counted = loaded.calls.by_method().values()
             states.append(
                 pb.PluginState(
                     plugin=write_plugin(loaded, kind),
-                    generation=rooms.plugged.number,
+                    generation=serving_state.plugged.number,
                     track=CANARY if canary else "",
                     serving=loaded.breaker is None or loaded.breaker.closed,
                     calls_count=sum(each.calls for each in counted),
@@ -178,44 +174,6 @@ def _states(rooms: Rooms, *, canary: bool) -> list[pb.PluginState]:
                 )
             )
     return states
-
-
-def _rule(request: pb.SetCanaryRequest) -> Rule | None:
-    """The rule that a request states.
-
-    Raises
-    ------
-    NodewiseError
-        INVALID_FIELD, of the share too.
-    """
-    wrong = []
-    if not 0.0 < request.share < 1.0:
-        wrong.append(Violation("share", f"must be above 0 and below 1, found {request.share:g}"))
-    stated, rule = request.rule, Rule(promotes=request.rule.promotes)
-    found: dict[str, Any] = {}
-    for field, name, least in (
-        ("calls_count", "calls", 1.0),
-        ("failure_share", "most_failures", 0.0),
-        ("latency_ratio", "most_latency_ratio", 0.0),
-        ("log_ratio", "most_log_ratio", 0.0),
-    ):
-        value = getattr(stated, field) if stated.HasField(field) else getattr(rule, name)
-        if not least <= value < float("inf"):
-            wrong.append(Violation(f"rule.{field}", f"must be at least {least:g}, found {value:g}"))
-        found[name] = value
-    if wrong:
-        raise NodewiseError.invalid(wrong)
-    return Rule(**found, promotes=stated.promotes) if request.HasField("rule") else None
-
-
-def _written(rule: Rule) -> pb.CanaryRule:
-    return pb.CanaryRule(
-        calls_count=rule.calls,
-        failure_share=rule.most_failures,
-        latency_ratio=rule.most_latency_ratio,
-        log_ratio=rule.most_log_ratio,
-        promotes=rule.promotes,
-    )
 
 
 def _outcome(found: Reloaded) -> pb.ReloadOutcome:

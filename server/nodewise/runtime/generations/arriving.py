@@ -7,7 +7,7 @@ from typing import Final
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.hosting.registry import Registry, arrived
-from nodewise.runtime.generations.rooms import Plugged
+from nodewise.runtime.generations.serving_state import LoadedPlugins
 
 __all__ = ["awaited", "with_arrivals"]
 
@@ -22,7 +22,7 @@ _NAMES_NOBODY: Final = {
 """Reasons of a name that nobody has, and of one that somebody may have later."""
 
 
-def with_arrivals(plugged: Plugged, *, serving: bool = True) -> Plugged:
+def with_arrivals(plugged: LoadedPlugins, *, serving: bool = True) -> LoadedPlugins:
     """The same with what has arrived by now; ``serving`` and errors as of ``arrived``. Blocks for a moment."""
     registry = arrived(plugged.registry, serving=serving)
     name = f"{plugged.number}.{registry.generation}" if plugged.number else ""

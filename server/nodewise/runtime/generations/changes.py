@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final, TypeVar
@@ -15,8 +15,7 @@ from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.rpc.calls import run_in
 from nodewise.runtime.generations.apart import failures_apart
 from nodewise.runtime.generations.folder import PluginsFolderError
-from nodewise.runtime.generations.manifest import Canary, Generation, Rule, State
-from nodewise.runtime.generations.rooms import Rooms
+from nodewise.runtime.generations.manifest import Canary, Generation, State
 from nodewise.runtime.generations.serving import CANARY, LOOK_S, NEEDS_NEW, UNLOADABLE, Serving
 from nodewise.runtime.generations.standing import folder_faults, found_in
 from nodewise.runtime.generations.trial import Trial, tried
@@ -92,50 +91,31 @@ class Changes:
         return await self._alone(self._reload(number))
 
     async def _reload(self, number: int | None) -> Reloaded:
-        before, standing = self._stable, self.serving.standing
+        before = self._stable
         try:
-            wanted = await run_in(None, standing.wanted, number)
+            wanted = await run_in(None, self.serving.standing.wanted, number)
         except SettingsError as error:
             return Reloaded.failed(before, before, str(error))
         if wanted is None:
             return Reloaded(outcome=Outcome.UNCHANGED, number=before, before=before)
-        if await run_in(None, standing.needs_new_processes, wanted):
-            return await self._restarted(wanted, before)
-        try:
-            rooms, trial = await self._try(wanted)
-        except Exception:
-            await self._wait_no_more(wanted)
-            raise
-        if rooms is None:
-            await self._wait_no_more(wanted)
-            return Reloaded(outcome=Outcome.FAILED, number=wanted.number, before=before, trial=trial)
-        async with self._to_serve(rooms):
-            state = await run_in(None, self.folder.change, lambda now: now.promoted(wanted.number))
-            await self.serving.take(state, rooms)
-        return Reloaded(outcome=Outcome.TAKEN, number=wanted.number, before=before, trial=trial)
+        return await self._take(wanted, lambda now: now.promoted(wanted.number))
 
-    async def set_canary(self, number: int | None, share: float, rule: Rule | None) -> Reloaded:
+    async def set_canary(self, number: int | None, share: float) -> Reloaded:
         """Let a generation answer a share of the jobs; raises as :meth:`reload`, and INVALID_FIELD."""
-        return await self._alone(self._set_canary(number, share, rule))
+        return await self._alone(self._set_canary(number, share))
 
-    async def _set_canary(self, number: int | None, share: float, rule: Rule | None) -> Reloaded:
+    async def _set_canary(self, number: int | None, share: float) -> Reloaded:
         state = await run_in(None, self.folder.state)
-        number = _beside(state, number)
-        generation, before = await run_in(None, found_in, self.folder, number), state.stable
-        beside = self.serving.application.tracks.canary
-        trial = UNTRIED
-        rooms: Rooms | None = beside if beside is not None and beside.plugged.number == number else None
-        if rooms is None:
-            if await run_in(None, self.serving.standing.needs_new_processes, generation):
-                return Reloaded.failed(number, before, NEEDS_NEW)
-            rooms, trial = await self._try(generation, CANARY)
-        if rooms is None:
-            return Reloaded(outcome=Outcome.FAILED, number=number, before=before, trial=trial)
-        canary = Canary(number=number, share=share, rule=rule)
-        async with self._to_serve(rooms):
-            state = await run_in(None, self.folder.change, lambda now: now.beside(canary))
-            await self.serving.set_beside(state, rooms)
-        return Reloaded(outcome=Outcome.TAKEN, number=number, before=before, trial=trial)
+        generation = await run_in(None, found_in, self.folder, _beside(state, number))
+        canary, beside = Canary(number=generation.number, share=share), self.serving.application.tracks.canary
+
+        def update(now: State) -> State:
+            return replace(now, canary=canary)
+
+        if beside is None or beside.plugged.number != canary.number:
+            return await self._take(generation, update, CANARY)
+        await self.serving.take(await self._decide(update))
+        return Reloaded(outcome=Outcome.TAKEN, number=canary.number, before=state.stable)
 
     async def promote(self) -> int:
         """Let the canary answer all jobs; raises as :meth:`reload`."""
@@ -145,7 +125,7 @@ class Changes:
         canary = (await run_in(None, self.folder.state)).canary
         if canary is None:
             raise NodewiseError(Reason.GENERATION_NOT_FOUND, "there is no canary")
-        await self.serving.take(await run_in(None, self.folder.change, lambda now: now.promoted(canary.number)))
+        await self.serving.take(await self._decide(lambda now: now.promoted(canary.number)))
         return int(canary.number)
 
     async def rollback(self) -> Reloaded:
@@ -156,22 +136,14 @@ class Changes:
         state: State = await run_in(None, self.folder.state)
         before = state.stable
         if state.canary is not None:
-            await self.serving.take(await run_in(None, self.folder.change, lambda now: replace(now, canary=None)))
+            await self.serving.take(await self._decide(lambda now: replace(now, canary=None)))
             return Reloaded(outcome=Outcome.TAKEN, number=before, before=before)
         if not state.previous:
             raise NodewiseError(Reason.GENERATION_NOT_FOUND, "no generation was stable before this one")
         number = state.previous[0]
         generation = await run_in(None, found_in, self.folder, number)
         back = replace(state, stable=number, candidate=0, previous=state.previous[1:])
-        if await run_in(None, self.serving.standing.needs_new_processes, generation):
-            return await self._restarted(generation, before, back)
-        try:
-            rooms = await self.serving.made(number)
-        except UNLOADABLE as error:
-            return Reloaded.failed(before, before, str(error))
-        async with self._to_serve(rooms):
-            await self.serving.take(await run_in(None, self.folder.change, lambda _: back), rooms)
-        return Reloaded(outcome=Outcome.TAKEN, number=number, before=before)
+        return await self._take(generation, lambda _: back, tries=False)
 
     async def agreed(self, seconds: float) -> None:
         """Wait until all processes serve what the state says, or have said why they do not; or no longer."""
@@ -186,6 +158,11 @@ class Changes:
                     ):
                         return
                     await asyncio.sleep(LOOK_S / 10)
+
+    async def _decide(self, update: Callable[[State], State]) -> State:
+        """What is served from now on, by this process and the others."""
+        state: State = await run_in(None, self.folder.change, update)
+        return state
 
     @property
     def _stable(self) -> int:
@@ -212,22 +189,39 @@ class Changes:
             with folder_faults():
                 return await change
 
-    @asynccontextmanager
-    async def _to_serve(self, rooms: Rooms) -> AsyncIterator[None]:
-        """Whatever keeps rooms from serving, what their plugins run in goes then."""
+    async def _take(
+        self, generation: Generation, update: Callable[[State], State], track: str = "", *, tries: bool = True
+    ) -> Reloaded:
+        """Let a generation serve on a track as the state will say then, unless its trial fails."""
+        serving, before, serving_state, trial = self.serving, self._stable, None, UNTRIED
+        if await run_in(None, serving.standing.needs_new_processes, generation):
+            if track:
+                return Reloaded.failed(generation.number, before, NEEDS_NEW)
+            return await self._restarted(generation, before, update)
         try:
-            yield
+            try:
+                serving_state = await serving.made(generation.number, track)
+            except UNLOADABLE as error:
+                trial = Trial(failures=(str(error),))
+            else:
+                if tries:
+                    trial = await tried(serving.settings, serving.application.tracks.stable, serving_state)
+            if trial is not UNTRIED:
+                trial = await self._keep(generation, trial)
+            if not trial.failures:
+                await serving.take(await self._decide(update), serving_state)
+                return Reloaded(outcome=Outcome.TAKEN, number=generation.number, before=before, trial=trial)
         except Exception:
-            if rooms not in self.serving.application.tracks.rooms:
-                await run_in(None, rooms.close)
+            await self._wait_no_more(generation)
             raise
+        finally:
+            # Whatever keeps it from serving: what its plugins run in goes then.
+            if serving_state is not None and serving_state not in serving.application.tracks.serving_states:
+                await run_in(None, serving_state.close)
+        await self._wait_no_more(generation)
+        return Reloaded(outcome=Outcome.FAILED, number=generation.number, before=before, trial=trial)
 
-    async def _wait_no_more(self, failed: Generation) -> None:
-        """Else the next start, which tries nothing, would take it."""
-        with suppress(PluginsFolderError):  # a folder that cannot be written fails the next change, in words
-            await run_in(None, self.folder.change, lambda now: now.without(failed.number))
-
-    async def _restarted(self, wanted: Generation, before: int, state: State | None = None) -> Reloaded:
+    async def _restarted(self, wanted: Generation, before: int, update: Callable[[State], State]) -> Reloaded:
         """What runs inline changed: a process cannot import it again, so others must start, once one could."""
         if self._restart is None:
             told = "it changes plugins that run in this process itself: start another one"
@@ -236,34 +230,20 @@ class Changes:
         registry = serving.application.tracks.stable.plugged.registry
         failures = await run_in(None, failures_apart, serving.settings, self.folder, wanted.number, registry)
         if failures:
-            trial = await self._told(wanted, Trial(failures=failures))
+            trial = await self._keep(wanted, Trial(failures=failures))
             await self._wait_no_more(wanted)
             return Reloaded(outcome=Outcome.FAILED, number=wanted.number, before=before, trial=trial)
-        await run_in(None, self.folder.change, lambda now: state or now.promoted(wanted.number))
+        await self._decide(update)
         self._restart()
         return Reloaded(outcome=Outcome.RESTARTING, number=wanted.number, before=before)
 
-    async def _try(self, generation: Generation, track: str = "") -> tuple[Rooms | None, Trial]:
-        """Rooms of a generation that passed its trial, or why it did not."""
-        serving = self.serving
-        try:
-            rooms = await serving.made(generation.number, track)
-        except UNLOADABLE as error:
-            return None, await self._told(generation, Trial(failures=(str(error),)))
-        async with self._to_serve(rooms):
-            trial = await self._told(
-                generation, await tried(serving.settings, serving.application.tracks.stable, rooms)
-            )
-        if not trial.failures:
-            return rooms, trial
-        await run_in(None, rooms.close)
-        return None, trial
+    async def _wait_no_more(self, failed: Generation) -> None:
+        """Else the next start, which tries nothing, would take it."""
+        with suppress(PluginsFolderError):  # a folder that cannot be written fails the next change, in words
+            await self._decide(lambda now: now.without(failed.number))
 
-    async def _told(self, generation: Generation, trial: Trial) -> Trial:
-        """A trial with what the operator should know besides, kept and logged."""
-        if await run_in(None, self.serving.standing.replaced):
-            told = "plugins were installed in place of others: these are gone, and a rollback would load the same again"
-            trial = replace(trial, notices=(*trial.notices, told))
+    async def _keep(self, generation: Generation, trial: Trial) -> Trial:
+        """What came of a trial, for whoever lists generations, and logged."""
         try:
             if generation.number:
                 await run_in(None, self.folder.keep_report, generation.number, trial.report())

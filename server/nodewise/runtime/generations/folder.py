@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import orjson
 import structlog
+from packaging.utils import canonicalize_name
 
 from nodewise.runtime.generations.manifest import Generation, Installed, State
 from nodewise.runtime.settings import Settings
@@ -61,7 +62,7 @@ class PluginsFolder:
             return State.read((self.path / _STATE).read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             return State()
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, ValueError) as error:
             raise PluginsFolderError(f"{self.path / _STATE}: cannot be read: {error}") from None
 
     def stamp(self) -> tuple[int, int]:
@@ -136,7 +137,7 @@ class PluginsFolder:
         except FileNotFoundError:
             known = ", ".join(str(each) for each in sorted(self._numbers())) or "none"
             raise PluginsFolderError(f"there is no generation {number}; there are: {known}") from None
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, ValueError) as error:
             raise PluginsFolderError(f"generation {number} cannot be read: {error}") from None
         for each in found.distributions:
             if not self.folder_of(each).is_dir():
@@ -149,7 +150,7 @@ class PluginsFolder:
         for number in sorted(self._numbers()):
             try:
                 found.append(Generation.read((self._generations / f"{number}.json").read_bytes()))
-            except (OSError, ValueError, TypeError, KeyError) as error:
+            except (OSError, ValueError) as error:
                 _log.warning("generation_unreadable", number=number, reason=str(error))
         return found
 
@@ -185,7 +186,7 @@ class PluginsFolder:
         PluginsFolderError
             None can be made.
         """
-        with self._usable():
+        with self._writing(self._distributions):
             self._distributions.mkdir(parents=True, exist_ok=True)
             made = Path(mkdtemp(prefix=".new-", dir=self._distributions))
         try:
@@ -195,22 +196,15 @@ class PluginsFolder:
 
     def complete(self, made: Path, name: str, version: str, digest: str) -> Installed:
         """Name a folder for good; the same content that is there already stays. Raises PluginsFolderError."""
+        name = str(canonicalize_name(name))
         installed = Installed(name=name, version=version, folder=f"{name}-{version}-{digest[:12]}", digest=digest)
         target = self.folder_of(installed)
         if not target.is_dir():
-            with self._usable():
-                _synced(made)
+            with self._writing(self._distributions):
+                os.sync()  # an operator's command may wait for other files of the disk too
                 made.rename(target)
                 _synced_folder(self._distributions)
         return installed
-
-    @contextmanager
-    def _usable(self) -> Iterator[None]:
-        """What goes wrong with files becomes an error that names the folder."""
-        try:
-            yield
-        except OSError as error:
-            raise PluginsFolderError(f"{self._distributions} cannot be used: {error.strerror or error}") from None
 
     # --- processes that serve
 
@@ -263,11 +257,11 @@ class PluginsFolder:
                 yield
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _writing(self, path: Path | None = None) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise PluginsFolderError(f"{self.path}: cannot be written: {error.strerror or error}") from None
+            raise PluginsFolderError(f"{path or self.path}: cannot be written: {error.strerror or error}") from None
 
 
 def replaced(path: Path, data: bytes, *, durable: bool = True) -> None:
@@ -282,15 +276,6 @@ def replaced(path: Path, data: bytes, *, durable: bool = True) -> None:
     written.replace(path)
     if durable:
         _synced_folder(path.parent)
-
-
-def _synced(folder: Path) -> None:
-    """Have everything below a folder on the disk."""
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            with Path(parent, name).open("rb") as file:
-                os.fsync(file.fileno())
-        _synced_folder(Path(parent))
 
 
 def _synced_folder(folder: Path) -> None:

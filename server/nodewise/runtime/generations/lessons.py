@@ -1,4 +1,4 @@
-"""What rooms know of their estimators when they are made: what holds from before, and what plugins bring with them."""
+"""What a generation knows of its estimators when it begins: what holds from before, and what its plugins bring."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nodewise.estimation.lessons.lessons import Lessons, Teachings
 from nodewise.estimation.lessons.priors import learned_from
 from nodewise.hosting.registry import Loaded, Registry
 from nodewise.plugin import EstimatorRecord
-from nodewise.runtime.generations.rooms import Plugged
+from nodewise.runtime.generations.serving_state import LoadedPlugins
 
 __all__ = ["begun_with", "carried_over", "changed_estimators"]
 
@@ -26,7 +26,7 @@ def begun_with(registry: Registry) -> Teachings:
     return Teachings(Lessons(learned_from(inline, ()).priors))
 
 
-def carried_over(plugged: Plugged, known: Answers) -> Teachings:
+def carried_over(plugged: LoadedPlugins, known: Answers) -> Teachings:
     """What was learned of estimators that did not change, and what the others bring with them."""
     changed = changed_estimators(plugged, known)
     fresh = begun_with(_of(plugged.registry, lambda name: name in changed)).common
@@ -43,7 +43,7 @@ def carried_over(plugged: Plugged, known: Answers) -> Teachings:
     return Teachings(of(teachings.common), {name: of(lessons) for name, lessons in teachings.own.items()})
 
 
-def changed_estimators(plugged: Plugged, known: Answers) -> Mapping[str, Loaded[EstimatorRecord]]:
+def changed_estimators(plugged: LoadedPlugins, known: Answers) -> Mapping[str, Loaded[EstimatorRecord]]:
     """The estimators that are not those of other answers, by name."""
     registry = plugged.registry
     # Without what was seen to be built on others: an estimator's own code is asked about here.

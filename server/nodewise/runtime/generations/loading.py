@@ -20,7 +20,7 @@ from nodewise.hosting.registry import Registry, load_registry
 from nodewise.runtime.generations.discovery import entry_points_of, fingerprint
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError, plugins_folder_of
 from nodewise.runtime.generations.manifest import Generation
-from nodewise.runtime.generations.rooms import Plugged
+from nodewise.runtime.generations.serving_state import LoadedPlugins
 from nodewise.runtime.settings import Settings, SettingsError
 from nodewise.runtime.workshops import Opening, catalogue_of, registry_of
 
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-def served_first(settings: Settings, *, wait_s: float = math.inf) -> Plugged:
+def served_first(settings: Settings, *, wait_s: float = math.inf) -> LoadedPlugins:
     """What a process begins with: the stable generation, if there is one, else what is installed.
 
     Parameters
@@ -85,7 +85,7 @@ def loaded(
     known: Sequence[Registry] = (),
     *,
     wait_s: float = math.inf,
-) -> Plugged:
+) -> LoadedPlugins:
     """A generation's plugins and its catalogue.
 
     Parameters
@@ -106,7 +106,7 @@ def loaded(
         settings = settings.model_copy(update={"catalogue": "" if own is None else str(own)})
     catalogue = catalogue_of(settings)
     registry = registry_of(settings, folders=folders, known=known, wait_s=wait_s)
-    return Plugged(
+    return LoadedPlugins(
         registry=registry,
         catalogue=catalogue,
         name=f"{generation.number}.{registry.generation}" if generation.number else "",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
-import orjson
+from pydantic import TypeAdapter
 
-__all__ = ["Canary", "Generation", "Installed", "Rule", "State"]
+__all__ = ["Canary", "Generation", "Installed", "State"]
 
 MOST_PREVIOUS: Final = 16
 """Stable generations that are remembered in order; older ones can still be named."""
@@ -59,62 +59,20 @@ class Generation:
 
     def written(self) -> bytes:
         """As JSON."""
-        return orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2)
+        return _GENERATION.dump_json(self, indent=2)
 
     @classmethod
     def read(cls, data: bytes) -> Generation:
-        """From JSON.
-
-        Raises
-        ------
-        ValueError, TypeError, KeyError
-            It is none.
-        """
-        held: dict[str, Any] = orjson.loads(data)
-        return cls(**{**held, "distributions": tuple(Installed(**each) for each in held["distributions"])})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """When a canary is promoted or rolled back without anybody's call.
-
-    Attributes
-    ----------
-    calls : int
-        On the canary, before anything is decided.
-    most_failures : float
-        Share of calls that fail by a fault of the server or of a plugin, beyond the stable track's share.
-    most_latency_ratio : float
-        Median seconds of a call over the stable track's.
-    most_log_ratio : float
-        Median |ln(throughput of the canary / of the stable track)| on the same questions.
-    promotes : bool
-        Whether a canary within all bounds takes over; else it waits for a call.
-    """
-
-    calls: int = 200
-    most_failures: float = 0.01
-    most_latency_ratio: float = 2.0
-    most_log_ratio: float = 0.5
-    promotes: bool = False
+        """From JSON. Raises ValueError if it is none."""
+        return _GENERATION.validate_json(data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canary:
-    """A generation that answers a share of the jobs.
-
-    Attributes
-    ----------
-    rule : Rule or None
-        None = only calls decide.
-    since : int
-        Sequence of the state that set it: one that is set again is another one.
-    """
+    """A generation that answers a share of the jobs."""
 
     number: int
     share: float
-    rule: Rule | None = None
-    since: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,24 +107,19 @@ class State:
         canary = self.canary if self.canary is not None and self.canary.number != number else None
         return replace(self, stable=number, candidate=0, canary=canary, previous=before[:MOST_PREVIOUS])
 
-    def beside(self, canary: Canary) -> State:
-        """With a canary, from now on."""
-        return replace(self, canary=replace(canary, since=self.sequence + 1))
-
     def without(self, number: int) -> State:
         """With no reload that waits for a generation."""
         return replace(self, candidate=0) if self.candidate == number else self
 
     def written(self) -> bytes:
         """As JSON."""
-        return orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2)
+        return _STATE.dump_json(self, indent=2)
 
     @classmethod
     def read(cls, data: bytes) -> State:
-        """From JSON; raises as :meth:`Generation.read`."""
-        held: dict[str, Any] = orjson.loads(data)
-        canary = held["canary"]
-        if canary is not None:
-            rule = canary["rule"]
-            canary = Canary(**{**canary, "rule": None if rule is None else Rule(**rule)})
-        return cls(**{**held, "canary": canary, "previous": tuple(held["previous"])})
+        """From JSON, of an older version too. Raises ValueError if it is none."""
+        return _STATE.validate_json(data)
+
+
+_GENERATION: Final = TypeAdapter(Generation)
+_STATE: Final = TypeAdapter(State)

@@ -1,19 +1,26 @@
-"""The door for who manages a server's plugins from outside its processes: settings in, plain values out."""
+"""The door for operators who change a server's plugins from outside its processes: settings in, plain values out."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from packaging.utils import canonicalize_name
+
+from nodewise.plugin import ENTRY_POINT_GROUP
+from nodewise.runtime.generations.discovery import registering
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError, plugins_folder_of
-from nodewise.runtime.generations.installing import PipOptions, installed, removed
-from nodewise.runtime.generations.manifest import Generation
+from nodewise.runtime.generations.manifest import Generation, Installed
 from nodewise.runtime.settings import SettingsError, load_settings
 
-__all__ = ["Operating", "OperatingError", "PipOptions"]
+__all__ = ["Operating", "OperatingError"]
+
+_NOT_CONTENT = frozenset({"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"})
+"""Files of an installed distribution that say where it came from, or in which order."""
 
 
 class OperatingError(Exception):
@@ -26,12 +33,7 @@ class OperatingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Operating:
-    """A folder of plugins.
-
-    Attributes
-    ----------
-    folder : PluginsFolder
-    """
+    """A folder of plugins."""
 
     folder: PluginsFolder
 
@@ -47,26 +49,79 @@ class Operating:
             raise OperatingError(told, of_input=True)
         return cls(folder)
 
-    def install(self, wanted: Sequence[str], options: PipOptions) -> dict[str, Any]:
-        """A new generation with these; raises OperatingError."""
-        return self._made(lambda: installed(self.folder, wanted, options))
+    def install(self, wanted: Sequence[str], fill: Callable[[str, Path], None]) -> dict[str, Any]:
+        """A new generation with other or more distributions; the next reload tries it and lets it take over.
+
+        Parameters
+        ----------
+        wanted : sequence of str
+            What is installed, each into a folder of its own.
+        fill : callable
+            Puts one of them, with what it needs beyond the server's environment, into an empty folder.
+
+        Raises
+        ------
+        OperatingError
+            One brings no plugin, or more than one distribution of plugins.
+        """
+        with _failures():
+            added = [self._installed(each, fill) for each in wanted]
+            names = {each.name for each in added}
+            others = tuple(each for each in self._newest().distributions if each.name not in names)
+            listed = ", ".join(f"{each.name} {each.version}" for each in added)
+            return self._add(f"installed {listed}", (*others, *added))
 
     def remove(self, names: Sequence[str]) -> dict[str, Any]:
-        """A new generation without these; raises OperatingError."""
-        return self._made(lambda: removed(self.folder, names))
+        """A new generation without these; raises OperatingError for one that the newest has not."""
+        with _failures():
+            before = self._newest().distributions
+            unwanted = {str(canonicalize_name(name)) for name in names}
+            unknown = unwanted - {each.name for each in before}
+            if unknown or not unwanted:
+                known = ", ".join(each.name for each in before) or "none"
+                missing = ", ".join(sorted(unknown))
+                raise PluginsFolderError(f"not in the newest generation: {missing}; there are: {known}")
+            kept = tuple(each for each in before if each.name not in unwanted)
+            return self._add(f"removed {', '.join(sorted(unwanted))}", kept)
 
     def generations(self) -> list[dict[str, Any]]:
         """All of them, the newest first, with who serves; raises OperatingError."""
-        with _told():
+        with _failures():
             state = self.folder.state()
             canary = 0 if state.canary is None else state.canary.number
             words = {state.stable: "stable", canary: "canary", state.candidate: "waits"}
-            found = [*reversed(self.folder.generations())]
-            return [{**_plain(each), "serves": words.get(each.number, "")} for each in found]
+            return [
+                {**_plain(each), "serves": words.get(each.number, "")} for each in reversed(self.folder.generations())
+            ]
 
-    def _made(self, make: Callable[[], Generation]) -> dict[str, Any]:
-        with _told():
-            return _plain(make())
+    def _newest(self) -> Generation:
+        """What the next generation is made from: what waits for a reload, else what serves."""
+        state = self.folder.state()
+        return self.folder.generation(state.candidate or state.stable)
+
+    def _add(self, why: str, distributions: tuple[Installed, ...]) -> dict[str, Any]:
+        catalogue = self.folder.catalogue_of(self._newest())
+        made = self.folder.add(why, distributions, b"" if catalogue is None else catalogue.read_bytes())
+        self.folder.change(lambda now: replace(now, candidate=made.number))
+        return _plain(made)
+
+    def _installed(self, wanted: str, fill: Callable[[str, Path], None]) -> Installed:
+        with self.folder.new_folder() as made:
+            fill(wanted, made)
+            plugins = registering(made)
+            if len(plugins) != 1:
+                names = ", ".join(sorted(each.name for each in plugins)) or "none"
+                must = f"must bring one distribution with entry points of the group {ENTRY_POINT_GROUP!r}"
+                raise PluginsFolderError(f"{wanted}: {must}, found {names}")
+            return self.folder.complete(made, plugins[0].name, plugins[0].version, _digest(made))
+
+
+def _digest(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in _NOT_CONTENT):
+        digest.update(f"{path.relative_to(folder)}\0".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def _plain(generation: Generation) -> dict[str, Any]:
@@ -80,7 +135,7 @@ def _plain(generation: Generation) -> dict[str, Any]:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _failures() -> Iterator[None]:
     try:
         yield
     except PluginsFolderError as error:

@@ -23,8 +23,6 @@ class Standing:
     ----------
     prints : tuple of mappings
         As of :func:`prints_of`, of the generation: inline, and hosted.
-    installed : mapping
-        Builds of the hosted distributions that are installed with the server: pip puts others in their place.
     catalogue : str
         Digest of its file of devices and links.
     """
@@ -33,7 +31,6 @@ class Standing:
     folder: PluginsFolder
     generation: Generation
     prints: tuple[dict[str, str], ...]
-    installed: dict[str, str]
     catalogue: str
 
     @classmethod
@@ -44,7 +41,6 @@ class Standing:
             folder=folder,
             generation=generation,
             prints=prints_of(settings, folder, generation),
-            installed=_environment(settings, folder),
             catalogue=generation.catalogue_digest,
         )
 
@@ -57,10 +53,6 @@ class Standing:
     def needs_new_processes(self, generation: Generation) -> bool:
         """Whether it has another build of what runs inline, which a process imports once."""
         return prints_of(self.settings, self.folder, generation)[0] != self.prints[0]
-
-    def replaced(self) -> bool:
-        """Whether plugins were installed in place of those that are served from the server's environment."""
-        return _environment(self.settings, self.folder) != self.installed
 
     def wanted(self, number: int | None) -> Generation | None:
         """The generation that is to take over: one by its number, the one that waits, or a new one of what there is.
@@ -106,7 +98,3 @@ def folder_faults() -> Iterator[None]:
         yield
     except PluginsFolderError as error:
         raise NodewiseError(Reason.STORE_UNAVAILABLE, f"the folder of plugins: {error}") from None
-
-
-def _environment(settings: Settings, folder: PluginsFolder) -> dict[str, str]:
-    return prints_of(settings, folder, folder.generation(0))[1]

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from pydantic import TypeAdapter
+
 from nodewise.rpc.calls import run_in
 from nodewise.runtime.generations.apart import newly_left_out
 from nodewise.runtime.generations.conformity import changed_records, conformity_of
-from nodewise.runtime.generations.rooms import Plugged, Rooms
+from nodewise.runtime.generations.serving_state import LoadedPlugins, ServingState
 from nodewise.runtime.generations.shadow import Difference, compared
 from nodewise.runtime.settings import Settings
 
@@ -44,12 +46,10 @@ class Trial:
     @classmethod
     def read(cls, report: Mapping[str, Any]) -> Trial:
         """From what is kept."""
-        parts = {name: tuple(report[name]) for name in ("failures", "notices")}
-        differences = tuple(Difference(**each) for each in report["differences"])
-        return cls(**{**report, **parts, "differences": differences})
+        return TypeAdapter(cls).validate_python(report)
 
 
-async def tried(settings: Settings, before: Rooms, after: Rooms) -> Trial:
+async def tried(settings: Settings, before: ServingState, after: ServingState) -> Trial:
     """Check what changed, and shadow the requests that were answered last; as long as the settings give it."""
     known, other = before.plugged.registry, after.plugged.registry
     names = changed_records(other, known)
@@ -78,7 +78,7 @@ async def tried(settings: Settings, before: Rooms, after: Rooms) -> Trial:
     )
 
 
-def _notices(before: Plugged, after: Plugged) -> tuple[str, ...]:
+def _notices(before: LoadedPlugins, after: LoadedPlugins) -> tuple[str, ...]:
     """What is gone."""
     gone = [
         f"{kind} {name!r} is there no more"

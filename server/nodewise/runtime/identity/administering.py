@@ -23,15 +23,9 @@ from nodewise_protos.v1beta1 import admin_service_pb2 as pb
 
 __all__ = ["TokenAdministration", "refused_tokens"]
 
-_ROLES: Final = MappingProxyType(
-    {
-        pb.CALLER_ROLE_READ: Role.READ,
-        pb.CALLER_ROLE_INGEST: Role.INGEST,
-        pb.CALLER_ROLE_SCHEDULE: Role.SCHEDULE,
-        pb.CALLER_ROLE_ADMIN: Role.ADMIN,
-    }
-)
-_NUMBERS: Final = MappingProxyType({role: number for number, role in _ROLES.items()})
+_ROLES: Final = MappingProxyType({pb.CallerRole.Value(f"CALLER_ROLE_{role.name}"): role for role in Role})
+LIFETIME_S: Final = 90 * 86_400.0
+"""Of a token whose maker says nothing of it: a season, so that a forgotten one ends by itself."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,10 +49,14 @@ class TokenAdministration:
         for index, number in enumerate(request.roles):
             if number not in _ROLES:
                 reader.wrong(f"roles[{index}]", "must be a role, found CALLER_ROLE_UNSPECIFIED or an unknown one")
+        if not request.roles:
+            reader.wrong("roles", f"must name at least one of {', '.join(Role)}")
+        if not request.prefixes:
+            reader.wrong("prefixes", "must name what the token reaches, such as team-a/, or be * for all profiles")
+        life_s = request.lifetime_seconds if request.HasField("lifetime_seconds") else LIFETIME_S
+        if not 0 < life_s < math.inf:
+            reader.wrong("lifetime_seconds", f"must be above 0, found {life_s}")
         reader.finish()
-        life_s = request.lifetime_seconds if request.HasField("lifetime_seconds") else None
-        if life_s is not None and not 0 < life_s < math.inf:
-            raise invalid_field("lifetime_seconds", f"must be above 0, found {life_s}")
         text, token = new_token(
             request.description, [_ROLES[number] for number in request.roles], request.prefixes, life_s
         )
@@ -97,7 +95,7 @@ def _written(token: StoredToken) -> pb.Token:
     return pb.Token(
         token_id=token.token_id,
         description=token.description,
-        roles=[_NUMBERS[role] for role in token.roles],
+        roles=[f"CALLER_ROLE_{role.name}" for role in token.roles],
         prefixes=[] if "" in token.prefixes else token.prefixes,
         create_time=timestamp(token.create_time_s),
         expire_time=_time(token.expire_time_s),

@@ -79,7 +79,7 @@ class Callers:
 
     async def begin(self) -> None:
         """Read tokens, and follow what changes. Raises NodewiseError STORE_UNAVAILABLE."""
-        await self._refresh()
+        await self.look()
         self._following = asyncio.get_running_loop().create_task(self._follow())
 
     def end(self) -> None:
@@ -122,27 +122,30 @@ class Callers:
         return principal
 
     async def look(self) -> None:
-        """Look for changes now: one of ours was made. Raises NodewiseError STORE_UNAVAILABLE."""
-        await self._refresh()
+        """Look for changes now. Raises NodewiseError STORE_UNAVAILABLE."""
+        self._looked_s = time.monotonic()
+        if await asyncio.get_running_loop().run_in_executor(self._thread, self._changed):
+            self.epoch += 1
+            self._kept.clear()
 
     async def _checked(self, text: str) -> Principal:
-        if text.startswith(PREFIX) or self._jwt is None:
-            if self._book is None:
-                raise unauthenticated(Cause.UNKNOWN)
-            try:
-                return self._book.principal(text)
-            except UnknownTokenError:
-                return await self._perhaps_new(self._book, text)
-        return self._jwt.principal(text)
+        if self._jwt is not None and not text.startswith(PREFIX):
+            return self._jwt.principal(text)
+        if self._book is None:
+            raise unauthenticated(Cause.UNKNOWN)
+        try:
+            return self._book.principal(text)
+        except UnknownTokenError:
+            return await self._perhaps_new(self._book, text)
 
     async def _perhaps_new(self, book: TokenBook, text: str) -> Principal:
-        """Another worker may have made it a moment ago: who asks together waits for one look together."""
+        """Another worker may have made it a moment ago: callers that ask together wait for one look together."""
         asked_s = time.monotonic()
         with suppress(NodewiseError):  # what is known is believed for a while
             async with self._looking:
                 if self._looked_s < asked_s:
                     await asyncio.sleep(SOONEST_S - (time.monotonic() - self._looked_s))
-                    await self._refresh()
+                    await self.look()
         try:
             return book.principal(text)
         except UnknownTokenError:
@@ -162,7 +165,7 @@ class Callers:
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             try:
-                await self._refresh()
+                await self.look()
                 self._behind = False
             except NodewiseError:  # the store has logged it
                 if not self._behind:
@@ -170,12 +173,6 @@ class Callers:
                 self._behind = True
             except Exception:  # noqa: BLE001  # the next look may know more
                 _log.exception("tokens_not_followed")
-
-    async def _refresh(self) -> None:
-        self._looked_s = time.monotonic()
-        if await asyncio.get_running_loop().run_in_executor(self._thread, self._changed):
-            self.epoch += 1
-            self._kept.clear()
 
     def _changed(self) -> bool:
         keys = self._jwt is not None and self._jwt.refresh()

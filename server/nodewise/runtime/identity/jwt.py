@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,15 +16,21 @@ from nodewise.runtime.identity.files import Watched
 from nodewise.runtime.identity.refusals import Cause, unauthenticated
 from nodewise.runtime.identity.settings import JwtSettings
 
-__all__ = ["JwtReader", "KeysError"]
+__all__ = ["KEYS_KEPT_S", "JwtReader", "KeysError"]
 
 _log = structlog.get_logger(__name__)
 
 _NEEDED: Final = ("exp", "iss", "aud", "sub")
+_TIMES: Final = ("exp", "nbf", "iat")
 _NAMESPACE: Final = "nodewise:"
+_SHARED_CLAIMS: Final = frozenset({"scope", "scp"})
+"""Claims whose words are for all services of an issuer: in them a role must say whose it is."""
 _LONGEST_SUBJECT: Final = 128
 LONGEST_TOKEN: Final = 16_384
 """Characters; gRPC takes about as much metadata."""
+KEYS_KEPT_S: Final = 3600.0
+"""How long keys are believed whose file is gone or broken: time to mend it, and not so long that a key whose withdrawal
+failed lives on."""
 
 
 class KeysError(Exception):
@@ -36,6 +44,8 @@ class JwtReader:
     ----------
     settings : JwtSettings
         Whose tokens are believed.
+    now : callable
+        Seconds by a clock that only goes forward.
 
     Raises
     ------
@@ -43,26 +53,37 @@ class JwtReader:
         If the file of keys cannot be used, or PyJWT is not installed.
     """
 
-    def __init__(self, settings: JwtSettings) -> None:
+    def __init__(self, settings: JwtSettings, now: Callable[[], float] = time.monotonic) -> None:
         try:
             import jwt  # noqa: PLC0415  # an extra
         except ImportError:
             raise KeysError("needs PyJWT: pip install 'nodewise[jwt]'") from None
         self._jwt = jwt
         self._settings = settings
+        self._now = now
         self._file = Watched(settings.keys)
         self._keys = self._read()
+        self._broken_since_s: float | None = None
 
     def refresh(self) -> bool:
         """Read the file again if it changed; blocks. Returns whether other keys are believed now."""
+        path = self._settings.keys
         if not self._file.changed():
-            return False
+            since_s = self._broken_since_s
+            if since_s is None or not self._keys or self._now() - since_s < KEYS_KEPT_S:
+                return False
+            _log.error("jwt_keys_dropped", path=path, problem=f"no usable keys were there for {KEYS_KEPT_S:g} s")
+            self._keys = {}
+            return True
         try:
             self._keys = self._read()
         except KeysError as error:
-            _log.error("jwt_keys_kept", path=self._settings.keys, problem=str(error))
+            if self._broken_since_s is None:
+                self._broken_since_s = self._now()
+            _log.error("jwt_keys_kept", path=path, problem=str(error), for_s=KEYS_KEPT_S)
             return False
-        _log.info("jwt_keys_read", path=self._settings.keys, keys=len(self._keys))
+        self._broken_since_s = None
+        _log.info("jwt_keys_read", path=path, keys=len(self._keys))
         return True
 
     def principal(self, text: str) -> Principal:
@@ -81,18 +102,23 @@ class JwtReader:
                 leeway=settings.leeway_s,
                 options={"require": list(_NEEDED)},
             )
+            return self._principal(claims)
         except jwt.ExpiredSignatureError:
             raise unauthenticated(Cause.EXPIRED) from None
-        except (jwt.PyJWTError, KeyError, TypeError, ValueError):
+        except (jwt.PyJWTError, KeyError, TypeError, ValueError, OverflowError):
             raise unauthenticated(Cause.UNKNOWN) from None
-        return self._principal(claims)
 
     def _principal(self, claims: Mapping[str, Any]) -> Principal:
-        settings = self._settings
-        named = {word.removeprefix(_NAMESPACE) for claim in settings.roles_claims for word in _words(claims.get(claim))}
+        """Raises ValueError for claims that RFC 7519 does not allow, which PyJWT takes."""
+        settings, subject = self._settings, claims["sub"]
+        if not isinstance(subject, str) or not subject.strip():
+            raise ValueError("sub")
+        if not all(_is_time(claims[name]) for name in _TIMES if name in claims):
+            raise ValueError("exp, nbf or iat")
+        named = {role for claim in settings.roles_claims for role in _roles(claim, claims.get(claim))}
         held = _words(claims[settings.prefixes_claim]) if settings.prefixes_claim in claims else settings.prefixes
         return Principal(
-            f"jwt:{str(claims['sub'])[:_LONGEST_SUBJECT]}",
+            f"jwt:{subject[:_LONGEST_SUBJECT]}",
             frozenset(role for role in Role if role in named),
             tuple(sorted({normal_prefix(each) for each in held if each.strip("/")})),
             float(claims["exp"]) + settings.leeway_s,
@@ -116,6 +142,16 @@ class JwtReader:
         if not found:
             raise KeysError("holds no public key")
         return found
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _roles(claim: str, value: object) -> set[str]:
+    words = _words(value)
+    bare = set() if claim in _SHARED_CLAIMS else set(words)
+    return bare | {word.removeprefix(_NAMESPACE) for word in words if word.startswith(_NAMESPACE)}
 
 
 def _words(value: object) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from nodewise.runtime.identity.secret_texts import new_token
 from nodewise.runtime.settings import SettingsError, load_settings, redacted_url
 from nodewise.runtime.starting import StartError
 
-__all__ = ["created", "listed", "revoked"]
+__all__ = ["created", "listed", "purged", "revoked"]
 
 
 def created(
@@ -60,6 +60,15 @@ def listed(config: Path | None, store: str | None, *, ended: bool) -> list[dict[
         return [_plain(token) for token in ledger.all()[1] if ended or not token.ended(now_s)]
 
 
+def purged(config: Path | None, store: str | None, ended_before_s: float) -> list[dict[str, Any]]:
+    """Tokens of a store that are forgotten: they ended before a moment (seconds since 1970). Raises StartError."""
+    with _ledger(config, store) as (ledger, audit):
+        tokens = ledger.purge(ended_before_s)
+        for token in tokens:
+            _put_down(audit, "PurgeToken", token)
+        return [_plain(token) for token in tokens]
+
+
 def revoked(config: Path | None, store: str | None, token_id: str) -> dict[str, Any]:
     """A token of a store that was ended now, or before. Raises StartError."""
     with _ledger(config, store) as (ledger, audit):
@@ -94,8 +103,6 @@ def _ledger(config: Path | None, store: str | None) -> Iterator[tuple[TokenLedge
         raise StartError(error.message, of_input=error.kind in (Kind.INVALID, Kind.NOT_FOUND)) from None
     finally:
         opened.close()
-        if audit is not None:
-            audit.close()
 
 
 def _put_down(audit: AuditLog | None, method: str, token: StoredToken) -> None:

@@ -56,8 +56,8 @@ class JwtSettings(BaseModel):
     )
     roles_claims: tuple[str, ...] = Field(
         ("nodewise_roles", "scope"),
-        description="claims that hold roles, a list or text with blanks; a role is `read` or `nodewise:read`, others "
-        "are left out",
+        description="claims that hold roles, a list or text with blanks: `nodewise:read`, or `read` but in `scope` and "
+        "`scp`, which other services share; others are left out",
     )
     prefixes_claim: str = Field(
         "nodewise_prefixes", description="claim that holds prefixes of profile ids, a list or text with blanks; * = all"

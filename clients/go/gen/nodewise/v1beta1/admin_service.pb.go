@@ -588,104 +588,20 @@ func (x *EstimatorDifference) GetMedianSecondsAfter() float64 {
 	return 0
 }
 
-// When a canary is promoted or rolled back without a call.
-type CanaryRule struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Calls on the canary before anything is decided. Absent = 200.
-	CallsCount *int32 `protobuf:"varint,1,opt,name=calls_count,json=callsCount,proto3,oneof" json:"calls_count,omitempty"`
-	// Largest share of calls that fail by a fault of the server or a plugin, beyond the stable track's. Absent = 0.01.
-	FailureShare *float64 `protobuf:"fixed64,2,opt,name=failure_share,json=failureShare,proto3,oneof" json:"failure_share,omitempty"`
-	// Largest ratio of median seconds of a call to the stable track's. Absent = 2.
-	LatencyRatio *float64 `protobuf:"fixed64,3,opt,name=latency_ratio,json=latencyRatio,proto3,oneof" json:"latency_ratio,omitempty"`
-	// Largest median |ln(throughput on the canary / on the stable track)| of the same questions. Absent = 0.5.
-	LogRatio *float64 `protobuf:"fixed64,4,opt,name=log_ratio,json=logRatio,proto3,oneof" json:"log_ratio,omitempty"`
-	// Whether a canary within all bounds is promoted; else it waits for a call.
-	Promotes      bool `protobuf:"varint,5,opt,name=promotes,proto3" json:"promotes,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CanaryRule) Reset() {
-	*x = CanaryRule{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CanaryRule) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CanaryRule) ProtoMessage() {}
-
-func (x *CanaryRule) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CanaryRule.ProtoReflect.Descriptor instead.
-func (*CanaryRule) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *CanaryRule) GetCallsCount() int32 {
-	if x != nil && x.CallsCount != nil {
-		return *x.CallsCount
-	}
-	return 0
-}
-
-func (x *CanaryRule) GetFailureShare() float64 {
-	if x != nil && x.FailureShare != nil {
-		return *x.FailureShare
-	}
-	return 0
-}
-
-func (x *CanaryRule) GetLatencyRatio() float64 {
-	if x != nil && x.LatencyRatio != nil {
-		return *x.LatencyRatio
-	}
-	return 0
-}
-
-func (x *CanaryRule) GetLogRatio() float64 {
-	if x != nil && x.LogRatio != nil {
-		return *x.LogRatio
-	}
-	return 0
-}
-
-func (x *CanaryRule) GetPromotes() bool {
-	if x != nil {
-		return x.Promotes
-	}
-	return false
-}
-
 // A generation that answers a share of the jobs.
 type Canary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Generation.
 	Generation int32 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
 	// Share of the jobs, above 0 and below 1. A job stays on its track.
-	Share float64 `protobuf:"fixed64,2,opt,name=share,proto3" json:"share,omitempty"`
-	// Absent = only calls decide.
-	Rule          *CanaryRule `protobuf:"bytes,3,opt,name=rule,proto3" json:"rule,omitempty"`
+	Share         float64 `protobuf:"fixed64,2,opt,name=share,proto3" json:"share,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Canary) Reset() {
 	*x = Canary{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[5]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -697,7 +613,7 @@ func (x *Canary) String() string {
 func (*Canary) ProtoMessage() {}
 
 func (x *Canary) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[5]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -710,7 +626,7 @@ func (x *Canary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Canary.ProtoReflect.Descriptor instead.
 func (*Canary) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{5}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Canary) GetGeneration() int32 {
@@ -725,13 +641,6 @@ func (x *Canary) GetShare() float64 {
 		return x.Share
 	}
 	return 0
-}
-
-func (x *Canary) GetRule() *CanaryRule {
-	if x != nil {
-		return x.Rule
-	}
-	return nil
 }
 
 // What one process of the server serves.
@@ -751,7 +660,7 @@ type WorkerState struct {
 
 func (x *WorkerState) Reset() {
 	*x = WorkerState{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[6]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -763,7 +672,7 @@ func (x *WorkerState) String() string {
 func (*WorkerState) ProtoMessage() {}
 
 func (x *WorkerState) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[6]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -776,7 +685,7 @@ func (x *WorkerState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerState.ProtoReflect.Descriptor instead.
 func (*WorkerState) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{6}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *WorkerState) GetProcessId() int32 {
@@ -826,7 +735,7 @@ type Tracks struct {
 
 func (x *Tracks) Reset() {
 	*x = Tracks{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[7]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +747,7 @@ func (x *Tracks) String() string {
 func (*Tracks) ProtoMessage() {}
 
 func (x *Tracks) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[7]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +760,7 @@ func (x *Tracks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tracks.ProtoReflect.Descriptor instead.
 func (*Tracks) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{7}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Tracks) GetStableGeneration() int32 {
@@ -902,7 +811,7 @@ type ListGenerationsRequest struct {
 
 func (x *ListGenerationsRequest) Reset() {
 	*x = ListGenerationsRequest{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[8]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -914,7 +823,7 @@ func (x *ListGenerationsRequest) String() string {
 func (*ListGenerationsRequest) ProtoMessage() {}
 
 func (x *ListGenerationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[8]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -927,7 +836,7 @@ func (x *ListGenerationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGenerationsRequest.ProtoReflect.Descriptor instead.
 func (*ListGenerationsRequest) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{8}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListGenerationsRequest) GetPageSize() int32 {
@@ -959,7 +868,7 @@ type ListGenerationsResponse struct {
 
 func (x *ListGenerationsResponse) Reset() {
 	*x = ListGenerationsResponse{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[9]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -971,7 +880,7 @@ func (x *ListGenerationsResponse) String() string {
 func (*ListGenerationsResponse) ProtoMessage() {}
 
 func (x *ListGenerationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[9]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -984,7 +893,7 @@ func (x *ListGenerationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGenerationsResponse.ProtoReflect.Descriptor instead.
 func (*ListGenerationsResponse) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{9}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListGenerationsResponse) GetGenerations() []*Generation {
@@ -1019,7 +928,7 @@ type ReloadRequest struct {
 
 func (x *ReloadRequest) Reset() {
 	*x = ReloadRequest{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[10]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1031,7 +940,7 @@ func (x *ReloadRequest) String() string {
 func (*ReloadRequest) ProtoMessage() {}
 
 func (x *ReloadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[10]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1044,7 +953,7 @@ func (x *ReloadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadRequest.ProtoReflect.Descriptor instead.
 func (*ReloadRequest) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{10}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ReloadRequest) GetGeneration() int32 {
@@ -1073,7 +982,7 @@ type ReloadResponse struct {
 
 func (x *ReloadResponse) Reset() {
 	*x = ReloadResponse{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[11]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1085,7 +994,7 @@ func (x *ReloadResponse) String() string {
 func (*ReloadResponse) ProtoMessage() {}
 
 func (x *ReloadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[11]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1098,7 +1007,7 @@ func (x *ReloadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadResponse.ProtoReflect.Descriptor instead.
 func (*ReloadResponse) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{11}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReloadResponse) GetOutcome() ReloadOutcome {
@@ -1142,16 +1051,14 @@ type SetCanaryRequest struct {
 	// Generation. Absent = the one that waits for a reload.
 	Generation *int32 `protobuf:"varint,1,opt,name=generation,proto3,oneof" json:"generation,omitempty"`
 	// Share of the jobs, above 0 and below 1.
-	Share float64 `protobuf:"fixed64,2,opt,name=share,proto3" json:"share,omitempty"`
-	// When it is promoted or rolled back without a call. Absent = never.
-	Rule          *CanaryRule `protobuf:"bytes,3,opt,name=rule,proto3" json:"rule,omitempty"`
+	Share         float64 `protobuf:"fixed64,2,opt,name=share,proto3" json:"share,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SetCanaryRequest) Reset() {
 	*x = SetCanaryRequest{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[12]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1163,7 +1070,7 @@ func (x *SetCanaryRequest) String() string {
 func (*SetCanaryRequest) ProtoMessage() {}
 
 func (x *SetCanaryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[12]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1176,7 +1083,7 @@ func (x *SetCanaryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCanaryRequest.ProtoReflect.Descriptor instead.
 func (*SetCanaryRequest) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{12}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SetCanaryRequest) GetGeneration() int32 {
@@ -1191,13 +1098,6 @@ func (x *SetCanaryRequest) GetShare() float64 {
 		return x.Share
 	}
 	return 0
-}
-
-func (x *SetCanaryRequest) GetRule() *CanaryRule {
-	if x != nil {
-		return x.Rule
-	}
-	return nil
 }
 
 // What came of it.
@@ -1217,7 +1117,7 @@ type SetCanaryResponse struct {
 
 func (x *SetCanaryResponse) Reset() {
 	*x = SetCanaryResponse{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[13]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1229,7 +1129,7 @@ func (x *SetCanaryResponse) String() string {
 func (*SetCanaryResponse) ProtoMessage() {}
 
 func (x *SetCanaryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[13]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1242,7 +1142,7 @@ func (x *SetCanaryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCanaryResponse.ProtoReflect.Descriptor instead.
 func (*SetCanaryResponse) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{13}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SetCanaryResponse) GetOutcome() ReloadOutcome {
@@ -1282,7 +1182,7 @@ type PromoteRequest struct {
 
 func (x *PromoteRequest) Reset() {
 	*x = PromoteRequest{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[14]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1294,7 +1194,7 @@ func (x *PromoteRequest) String() string {
 func (*PromoteRequest) ProtoMessage() {}
 
 func (x *PromoteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[14]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1307,7 +1207,7 @@ func (x *PromoteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromoteRequest.ProtoReflect.Descriptor instead.
 func (*PromoteRequest) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{14}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{13}
 }
 
 // What came of it.
@@ -1323,7 +1223,7 @@ type PromoteResponse struct {
 
 func (x *PromoteResponse) Reset() {
 	*x = PromoteResponse{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[15]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1335,7 +1235,7 @@ func (x *PromoteResponse) String() string {
 func (*PromoteResponse) ProtoMessage() {}
 
 func (x *PromoteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[15]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1348,7 +1248,7 @@ func (x *PromoteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromoteResponse.ProtoReflect.Descriptor instead.
 func (*PromoteResponse) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{15}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PromoteResponse) GetGeneration() int32 {
@@ -1374,7 +1274,7 @@ type RollbackRequest struct {
 
 func (x *RollbackRequest) Reset() {
 	*x = RollbackRequest{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[16]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1386,7 +1286,7 @@ func (x *RollbackRequest) String() string {
 func (*RollbackRequest) ProtoMessage() {}
 
 func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[16]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1399,7 +1299,7 @@ func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackRequest.ProtoReflect.Descriptor instead.
 func (*RollbackRequest) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{16}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{15}
 }
 
 // What came of it.
@@ -1419,7 +1319,7 @@ type RollbackResponse struct {
 
 func (x *RollbackResponse) Reset() {
 	*x = RollbackResponse{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[17]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1431,7 +1331,7 @@ func (x *RollbackResponse) String() string {
 func (*RollbackResponse) ProtoMessage() {}
 
 func (x *RollbackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[17]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1444,7 +1344,7 @@ func (x *RollbackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackResponse.ProtoReflect.Descriptor instead.
 func (*RollbackResponse) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{17}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RollbackResponse) GetOutcome() ReloadOutcome {
@@ -1484,7 +1384,7 @@ type ListPluginStatesRequest struct {
 
 func (x *ListPluginStatesRequest) Reset() {
 	*x = ListPluginStatesRequest{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[18]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1496,7 +1396,7 @@ func (x *ListPluginStatesRequest) String() string {
 func (*ListPluginStatesRequest) ProtoMessage() {}
 
 func (x *ListPluginStatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[18]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1509,7 +1409,7 @@ func (x *ListPluginStatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPluginStatesRequest.ProtoReflect.Descriptor instead.
 func (*ListPluginStatesRequest) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{18}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{17}
 }
 
 // How plugins fare.
@@ -1525,7 +1425,7 @@ type ListPluginStatesResponse struct {
 
 func (x *ListPluginStatesResponse) Reset() {
 	*x = ListPluginStatesResponse{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[19]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1537,7 +1437,7 @@ func (x *ListPluginStatesResponse) String() string {
 func (*ListPluginStatesResponse) ProtoMessage() {}
 
 func (x *ListPluginStatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[19]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1550,7 +1450,7 @@ func (x *ListPluginStatesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPluginStatesResponse.ProtoReflect.Descriptor instead.
 func (*ListPluginStatesResponse) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{19}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListPluginStatesResponse) GetPlugins() []*PluginState {
@@ -1588,7 +1488,7 @@ type PluginState struct {
 
 func (x *PluginState) Reset() {
 	*x = PluginState{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[20]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1600,7 +1500,7 @@ func (x *PluginState) String() string {
 func (*PluginState) ProtoMessage() {}
 
 func (x *PluginState) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[20]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1613,7 +1513,7 @@ func (x *PluginState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginState.ProtoReflect.Descriptor instead.
 func (*PluginState) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{20}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PluginState) GetPlugin() *v1.Plugin {
@@ -1681,7 +1581,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[21]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1693,7 +1593,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[21]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1706,7 +1606,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{21}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Token) GetTokenId() string {
@@ -1766,9 +1666,9 @@ type CreateTokenRequest struct {
 	// What it is for: at least one.
 	Roles []CallerRole `protobuf:"varint,2,rep,packed,name=roles,proto3,enum=nodewise.v1beta1.CallerRole" json:"roles,omitempty"`
 	// Profiles that it reaches, by whole segments at the start of their names: "team-a" and "team-a/" reach "team-a/vgg16",
-	// and not "team-ab/vgg16". Empty = all.
+	// and not "team-ab/vgg16". At least one; "*" = all profiles.
 	Prefixes []string `protobuf:"bytes,3,rep,name=prefixes,proto3" json:"prefixes,omitempty"`
-	// How long it is taken. Absent = until it is revoked.
+	// How long it is taken. Absent = 90 days.
 	LifetimeSeconds *float64 `protobuf:"fixed64,4,opt,name=lifetime_seconds,json=lifetimeSeconds,proto3,oneof" json:"lifetime_seconds,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -1776,7 +1676,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[22]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1788,7 +1688,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[22]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1801,7 +1701,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{22}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CreateTokenRequest) GetDescription() string {
@@ -1845,7 +1745,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[23]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1857,7 +1757,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[23]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1870,7 +1770,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{23}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CreateTokenResponse) GetToken() *Token {
@@ -1894,7 +1794,7 @@ type ListTokensRequest struct {
 	PageSize *int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3,oneof" json:"page_size,omitempty"`
 	// From an earlier reply.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Those as well that expired or were revoked within the last month.
+	// Those as well that expired or were revoked, until the operator purges them.
 	ShowEnded     bool `protobuf:"varint,3,opt,name=show_ended,json=showEnded,proto3" json:"show_ended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1902,7 +1802,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[24]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1914,7 +1814,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[24]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1927,7 +1827,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{24}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListTokensRequest) GetPageSize() int32 {
@@ -1964,7 +1864,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[25]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1976,7 +1876,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[25]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1989,7 +1889,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{25}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -2017,7 +1917,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[26]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +1929,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[26]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +1942,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{26}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RevokeTokenRequest) GetTokenId() string {
@@ -2063,7 +1963,7 @@ type RevokeTokenResponse struct {
 
 func (x *RevokeTokenResponse) Reset() {
 	*x = RevokeTokenResponse{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[27]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2075,7 +1975,7 @@ func (x *RevokeTokenResponse) String() string {
 func (*RevokeTokenResponse) ProtoMessage() {}
 
 func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[27]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2088,7 +1988,7 @@ func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenResponse.ProtoReflect.Descriptor instead.
 func (*RevokeTokenResponse) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{27}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RevokeTokenResponse) GetToken() *Token {
@@ -2118,7 +2018,7 @@ type PriorEffect struct {
 
 func (x *PriorEffect) Reset() {
 	*x = PriorEffect{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[28]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2130,7 +2030,7 @@ func (x *PriorEffect) String() string {
 func (*PriorEffect) ProtoMessage() {}
 
 func (x *PriorEffect) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[28]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2143,7 +2043,7 @@ func (x *PriorEffect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorEffect.ProtoReflect.Descriptor instead.
 func (*PriorEffect) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{28}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PriorEffect) GetObservationsCount() int64 {
@@ -2202,7 +2102,7 @@ type EstimatorPrior struct {
 
 func (x *EstimatorPrior) Reset() {
 	*x = EstimatorPrior{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[29]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2214,7 +2114,7 @@ func (x *EstimatorPrior) String() string {
 func (*EstimatorPrior) ProtoMessage() {}
 
 func (x *EstimatorPrior) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[29]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2227,7 +2127,7 @@ func (x *EstimatorPrior) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EstimatorPrior.ProtoReflect.Descriptor instead.
 func (*EstimatorPrior) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{29}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *EstimatorPrior) GetEstimator() string {
@@ -2285,7 +2185,7 @@ type TrimmedJob struct {
 
 func (x *TrimmedJob) Reset() {
 	*x = TrimmedJob{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[30]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2297,7 +2197,7 @@ func (x *TrimmedJob) String() string {
 func (*TrimmedJob) ProtoMessage() {}
 
 func (x *TrimmedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[30]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2310,7 +2210,7 @@ func (x *TrimmedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrimmedJob.ProtoReflect.Descriptor instead.
 func (*TrimmedJob) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{30}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TrimmedJob) GetProfileId() string {
@@ -2342,7 +2242,7 @@ type PastLessons struct {
 
 func (x *PastLessons) Reset() {
 	*x = PastLessons{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[31]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2354,7 +2254,7 @@ func (x *PastLessons) String() string {
 func (*PastLessons) ProtoMessage() {}
 
 func (x *PastLessons) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[31]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2367,7 +2267,7 @@ func (x *PastLessons) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastLessons.ProtoReflect.Descriptor instead.
 func (*PastLessons) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{31}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PastLessons) GetLessonsId() string {
@@ -2425,7 +2325,7 @@ type LearnedPriors struct {
 
 func (x *LearnedPriors) Reset() {
 	*x = LearnedPriors{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[32]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2437,7 +2337,7 @@ func (x *LearnedPriors) String() string {
 func (*LearnedPriors) ProtoMessage() {}
 
 func (x *LearnedPriors) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[32]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2450,7 +2350,7 @@ func (x *LearnedPriors) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LearnedPriors.ProtoReflect.Descriptor instead.
 func (*LearnedPriors) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{32}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *LearnedPriors) GetNamespace() string {
@@ -2552,7 +2452,7 @@ type ListPriorsRequest struct {
 
 func (x *ListPriorsRequest) Reset() {
 	*x = ListPriorsRequest{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[33]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2564,7 +2464,7 @@ func (x *ListPriorsRequest) String() string {
 func (*ListPriorsRequest) ProtoMessage() {}
 
 func (x *ListPriorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[33]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2577,7 +2477,7 @@ func (x *ListPriorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPriorsRequest.ProtoReflect.Descriptor instead.
 func (*ListPriorsRequest) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{33}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListPriorsRequest) GetNamespace() string {
@@ -2616,7 +2516,7 @@ type ListPriorsResponse struct {
 
 func (x *ListPriorsResponse) Reset() {
 	*x = ListPriorsResponse{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[34]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2628,7 +2528,7 @@ func (x *ListPriorsResponse) String() string {
 func (*ListPriorsResponse) ProtoMessage() {}
 
 func (x *ListPriorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[34]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2641,7 +2541,7 @@ func (x *ListPriorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPriorsResponse.ProtoReflect.Descriptor instead.
 func (*ListPriorsResponse) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{34}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListPriorsResponse) GetLearned() []*LearnedPriors {
@@ -2680,7 +2580,7 @@ type SetPriorRequest struct {
 
 func (x *SetPriorRequest) Reset() {
 	*x = SetPriorRequest{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[35]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2692,7 +2592,7 @@ func (x *SetPriorRequest) String() string {
 func (*SetPriorRequest) ProtoMessage() {}
 
 func (x *SetPriorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[35]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2705,7 +2605,7 @@ func (x *SetPriorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPriorRequest.ProtoReflect.Descriptor instead.
 func (*SetPriorRequest) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{35}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SetPriorRequest) GetNamespace() string {
@@ -2740,7 +2640,7 @@ type SetPriorResponse struct {
 
 func (x *SetPriorResponse) Reset() {
 	*x = SetPriorResponse{}
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[36]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2752,7 +2652,7 @@ func (x *SetPriorResponse) String() string {
 func (*SetPriorResponse) ProtoMessage() {}
 
 func (x *SetPriorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[36]
+	mi := &file_nodewise_v1beta1_admin_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2765,7 +2665,7 @@ func (x *SetPriorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPriorResponse.ProtoReflect.Descriptor instead.
 func (*SetPriorResponse) Descriptor() ([]byte, []int) {
-	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{36}
+	return file_nodewise_v1beta1_admin_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SetPriorResponse) GetLearned() *LearnedPriors {
@@ -2814,26 +2714,12 @@ const file_nodewise_v1beta1_admin_service_proto_rawDesc = "" +
 	"\x0efailures_count\x18\t \x01(\x05R\rfailuresCount\x122\n" +
 	"\x15median_seconds_before\x18\n" +
 	" \x01(\x01R\x13medianSecondsBefore\x120\n" +
-	"\x14median_seconds_after\x18\v \x01(\x01R\x12medianSecondsAfter\"\x86\x02\n" +
-	"\n" +
-	"CanaryRule\x12$\n" +
-	"\vcalls_count\x18\x01 \x01(\x05H\x00R\n" +
-	"callsCount\x88\x01\x01\x12(\n" +
-	"\rfailure_share\x18\x02 \x01(\x01H\x01R\ffailureShare\x88\x01\x01\x12(\n" +
-	"\rlatency_ratio\x18\x03 \x01(\x01H\x02R\flatencyRatio\x88\x01\x01\x12 \n" +
-	"\tlog_ratio\x18\x04 \x01(\x01H\x03R\blogRatio\x88\x01\x01\x12\x1a\n" +
-	"\bpromotes\x18\x05 \x01(\bR\bpromotesB\x0e\n" +
-	"\f_calls_countB\x10\n" +
-	"\x0e_failure_shareB\x10\n" +
-	"\x0e_latency_ratioB\f\n" +
-	"\n" +
-	"_log_ratio\"p\n" +
+	"\x14median_seconds_after\x18\v \x01(\x01R\x12medianSecondsAfter\">\n" +
 	"\x06Canary\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\x05R\n" +
 	"generation\x12\x14\n" +
-	"\x05share\x18\x02 \x01(\x01R\x05share\x120\n" +
-	"\x04rule\x18\x03 \x01(\v2\x1c.nodewise.v1beta1.CanaryRuleR\x04rule\"\xa0\x01\n" +
+	"\x05share\x18\x02 \x01(\x01R\x05share\"\xa0\x01\n" +
 	"\vWorkerState\x12\x1d\n" +
 	"\n" +
 	"process_id\x18\x01 \x01(\x05R\tprocessId\x12+\n" +
@@ -2868,13 +2754,12 @@ const file_nodewise_v1beta1_admin_service_proto_rawDesc = "" +
 	"generation\x12+\n" +
 	"\x11generation_before\x18\x03 \x01(\x05R\x10generationBefore\x12-\n" +
 	"\x05trial\x18\x04 \x01(\v2\x17.nodewise.v1beta1.TrialR\x05trial\x120\n" +
-	"\x06tracks\x18\x05 \x01(\v2\x18.nodewise.v1beta1.TracksR\x06tracks\"\x8e\x01\n" +
+	"\x06tracks\x18\x05 \x01(\v2\x18.nodewise.v1beta1.TracksR\x06tracks\"\\\n" +
 	"\x10SetCanaryRequest\x12#\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\x05H\x00R\n" +
 	"generation\x88\x01\x01\x12\x14\n" +
-	"\x05share\x18\x02 \x01(\x01R\x05share\x120\n" +
-	"\x04rule\x18\x03 \x01(\v2\x1c.nodewise.v1beta1.CanaryRuleR\x04ruleB\r\n" +
+	"\x05share\x18\x02 \x01(\x01R\x05shareB\r\n" +
 	"\v_generation\"\xcf\x01\n" +
 	"\x11SetCanaryResponse\x129\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x1f.nodewise.v1beta1.ReloadOutcomeR\aoutcome\x12\x1e\n" +
@@ -2921,11 +2806,11 @@ const file_nodewise_v1beta1_admin_service_proto_rawDesc = "" +
 	"\vexpire_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x12;\n" +
 	"\vrevoke_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"revokeTime\"\xf0\x01\n" +
+	"revokeTime\"\xf8\x01\n" +
 	"\x12CreateTokenRequest\x12)\n" +
 	"\vdescription\x18\x01 \x01(\tB\a\xaa\x9a#\x03@\x80\x02R\vdescription\x12:\n" +
-	"\x05roles\x18\x02 \x03(\x0e2\x1c.nodewise.v1beta1.CallerRoleB\x06\xaa\x9a#\x02P\x01R\x05roles\x12\x1a\n" +
-	"\bprefixes\x18\x03 \x03(\tR\bprefixes\x12B\n" +
+	"\x05roles\x18\x02 \x03(\x0e2\x1c.nodewise.v1beta1.CallerRoleB\x06\xaa\x9a#\x02P\x01R\x05roles\x12\"\n" +
+	"\bprefixes\x18\x03 \x03(\tB\x06\xaa\x9a#\x02P\x01R\bprefixes\x12B\n" +
 	"\x10lifetime_seconds\x18\x04 \x01(\x01B\x12\xaa\x9a#\x0e\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x008\x01H\x00R\x0flifetimeSeconds\x88\x01\x01B\x13\n" +
 	"\x11_lifetime_seconds\"g\n" +
 	"\x13CreateTokenResponse\x12-\n" +
@@ -3059,7 +2944,7 @@ func file_nodewise_v1beta1_admin_service_proto_rawDescGZIP() []byte {
 }
 
 var file_nodewise_v1beta1_admin_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_nodewise_v1beta1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_nodewise_v1beta1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_nodewise_v1beta1_admin_service_proto_goTypes = []any{
 	(ReloadOutcome)(0),               // 0: nodewise.v1beta1.ReloadOutcome
 	(CallerRole)(0),                  // 1: nodewise.v1beta1.CallerRole
@@ -3068,112 +2953,109 @@ var file_nodewise_v1beta1_admin_service_proto_goTypes = []any{
 	(*Generation)(nil),               // 4: nodewise.v1beta1.Generation
 	(*Trial)(nil),                    // 5: nodewise.v1beta1.Trial
 	(*EstimatorDifference)(nil),      // 6: nodewise.v1beta1.EstimatorDifference
-	(*CanaryRule)(nil),               // 7: nodewise.v1beta1.CanaryRule
-	(*Canary)(nil),                   // 8: nodewise.v1beta1.Canary
-	(*WorkerState)(nil),              // 9: nodewise.v1beta1.WorkerState
-	(*Tracks)(nil),                   // 10: nodewise.v1beta1.Tracks
-	(*ListGenerationsRequest)(nil),   // 11: nodewise.v1beta1.ListGenerationsRequest
-	(*ListGenerationsResponse)(nil),  // 12: nodewise.v1beta1.ListGenerationsResponse
-	(*ReloadRequest)(nil),            // 13: nodewise.v1beta1.ReloadRequest
-	(*ReloadResponse)(nil),           // 14: nodewise.v1beta1.ReloadResponse
-	(*SetCanaryRequest)(nil),         // 15: nodewise.v1beta1.SetCanaryRequest
-	(*SetCanaryResponse)(nil),        // 16: nodewise.v1beta1.SetCanaryResponse
-	(*PromoteRequest)(nil),           // 17: nodewise.v1beta1.PromoteRequest
-	(*PromoteResponse)(nil),          // 18: nodewise.v1beta1.PromoteResponse
-	(*RollbackRequest)(nil),          // 19: nodewise.v1beta1.RollbackRequest
-	(*RollbackResponse)(nil),         // 20: nodewise.v1beta1.RollbackResponse
-	(*ListPluginStatesRequest)(nil),  // 21: nodewise.v1beta1.ListPluginStatesRequest
-	(*ListPluginStatesResponse)(nil), // 22: nodewise.v1beta1.ListPluginStatesResponse
-	(*PluginState)(nil),              // 23: nodewise.v1beta1.PluginState
-	(*Token)(nil),                    // 24: nodewise.v1beta1.Token
-	(*CreateTokenRequest)(nil),       // 25: nodewise.v1beta1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),      // 26: nodewise.v1beta1.CreateTokenResponse
-	(*ListTokensRequest)(nil),        // 27: nodewise.v1beta1.ListTokensRequest
-	(*ListTokensResponse)(nil),       // 28: nodewise.v1beta1.ListTokensResponse
-	(*RevokeTokenRequest)(nil),       // 29: nodewise.v1beta1.RevokeTokenRequest
-	(*RevokeTokenResponse)(nil),      // 30: nodewise.v1beta1.RevokeTokenResponse
-	(*PriorEffect)(nil),              // 31: nodewise.v1beta1.PriorEffect
-	(*EstimatorPrior)(nil),           // 32: nodewise.v1beta1.EstimatorPrior
-	(*TrimmedJob)(nil),               // 33: nodewise.v1beta1.TrimmedJob
-	(*PastLessons)(nil),              // 34: nodewise.v1beta1.PastLessons
-	(*LearnedPriors)(nil),            // 35: nodewise.v1beta1.LearnedPriors
-	(*ListPriorsRequest)(nil),        // 36: nodewise.v1beta1.ListPriorsRequest
-	(*ListPriorsResponse)(nil),       // 37: nodewise.v1beta1.ListPriorsResponse
-	(*SetPriorRequest)(nil),          // 38: nodewise.v1beta1.SetPriorRequest
-	(*SetPriorResponse)(nil),         // 39: nodewise.v1beta1.SetPriorResponse
-	(*timestamppb.Timestamp)(nil),    // 40: google.protobuf.Timestamp
-	(*v1.PluginProblem)(nil),         // 41: nodewise.v1.PluginProblem
-	(*v1.Plugin)(nil),                // 42: nodewise.v1.Plugin
+	(*Canary)(nil),                   // 7: nodewise.v1beta1.Canary
+	(*WorkerState)(nil),              // 8: nodewise.v1beta1.WorkerState
+	(*Tracks)(nil),                   // 9: nodewise.v1beta1.Tracks
+	(*ListGenerationsRequest)(nil),   // 10: nodewise.v1beta1.ListGenerationsRequest
+	(*ListGenerationsResponse)(nil),  // 11: nodewise.v1beta1.ListGenerationsResponse
+	(*ReloadRequest)(nil),            // 12: nodewise.v1beta1.ReloadRequest
+	(*ReloadResponse)(nil),           // 13: nodewise.v1beta1.ReloadResponse
+	(*SetCanaryRequest)(nil),         // 14: nodewise.v1beta1.SetCanaryRequest
+	(*SetCanaryResponse)(nil),        // 15: nodewise.v1beta1.SetCanaryResponse
+	(*PromoteRequest)(nil),           // 16: nodewise.v1beta1.PromoteRequest
+	(*PromoteResponse)(nil),          // 17: nodewise.v1beta1.PromoteResponse
+	(*RollbackRequest)(nil),          // 18: nodewise.v1beta1.RollbackRequest
+	(*RollbackResponse)(nil),         // 19: nodewise.v1beta1.RollbackResponse
+	(*ListPluginStatesRequest)(nil),  // 20: nodewise.v1beta1.ListPluginStatesRequest
+	(*ListPluginStatesResponse)(nil), // 21: nodewise.v1beta1.ListPluginStatesResponse
+	(*PluginState)(nil),              // 22: nodewise.v1beta1.PluginState
+	(*Token)(nil),                    // 23: nodewise.v1beta1.Token
+	(*CreateTokenRequest)(nil),       // 24: nodewise.v1beta1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),      // 25: nodewise.v1beta1.CreateTokenResponse
+	(*ListTokensRequest)(nil),        // 26: nodewise.v1beta1.ListTokensRequest
+	(*ListTokensResponse)(nil),       // 27: nodewise.v1beta1.ListTokensResponse
+	(*RevokeTokenRequest)(nil),       // 28: nodewise.v1beta1.RevokeTokenRequest
+	(*RevokeTokenResponse)(nil),      // 29: nodewise.v1beta1.RevokeTokenResponse
+	(*PriorEffect)(nil),              // 30: nodewise.v1beta1.PriorEffect
+	(*EstimatorPrior)(nil),           // 31: nodewise.v1beta1.EstimatorPrior
+	(*TrimmedJob)(nil),               // 32: nodewise.v1beta1.TrimmedJob
+	(*PastLessons)(nil),              // 33: nodewise.v1beta1.PastLessons
+	(*LearnedPriors)(nil),            // 34: nodewise.v1beta1.LearnedPriors
+	(*ListPriorsRequest)(nil),        // 35: nodewise.v1beta1.ListPriorsRequest
+	(*ListPriorsResponse)(nil),       // 36: nodewise.v1beta1.ListPriorsResponse
+	(*SetPriorRequest)(nil),          // 37: nodewise.v1beta1.SetPriorRequest
+	(*SetPriorResponse)(nil),         // 38: nodewise.v1beta1.SetPriorResponse
+	(*timestamppb.Timestamp)(nil),    // 39: google.protobuf.Timestamp
+	(*v1.PluginProblem)(nil),         // 40: nodewise.v1.PluginProblem
+	(*v1.Plugin)(nil),                // 41: nodewise.v1.Plugin
 }
 var file_nodewise_v1beta1_admin_service_proto_depIdxs = []int32{
-	40, // 0: nodewise.v1beta1.Generation.create_time:type_name -> google.protobuf.Timestamp
+	39, // 0: nodewise.v1beta1.Generation.create_time:type_name -> google.protobuf.Timestamp
 	3,  // 1: nodewise.v1beta1.Generation.distributions:type_name -> nodewise.v1beta1.PluginDistribution
 	5,  // 2: nodewise.v1beta1.Generation.trial:type_name -> nodewise.v1beta1.Trial
-	40, // 3: nodewise.v1beta1.Trial.trial_time:type_name -> google.protobuf.Timestamp
+	39, // 3: nodewise.v1beta1.Trial.trial_time:type_name -> google.protobuf.Timestamp
 	6,  // 4: nodewise.v1beta1.Trial.differences:type_name -> nodewise.v1beta1.EstimatorDifference
-	7,  // 5: nodewise.v1beta1.Canary.rule:type_name -> nodewise.v1beta1.CanaryRule
-	8,  // 6: nodewise.v1beta1.Tracks.canary:type_name -> nodewise.v1beta1.Canary
-	9,  // 7: nodewise.v1beta1.Tracks.workers:type_name -> nodewise.v1beta1.WorkerState
-	4,  // 8: nodewise.v1beta1.ListGenerationsResponse.generations:type_name -> nodewise.v1beta1.Generation
-	10, // 9: nodewise.v1beta1.ListGenerationsResponse.tracks:type_name -> nodewise.v1beta1.Tracks
-	0,  // 10: nodewise.v1beta1.ReloadResponse.outcome:type_name -> nodewise.v1beta1.ReloadOutcome
-	5,  // 11: nodewise.v1beta1.ReloadResponse.trial:type_name -> nodewise.v1beta1.Trial
-	10, // 12: nodewise.v1beta1.ReloadResponse.tracks:type_name -> nodewise.v1beta1.Tracks
-	7,  // 13: nodewise.v1beta1.SetCanaryRequest.rule:type_name -> nodewise.v1beta1.CanaryRule
-	0,  // 14: nodewise.v1beta1.SetCanaryResponse.outcome:type_name -> nodewise.v1beta1.ReloadOutcome
-	5,  // 15: nodewise.v1beta1.SetCanaryResponse.trial:type_name -> nodewise.v1beta1.Trial
-	10, // 16: nodewise.v1beta1.SetCanaryResponse.tracks:type_name -> nodewise.v1beta1.Tracks
-	10, // 17: nodewise.v1beta1.PromoteResponse.tracks:type_name -> nodewise.v1beta1.Tracks
-	0,  // 18: nodewise.v1beta1.RollbackResponse.outcome:type_name -> nodewise.v1beta1.ReloadOutcome
-	10, // 19: nodewise.v1beta1.RollbackResponse.tracks:type_name -> nodewise.v1beta1.Tracks
-	23, // 20: nodewise.v1beta1.ListPluginStatesResponse.plugins:type_name -> nodewise.v1beta1.PluginState
-	41, // 21: nodewise.v1beta1.ListPluginStatesResponse.problems:type_name -> nodewise.v1.PluginProblem
-	42, // 22: nodewise.v1beta1.PluginState.plugin:type_name -> nodewise.v1.Plugin
-	1,  // 23: nodewise.v1beta1.Token.roles:type_name -> nodewise.v1beta1.CallerRole
-	40, // 24: nodewise.v1beta1.Token.create_time:type_name -> google.protobuf.Timestamp
-	40, // 25: nodewise.v1beta1.Token.expire_time:type_name -> google.protobuf.Timestamp
-	40, // 26: nodewise.v1beta1.Token.revoke_time:type_name -> google.protobuf.Timestamp
-	1,  // 27: nodewise.v1beta1.CreateTokenRequest.roles:type_name -> nodewise.v1beta1.CallerRole
-	24, // 28: nodewise.v1beta1.CreateTokenResponse.token:type_name -> nodewise.v1beta1.Token
-	24, // 29: nodewise.v1beta1.ListTokensResponse.tokens:type_name -> nodewise.v1beta1.Token
-	24, // 30: nodewise.v1beta1.RevokeTokenResponse.token:type_name -> nodewise.v1beta1.Token
-	31, // 31: nodewise.v1beta1.EstimatorPrior.effect:type_name -> nodewise.v1beta1.PriorEffect
-	40, // 32: nodewise.v1beta1.PastLessons.learn_time:type_name -> google.protobuf.Timestamp
-	40, // 33: nodewise.v1beta1.LearnedPriors.learn_time:type_name -> google.protobuf.Timestamp
-	40, // 34: nodewise.v1beta1.LearnedPriors.pin_time:type_name -> google.protobuf.Timestamp
-	33, // 35: nodewise.v1beta1.LearnedPriors.trimmed_jobs:type_name -> nodewise.v1beta1.TrimmedJob
-	32, // 36: nodewise.v1beta1.LearnedPriors.priors:type_name -> nodewise.v1beta1.EstimatorPrior
-	34, // 37: nodewise.v1beta1.LearnedPriors.past:type_name -> nodewise.v1beta1.PastLessons
-	35, // 38: nodewise.v1beta1.ListPriorsResponse.learned:type_name -> nodewise.v1beta1.LearnedPriors
-	2,  // 39: nodewise.v1beta1.SetPriorRequest.action:type_name -> nodewise.v1beta1.PriorAction
-	35, // 40: nodewise.v1beta1.SetPriorResponse.learned:type_name -> nodewise.v1beta1.LearnedPriors
-	11, // 41: nodewise.v1beta1.AdminService.ListGenerations:input_type -> nodewise.v1beta1.ListGenerationsRequest
-	13, // 42: nodewise.v1beta1.AdminService.Reload:input_type -> nodewise.v1beta1.ReloadRequest
-	15, // 43: nodewise.v1beta1.AdminService.SetCanary:input_type -> nodewise.v1beta1.SetCanaryRequest
-	17, // 44: nodewise.v1beta1.AdminService.Promote:input_type -> nodewise.v1beta1.PromoteRequest
-	19, // 45: nodewise.v1beta1.AdminService.Rollback:input_type -> nodewise.v1beta1.RollbackRequest
-	21, // 46: nodewise.v1beta1.AdminService.ListPluginStates:input_type -> nodewise.v1beta1.ListPluginStatesRequest
-	25, // 47: nodewise.v1beta1.AdminService.CreateToken:input_type -> nodewise.v1beta1.CreateTokenRequest
-	27, // 48: nodewise.v1beta1.AdminService.ListTokens:input_type -> nodewise.v1beta1.ListTokensRequest
-	29, // 49: nodewise.v1beta1.AdminService.RevokeToken:input_type -> nodewise.v1beta1.RevokeTokenRequest
-	36, // 50: nodewise.v1beta1.AdminService.ListPriors:input_type -> nodewise.v1beta1.ListPriorsRequest
-	38, // 51: nodewise.v1beta1.AdminService.SetPrior:input_type -> nodewise.v1beta1.SetPriorRequest
-	12, // 52: nodewise.v1beta1.AdminService.ListGenerations:output_type -> nodewise.v1beta1.ListGenerationsResponse
-	14, // 53: nodewise.v1beta1.AdminService.Reload:output_type -> nodewise.v1beta1.ReloadResponse
-	16, // 54: nodewise.v1beta1.AdminService.SetCanary:output_type -> nodewise.v1beta1.SetCanaryResponse
-	18, // 55: nodewise.v1beta1.AdminService.Promote:output_type -> nodewise.v1beta1.PromoteResponse
-	20, // 56: nodewise.v1beta1.AdminService.Rollback:output_type -> nodewise.v1beta1.RollbackResponse
-	22, // 57: nodewise.v1beta1.AdminService.ListPluginStates:output_type -> nodewise.v1beta1.ListPluginStatesResponse
-	26, // 58: nodewise.v1beta1.AdminService.CreateToken:output_type -> nodewise.v1beta1.CreateTokenResponse
-	28, // 59: nodewise.v1beta1.AdminService.ListTokens:output_type -> nodewise.v1beta1.ListTokensResponse
-	30, // 60: nodewise.v1beta1.AdminService.RevokeToken:output_type -> nodewise.v1beta1.RevokeTokenResponse
-	37, // 61: nodewise.v1beta1.AdminService.ListPriors:output_type -> nodewise.v1beta1.ListPriorsResponse
-	39, // 62: nodewise.v1beta1.AdminService.SetPrior:output_type -> nodewise.v1beta1.SetPriorResponse
-	52, // [52:63] is the sub-list for method output_type
-	41, // [41:52] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	7,  // 5: nodewise.v1beta1.Tracks.canary:type_name -> nodewise.v1beta1.Canary
+	8,  // 6: nodewise.v1beta1.Tracks.workers:type_name -> nodewise.v1beta1.WorkerState
+	4,  // 7: nodewise.v1beta1.ListGenerationsResponse.generations:type_name -> nodewise.v1beta1.Generation
+	9,  // 8: nodewise.v1beta1.ListGenerationsResponse.tracks:type_name -> nodewise.v1beta1.Tracks
+	0,  // 9: nodewise.v1beta1.ReloadResponse.outcome:type_name -> nodewise.v1beta1.ReloadOutcome
+	5,  // 10: nodewise.v1beta1.ReloadResponse.trial:type_name -> nodewise.v1beta1.Trial
+	9,  // 11: nodewise.v1beta1.ReloadResponse.tracks:type_name -> nodewise.v1beta1.Tracks
+	0,  // 12: nodewise.v1beta1.SetCanaryResponse.outcome:type_name -> nodewise.v1beta1.ReloadOutcome
+	5,  // 13: nodewise.v1beta1.SetCanaryResponse.trial:type_name -> nodewise.v1beta1.Trial
+	9,  // 14: nodewise.v1beta1.SetCanaryResponse.tracks:type_name -> nodewise.v1beta1.Tracks
+	9,  // 15: nodewise.v1beta1.PromoteResponse.tracks:type_name -> nodewise.v1beta1.Tracks
+	0,  // 16: nodewise.v1beta1.RollbackResponse.outcome:type_name -> nodewise.v1beta1.ReloadOutcome
+	9,  // 17: nodewise.v1beta1.RollbackResponse.tracks:type_name -> nodewise.v1beta1.Tracks
+	22, // 18: nodewise.v1beta1.ListPluginStatesResponse.plugins:type_name -> nodewise.v1beta1.PluginState
+	40, // 19: nodewise.v1beta1.ListPluginStatesResponse.problems:type_name -> nodewise.v1.PluginProblem
+	41, // 20: nodewise.v1beta1.PluginState.plugin:type_name -> nodewise.v1.Plugin
+	1,  // 21: nodewise.v1beta1.Token.roles:type_name -> nodewise.v1beta1.CallerRole
+	39, // 22: nodewise.v1beta1.Token.create_time:type_name -> google.protobuf.Timestamp
+	39, // 23: nodewise.v1beta1.Token.expire_time:type_name -> google.protobuf.Timestamp
+	39, // 24: nodewise.v1beta1.Token.revoke_time:type_name -> google.protobuf.Timestamp
+	1,  // 25: nodewise.v1beta1.CreateTokenRequest.roles:type_name -> nodewise.v1beta1.CallerRole
+	23, // 26: nodewise.v1beta1.CreateTokenResponse.token:type_name -> nodewise.v1beta1.Token
+	23, // 27: nodewise.v1beta1.ListTokensResponse.tokens:type_name -> nodewise.v1beta1.Token
+	23, // 28: nodewise.v1beta1.RevokeTokenResponse.token:type_name -> nodewise.v1beta1.Token
+	30, // 29: nodewise.v1beta1.EstimatorPrior.effect:type_name -> nodewise.v1beta1.PriorEffect
+	39, // 30: nodewise.v1beta1.PastLessons.learn_time:type_name -> google.protobuf.Timestamp
+	39, // 31: nodewise.v1beta1.LearnedPriors.learn_time:type_name -> google.protobuf.Timestamp
+	39, // 32: nodewise.v1beta1.LearnedPriors.pin_time:type_name -> google.protobuf.Timestamp
+	32, // 33: nodewise.v1beta1.LearnedPriors.trimmed_jobs:type_name -> nodewise.v1beta1.TrimmedJob
+	31, // 34: nodewise.v1beta1.LearnedPriors.priors:type_name -> nodewise.v1beta1.EstimatorPrior
+	33, // 35: nodewise.v1beta1.LearnedPriors.past:type_name -> nodewise.v1beta1.PastLessons
+	34, // 36: nodewise.v1beta1.ListPriorsResponse.learned:type_name -> nodewise.v1beta1.LearnedPriors
+	2,  // 37: nodewise.v1beta1.SetPriorRequest.action:type_name -> nodewise.v1beta1.PriorAction
+	34, // 38: nodewise.v1beta1.SetPriorResponse.learned:type_name -> nodewise.v1beta1.LearnedPriors
+	10, // 39: nodewise.v1beta1.AdminService.ListGenerations:input_type -> nodewise.v1beta1.ListGenerationsRequest
+	12, // 40: nodewise.v1beta1.AdminService.Reload:input_type -> nodewise.v1beta1.ReloadRequest
+	14, // 41: nodewise.v1beta1.AdminService.SetCanary:input_type -> nodewise.v1beta1.SetCanaryRequest
+	16, // 42: nodewise.v1beta1.AdminService.Promote:input_type -> nodewise.v1beta1.PromoteRequest
+	18, // 43: nodewise.v1beta1.AdminService.Rollback:input_type -> nodewise.v1beta1.RollbackRequest
+	20, // 44: nodewise.v1beta1.AdminService.ListPluginStates:input_type -> nodewise.v1beta1.ListPluginStatesRequest
+	24, // 45: nodewise.v1beta1.AdminService.CreateToken:input_type -> nodewise.v1beta1.CreateTokenRequest
+	26, // 46: nodewise.v1beta1.AdminService.ListTokens:input_type -> nodewise.v1beta1.ListTokensRequest
+	28, // 47: nodewise.v1beta1.AdminService.RevokeToken:input_type -> nodewise.v1beta1.RevokeTokenRequest
+	35, // 48: nodewise.v1beta1.AdminService.ListPriors:input_type -> nodewise.v1beta1.ListPriorsRequest
+	37, // 49: nodewise.v1beta1.AdminService.SetPrior:input_type -> nodewise.v1beta1.SetPriorRequest
+	11, // 50: nodewise.v1beta1.AdminService.ListGenerations:output_type -> nodewise.v1beta1.ListGenerationsResponse
+	13, // 51: nodewise.v1beta1.AdminService.Reload:output_type -> nodewise.v1beta1.ReloadResponse
+	15, // 52: nodewise.v1beta1.AdminService.SetCanary:output_type -> nodewise.v1beta1.SetCanaryResponse
+	17, // 53: nodewise.v1beta1.AdminService.Promote:output_type -> nodewise.v1beta1.PromoteResponse
+	19, // 54: nodewise.v1beta1.AdminService.Rollback:output_type -> nodewise.v1beta1.RollbackResponse
+	21, // 55: nodewise.v1beta1.AdminService.ListPluginStates:output_type -> nodewise.v1beta1.ListPluginStatesResponse
+	25, // 56: nodewise.v1beta1.AdminService.CreateToken:output_type -> nodewise.v1beta1.CreateTokenResponse
+	27, // 57: nodewise.v1beta1.AdminService.ListTokens:output_type -> nodewise.v1beta1.ListTokensResponse
+	29, // 58: nodewise.v1beta1.AdminService.RevokeToken:output_type -> nodewise.v1beta1.RevokeTokenResponse
+	36, // 59: nodewise.v1beta1.AdminService.ListPriors:output_type -> nodewise.v1beta1.ListPriorsResponse
+	38, // 60: nodewise.v1beta1.AdminService.SetPrior:output_type -> nodewise.v1beta1.SetPriorResponse
+	50, // [50:61] is the sub-list for method output_type
+	39, // [39:50] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_nodewise_v1beta1_admin_service_proto_init() }
@@ -3181,22 +3063,21 @@ func file_nodewise_v1beta1_admin_service_proto_init() {
 	if File_nodewise_v1beta1_admin_service_proto != nil {
 		return
 	}
-	file_nodewise_v1beta1_admin_service_proto_msgTypes[4].OneofWrappers = []any{}
-	file_nodewise_v1beta1_admin_service_proto_msgTypes[8].OneofWrappers = []any{}
-	file_nodewise_v1beta1_admin_service_proto_msgTypes[10].OneofWrappers = []any{}
-	file_nodewise_v1beta1_admin_service_proto_msgTypes[12].OneofWrappers = []any{}
-	file_nodewise_v1beta1_admin_service_proto_msgTypes[22].OneofWrappers = []any{}
-	file_nodewise_v1beta1_admin_service_proto_msgTypes[24].OneofWrappers = []any{}
-	file_nodewise_v1beta1_admin_service_proto_msgTypes[28].OneofWrappers = []any{}
-	file_nodewise_v1beta1_admin_service_proto_msgTypes[33].OneofWrappers = []any{}
-	file_nodewise_v1beta1_admin_service_proto_msgTypes[35].OneofWrappers = []any{}
+	file_nodewise_v1beta1_admin_service_proto_msgTypes[7].OneofWrappers = []any{}
+	file_nodewise_v1beta1_admin_service_proto_msgTypes[9].OneofWrappers = []any{}
+	file_nodewise_v1beta1_admin_service_proto_msgTypes[11].OneofWrappers = []any{}
+	file_nodewise_v1beta1_admin_service_proto_msgTypes[21].OneofWrappers = []any{}
+	file_nodewise_v1beta1_admin_service_proto_msgTypes[23].OneofWrappers = []any{}
+	file_nodewise_v1beta1_admin_service_proto_msgTypes[27].OneofWrappers = []any{}
+	file_nodewise_v1beta1_admin_service_proto_msgTypes[32].OneofWrappers = []any{}
+	file_nodewise_v1beta1_admin_service_proto_msgTypes[34].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nodewise_v1beta1_admin_service_proto_rawDesc), len(file_nodewise_v1beta1_admin_service_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   37,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

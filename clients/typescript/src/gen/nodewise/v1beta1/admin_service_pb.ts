@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file nodewise/v1beta1/admin_service.proto.
  */
 export const file_nodewise_v1beta1_admin_service: GenFile = /*@__PURE__*/
-  fileDesc("CiRub2Rld2lzZS92MWJldGExL2FkbWluX3NlcnZpY2UucHJvdG8SEG5vZGV3aXNlLnYxYmV0YTEiQwoSUGx1Z2luRGlzdHJpYnV0aW9uEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIOCgZkaWdlc3QYAyABKAki1wEKCkdlbmVyYXRpb24SDgoGbnVtYmVyGAEgASgFEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBILCgN3aHkYAyABKAkSOwoNZGlzdHJpYnV0aW9ucxgEIAMoCzIkLm5vZGV3aXNlLnYxYmV0YTEuUGx1Z2luRGlzdHJpYnV0aW9uEhYKDmNhdGFsb2dfZGlnZXN0GAUgASgJEiYKBXRyaWFsGAYgASgLMhcubm9kZXdpc2UudjFiZXRhMS5UcmlhbCLSAQoFVHJpYWwSLgoKdHJpYWxfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIZmFpbHVyZXMYAiADKAkSDwoHbm90aWNlcxgDIAMoCRIbChNjaGVja3NfcGFzc2VkX2NvdW50GAQgASgFEh0KFWNoZWNrc19sZWZ0X291dF9jb3VudBgFIAEoBRI6CgtkaWZmZXJlbmNlcxgGIAMoCzIlLm5vZGV3aXNlLnYxYmV0YTEuRXN0aW1hdG9yRGlmZmVyZW5jZSKtAgoTRXN0aW1hdG9yRGlmZmVyZW5jZRIRCgllc3RpbWF0b3IYASABKAkSFgoOdmVyc2lvbl9iZWZvcmUYAiABKAkSFQoNdmVyc2lvbl9hZnRlchgDIAEoCRIWCg5yZXF1ZXN0c19jb3VudBgEIAEoBRISCgpyb3dzX2NvdW50GAUgASgFEhgKEG1lZGlhbl9sb2dfcmF0aW8YBiABKAESGQoRbGFyZ2VzdF9sb2dfcmF0aW8YByABKAESHgoWY2hhbmdlZF9yZWZ1c2Fsc19jb3VudBgIIAEoBRIWCg5mYWlsdXJlc19jb3VudBgJIAEoBRIdChVtZWRpYW5fc2Vjb25kc19iZWZvcmUYCiABKAESHAoUbWVkaWFuX3NlY29uZHNfYWZ0ZXIYCyABKAEiygEKCkNhbmFyeVJ1bGUSGAoLY2FsbHNfY291bnQYASABKAVIAIgBARIaCg1mYWlsdXJlX3NoYXJlGAIgASgBSAGIAQESGgoNbGF0ZW5jeV9yYXRpbxgDIAEoAUgCiAEBEhYKCWxvZ19yYXRpbxgEIAEoAUgDiAEBEhAKCHByb21vdGVzGAUgASgIQg4KDF9jYWxsc19jb3VudEIQCg5fZmFpbHVyZV9zaGFyZUIQCg5fbGF0ZW5jeV9yYXRpb0IMCgpfbG9nX3JhdGlvIlcKBkNhbmFyeRISCgpnZW5lcmF0aW9uGAEgASgFEg0KBXNoYXJlGAIgASgBEioKBHJ1bGUYAyABKAsyHC5ub2Rld2lzZS52MWJldGExLkNhbmFyeVJ1bGUiaAoLV29ya2VyU3RhdGUSEgoKcHJvY2Vzc19pZBgBIAEoBRIZChFzdGFibGVfZ2VuZXJhdGlvbhgCIAEoBRIZChFjYW5hcnlfZ2VuZXJhdGlvbhgDIAEoBRIPCgdwcm9ibGVtGAQgASgJIrkBCgZUcmFja3MSGQoRc3RhYmxlX2dlbmVyYXRpb24YASABKAUSKAoGY2FuYXJ5GAIgASgLMhgubm9kZXdpc2UudjFiZXRhMS5DYW5hcnkSHAoUY2FuZGlkYXRlX2dlbmVyYXRpb24YAyABKAUSHAoUcHJldmlvdXNfZ2VuZXJhdGlvbnMYBCADKAUSLgoHd29ya2VycxgFIAMoCzIdLm5vZGV3aXNlLnYxYmV0YTEuV29ya2VyU3RhdGUiUgoWTGlzdEdlbmVyYXRpb25zUmVxdWVzdBIWCglwYWdlX3NpemUYASABKAVIAIgBARISCgpwYWdlX3Rva2VuGAIgASgJQgwKCl9wYWdlX3NpemUijwEKF0xpc3RHZW5lcmF0aW9uc1Jlc3BvbnNlEjEKC2dlbmVyYXRpb25zGAEgAygLMhwubm9kZXdpc2UudjFiZXRhMS5HZW5lcmF0aW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIoCgZ0cmFja3MYAyABKAsyGC5ub2Rld2lzZS52MWJldGExLlRyYWNrcyI3Cg1SZWxvYWRSZXF1ZXN0EhcKCmdlbmVyYXRpb24YASABKAVIAIgBAUINCgtfZ2VuZXJhdGlvbiLDAQoOUmVsb2FkUmVzcG9uc2USMAoHb3V0Y29tZRgBIAEoDjIfLm5vZGV3aXNlLnYxYmV0YTEuUmVsb2FkT3V0Y29tZRISCgpnZW5lcmF0aW9uGAIgASgFEhkKEWdlbmVyYXRpb25fYmVmb3JlGAMgASgFEiYKBXRyaWFsGAQgASgLMhcubm9kZXdpc2UudjFiZXRhMS5UcmlhbBIoCgZ0cmFja3MYBSABKAsyGC5ub2Rld2lzZS52MWJldGExLlRyYWNrcyJ1ChBTZXRDYW5hcnlSZXF1ZXN0EhcKCmdlbmVyYXRpb24YASABKAVIAIgBARINCgVzaGFyZRgCIAEoARIqCgRydWxlGAMgASgLMhwubm9kZXdpc2UudjFiZXRhMS5DYW5hcnlSdWxlQg0KC19nZW5lcmF0aW9uIqsBChFTZXRDYW5hcnlSZXNwb25zZRIwCgdvdXRjb21lGAEgASgOMh8ubm9kZXdpc2UudjFiZXRhMS5SZWxvYWRPdXRjb21lEhIKCmdlbmVyYXRpb24YAiABKAUSJgoFdHJpYWwYAyABKAsyFy5ub2Rld2lzZS52MWJldGExLlRyaWFsEigKBnRyYWNrcxgEIAEoCzIYLm5vZGV3aXNlLnYxYmV0YTEuVHJhY2tzIhAKDlByb21vdGVSZXF1ZXN0Ik8KD1Byb21vdGVSZXNwb25zZRISCgpnZW5lcmF0aW9uGAEgASgFEigKBnRyYWNrcxgCIAEoCzIYLm5vZGV3aXNlLnYxYmV0YTEuVHJhY2tzIhEKD1JvbGxiYWNrUmVxdWVzdCKUAQoQUm9sbGJhY2tSZXNwb25zZRIwCgdvdXRjb21lGAEgASgOMh8ubm9kZXdpc2UudjFiZXRhMS5SZWxvYWRPdXRjb21lEhIKCmdlbmVyYXRpb24YAiABKAUSEAoIZmFpbHVyZXMYAyADKAkSKAoGdHJhY2tzGAQgASgLMhgubm9kZXdpc2UudjFiZXRhMS5UcmFja3MiGQoXTGlzdFBsdWdpblN0YXRlc1JlcXVlc3QieAoYTGlzdFBsdWdpblN0YXRlc1Jlc3BvbnNlEi4KB3BsdWdpbnMYASADKAsyHS5ub2Rld2lzZS52MWJldGExLlBsdWdpblN0YXRlEiwKCHByb2JsZW1zGAIgAygLMhoubm9kZXdpc2UudjEuUGx1Z2luUHJvYmxlbSKTAQoLUGx1Z2luU3RhdGUSIwoGcGx1Z2luGAEgASgLMhMubm9kZXdpc2UudjEuUGx1Z2luEhIKCmdlbmVyYXRpb24YAiABKAUSDQoFdHJhY2sYAyABKAkSDwoHc2VydmluZxgEIAEoCBITCgtjYWxsc19jb3VudBgFIAEoAxIWCg5mYWlsdXJlc19jb3VudBgGIAEoAyKAAgoFVG9rZW4SEAoIdG9rZW5faWQYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSKwoFcm9sZXMYAyADKA4yHC5ub2Rld2lzZS52MWJldGExLkNhbGxlclJvbGUSEAoIcHJlZml4ZXMYBCADKAkSLwoLY3JlYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtyZXZva2VfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiwQEKEkNyZWF0ZVRva2VuUmVxdWVzdBIcCgtkZXNjcmlwdGlvbhgBIAEoCUIHqpojA0CAAhIzCgVyb2xlcxgCIAMoDjIcLm5vZGV3aXNlLnYxYmV0YTEuQ2FsbGVyUm9sZUIGqpojAlABEhAKCHByZWZpeGVzGAMgAygJEjEKEGxpZmV0aW1lX3NlY29uZHMYBCABKAFCEqqaIw4aAXMpAAAAAAAAAAA4AUgAiAEBQhMKEV9saWZldGltZV9zZWNvbmRzIlMKE0NyZWF0ZVRva2VuUmVzcG9uc2USJgoFdG9rZW4YASABKAsyFy5ub2Rld2lzZS52MWJldGExLlRva2VuEhQKDGJlYXJlcl90b2tlbhgCIAEoCSJhChFMaXN0VG9rZW5zUmVxdWVzdBIWCglwYWdlX3NpemUYASABKAVIAIgBARISCgpwYWdlX3Rva2VuGAIgASgJEhIKCnNob3dfZW5kZWQYAyABKAhCDAoKX3BhZ2Vfc2l6ZSJWChJMaXN0VG9rZW5zUmVzcG9uc2USJwoGdG9rZW5zGAEgAygLMhcubm9kZXdpc2UudjFiZXRhMS5Ub2tlbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiLgoSUmV2b2tlVG9rZW5SZXF1ZXN0EhgKCHRva2VuX2lkGAEgASgJQgaqmiMCUAEiPQoTUmV2b2tlVG9rZW5SZXNwb25zZRImCgV0b2tlbhgBIAEoCzIXLm5vZGV3aXNlLnYxYmV0YTEuVG9rZW4iywEKC1ByaW9yRWZmZWN0EhoKEm9ic2VydmF0aW9uc19jb3VudBgBIAEoAxIfChdtZWFuX2Fic29sdXRlX2xvZ19lcnJvchgCIAEoARInCh9tZWFuX2Fic29sdXRlX2xvZ19lcnJvcl93aXRob3V0GAMgASgBEhUKCGNvdmVyYWdlGAQgASgBSACIAQESHQoQY292ZXJhZ2Vfd2l0aG91dBgFIAEoAUgBiAEBQgsKCV9jb3ZlcmFnZUITChFfY292ZXJhZ2Vfd2l0aG91dCKmAQoORXN0aW1hdG9yUHJpb3ISEQoJZXN0aW1hdG9yGAEgASgJEhAKCHByaW9yX2lkGAIgASgJEg8KB3NvdXJjZXMYAyADKAkSFQoNc3ByZWFkX2ZhY3RvchgEIAEoARIYChB0cmllZF9qb2JzX2NvdW50GAUgASgFEi0KBmVmZmVjdBgGIAEoCzIdLm5vZGV3aXNlLnYxYmV0YTEuUHJpb3JFZmZlY3QiMAoKVHJpbW1lZEpvYhISCgpwcm9maWxlX2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJpCgtQYXN0TGVzc29ucxISCgpsZXNzb25zX2lkGAEgASgJEi4KCmxlYXJuX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnByb2ZpbGVzX2NvdW50GAMgASgFIpkDCg1MZWFybmVkUHJpb3JzEhEKCW5hbWVzcGFjZRgBIAEoCRISCgpsZXNzb25zX2lkGAIgASgJEi4KCmxlYXJuX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCHBpbl90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpqb2JzX2NvdW50GAUgASgFEhQKDG93bmVyc19jb3VudBgGIAEoBRITCgtwcm9maWxlX2lkcxgHIAMoCRIyCgx0cmltbWVkX2pvYnMYCCADKAsyHC5ub2Rld2lzZS52MWJldGExLlRyaW1tZWRKb2ISFAoMZ3JvdXBzX2NvdW50GAkgASgFEhsKE2xvc3RfcHJvZmlsZXNfY291bnQYCiABKAUSMAoGcHJpb3JzGAsgAygLMiAubm9kZXdpc2UudjFiZXRhMS5Fc3RpbWF0b3JQcmlvchIrCgRwYXN0GAwgAygLMh0ubm9kZXdpc2UudjFiZXRhMS5QYXN0TGVzc29ucyJzChFMaXN0UHJpb3JzUmVxdWVzdBIWCgluYW1lc3BhY2UYASABKAlIAIgBARIWCglwYWdlX3NpemUYAiABKAVIAYgBARISCgpwYWdlX3Rva2VuGAMgASgJQgwKCl9uYW1lc3BhY2VCDAoKX3BhZ2Vfc2l6ZSJ6ChJMaXN0UHJpb3JzUmVzcG9uc2USMAoHbGVhcm5lZBgBIAMoCzIfLm5vZGV3aXNlLnYxYmV0YTEuTGVhcm5lZFByaW9ycxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSGQoRc2hhcmVkX25hbWVzcGFjZXMYAyADKAkiewoPU2V0UHJpb3JSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRItCgZhY3Rpb24YAiABKA4yHS5ub2Rld2lzZS52MWJldGExLlByaW9yQWN0aW9uEhcKCmxlc3NvbnNfaWQYAyABKAlIAIgBAUINCgtfbGVzc29uc19pZCJEChBTZXRQcmlvclJlc3BvbnNlEjAKB2xlYXJuZWQYASABKAsyHy5ub2Rld2lzZS52MWJldGExLkxlYXJuZWRQcmlvcnMqoQEKDVJlbG9hZE91dGNvbWUSHgoaUkVMT0FEX09VVENPTUVfVU5TUEVDSUZJRUQQABIYChRSRUxPQURfT1VUQ09NRV9UQUtFThABEhwKGFJFTE9BRF9PVVRDT01FX1VOQ0hBTkdFRBACEhkKFVJFTE9BRF9PVVRDT01FX0ZBSUxFRBADEh0KGVJFTE9BRF9PVVRDT01FX1JFU1RBUlRJTkcQBCqIAQoKQ2FsbGVyUm9sZRIbChdDQUxMRVJfUk9MRV9VTlNQRUNJRklFRBAAEhQKEENBTExFUl9ST0xFX1JFQUQQARIWChJDQUxMRVJfUk9MRV9JTkdFU1QQAhIYChRDQUxMRVJfUk9MRV9TQ0hFRFVMRRADEhUKEUNBTExFUl9ST0xFX0FETUlOEAQqdQoLUHJpb3JBY3Rpb24SHAoYUFJJT1JfQUNUSU9OX1VOU1BFQ0lGSUVEEAASFAoQUFJJT1JfQUNUSU9OX1BJThABEhYKElBSSU9SX0FDVElPTl9VTlBJThACEhoKFlBSSU9SX0FDVElPTl9ST0xMX0JBQ0sQAzLtCgoMQWRtaW5TZXJ2aWNlEoQBCg9MaXN0R2VuZXJhdGlvbnMSKC5ub2Rld2lzZS52MWJldGExLkxpc3RHZW5lcmF0aW9uc1JlcXVlc3QaKS5ub2Rld2lzZS52MWJldGExLkxpc3RHZW5lcmF0aW9uc1Jlc3BvbnNlIhyC0+STAhYSFC92MWJldGExL2dlbmVyYXRpb25zEnMKBlJlbG9hZBIfLm5vZGV3aXNlLnYxYmV0YTEuUmVsb2FkUmVxdWVzdBogLm5vZGV3aXNlLnYxYmV0YTEuUmVsb2FkUmVzcG9uc2UiJoLT5JMCIDoBKiIbL3YxYmV0YTEvZ2VuZXJhdGlvbnM6cmVsb2FkEn8KCVNldENhbmFyeRIiLm5vZGV3aXNlLnYxYmV0YTEuU2V0Q2FuYXJ5UmVxdWVzdBojLm5vZGV3aXNlLnYxYmV0YTEuU2V0Q2FuYXJ5UmVzcG9uc2UiKYLT5JMCIzoBKiIeL3YxYmV0YTEvZ2VuZXJhdGlvbnM6c2V0Q2FuYXJ5EncKB1Byb21vdGUSIC5ub2Rld2lzZS52MWJldGExLlByb21vdGVSZXF1ZXN0GiEubm9kZXdpc2UudjFiZXRhMS5Qcm9tb3RlUmVzcG9uc2UiJ4LT5JMCIToBKiIcL3YxYmV0YTEvZ2VuZXJhdGlvbnM6cHJvbW90ZRJ7CghSb2xsYmFjaxIhLm5vZGV3aXNlLnYxYmV0YTEuUm9sbGJhY2tSZXF1ZXN0GiIubm9kZXdpc2UudjFiZXRhMS5Sb2xsYmFja1Jlc3BvbnNlIiiC0+STAiI6ASoiHS92MWJldGExL2dlbmVyYXRpb25zOnJvbGxiYWNrEogBChBMaXN0UGx1Z2luU3RhdGVzEikubm9kZXdpc2UudjFiZXRhMS5MaXN0UGx1Z2luU3RhdGVzUmVxdWVzdBoqLm5vZGV3aXNlLnYxYmV0YTEuTGlzdFBsdWdpblN0YXRlc1Jlc3BvbnNlIh2C0+STAhcSFS92MWJldGExL3BsdWdpblN0YXRlcxJ9CgtDcmVhdGVUb2tlbhIkLm5vZGV3aXNlLnYxYmV0YTEuQ3JlYXRlVG9rZW5SZXF1ZXN0GiUubm9kZXdpc2UudjFiZXRhMS5DcmVhdGVUb2tlblJlc3BvbnNlIiGC0+STAhs6ASoiFi92MWJldGExL3Rva2VuczpjcmVhdGUScAoKTGlzdFRva2VucxIjLm5vZGV3aXNlLnYxYmV0YTEuTGlzdFRva2Vuc1JlcXVlc3QaJC5ub2Rld2lzZS52MWJldGExLkxpc3RUb2tlbnNSZXNwb25zZSIXgtPkkwIREg8vdjFiZXRhMS90b2tlbnMSiAEKC1Jldm9rZVRva2VuEiQubm9kZXdpc2UudjFiZXRhMS5SZXZva2VUb2tlblJlcXVlc3QaJS5ub2Rld2lzZS52MWJldGExLlJldm9rZVRva2VuUmVzcG9uc2UiLILT5JMCJjoBKiIhL3YxYmV0YTEvdG9rZW5zL3t0b2tlbl9pZH06cmV2b2tlEnAKCkxpc3RQcmlvcnMSIy5ub2Rld2lzZS52MWJldGExLkxpc3RQcmlvcnNSZXF1ZXN0GiQubm9kZXdpc2UudjFiZXRhMS5MaXN0UHJpb3JzUmVzcG9uc2UiF4LT5JMCERIPL3YxYmV0YTEvcHJpb3JzEnEKCFNldFByaW9yEiEubm9kZXdpc2UudjFiZXRhMS5TZXRQcmlvclJlcXVlc3QaIi5ub2Rld2lzZS52MWJldGExLlNldFByaW9yUmVzcG9uc2UiHoLT5JMCGDoBKiITL3YxYmV0YTEvcHJpb3JzOnNldEJ/Chppby5naXRodWIubm9kZXdpc2UudjFiZXRhMUIRQWRtaW5TZXJ2aWNlUHJvdG9QAVpMZ2l0aHViLmNvbS9ub2Rld2lzZS9ub2Rld2lzZS9jbGllbnRzL2dvL2dlbi9ub2Rld2lzZS92MWJldGExO25vZGV3aXNldjFiZXRhMWIGcHJvdG8z", [file_google_api_annotations, file_google_protobuf_timestamp, file_nodewise_v1_facts, file_nodewise_v1_plugin]);
+  fileDesc("CiRub2Rld2lzZS92MWJldGExL2FkbWluX3NlcnZpY2UucHJvdG8SEG5vZGV3aXNlLnYxYmV0YTEiQwoSUGx1Z2luRGlzdHJpYnV0aW9uEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIOCgZkaWdlc3QYAyABKAki1wEKCkdlbmVyYXRpb24SDgoGbnVtYmVyGAEgASgFEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBILCgN3aHkYAyABKAkSOwoNZGlzdHJpYnV0aW9ucxgEIAMoCzIkLm5vZGV3aXNlLnYxYmV0YTEuUGx1Z2luRGlzdHJpYnV0aW9uEhYKDmNhdGFsb2dfZGlnZXN0GAUgASgJEiYKBXRyaWFsGAYgASgLMhcubm9kZXdpc2UudjFiZXRhMS5UcmlhbCLSAQoFVHJpYWwSLgoKdHJpYWxfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIZmFpbHVyZXMYAiADKAkSDwoHbm90aWNlcxgDIAMoCRIbChNjaGVja3NfcGFzc2VkX2NvdW50GAQgASgFEh0KFWNoZWNrc19sZWZ0X291dF9jb3VudBgFIAEoBRI6CgtkaWZmZXJlbmNlcxgGIAMoCzIlLm5vZGV3aXNlLnYxYmV0YTEuRXN0aW1hdG9yRGlmZmVyZW5jZSKtAgoTRXN0aW1hdG9yRGlmZmVyZW5jZRIRCgllc3RpbWF0b3IYASABKAkSFgoOdmVyc2lvbl9iZWZvcmUYAiABKAkSFQoNdmVyc2lvbl9hZnRlchgDIAEoCRIWCg5yZXF1ZXN0c19jb3VudBgEIAEoBRISCgpyb3dzX2NvdW50GAUgASgFEhgKEG1lZGlhbl9sb2dfcmF0aW8YBiABKAESGQoRbGFyZ2VzdF9sb2dfcmF0aW8YByABKAESHgoWY2hhbmdlZF9yZWZ1c2Fsc19jb3VudBgIIAEoBRIWCg5mYWlsdXJlc19jb3VudBgJIAEoBRIdChVtZWRpYW5fc2Vjb25kc19iZWZvcmUYCiABKAESHAoUbWVkaWFuX3NlY29uZHNfYWZ0ZXIYCyABKAEiKwoGQ2FuYXJ5EhIKCmdlbmVyYXRpb24YASABKAUSDQoFc2hhcmUYAiABKAEiaAoLV29ya2VyU3RhdGUSEgoKcHJvY2Vzc19pZBgBIAEoBRIZChFzdGFibGVfZ2VuZXJhdGlvbhgCIAEoBRIZChFjYW5hcnlfZ2VuZXJhdGlvbhgDIAEoBRIPCgdwcm9ibGVtGAQgASgJIrkBCgZUcmFja3MSGQoRc3RhYmxlX2dlbmVyYXRpb24YASABKAUSKAoGY2FuYXJ5GAIgASgLMhgubm9kZXdpc2UudjFiZXRhMS5DYW5hcnkSHAoUY2FuZGlkYXRlX2dlbmVyYXRpb24YAyABKAUSHAoUcHJldmlvdXNfZ2VuZXJhdGlvbnMYBCADKAUSLgoHd29ya2VycxgFIAMoCzIdLm5vZGV3aXNlLnYxYmV0YTEuV29ya2VyU3RhdGUiUgoWTGlzdEdlbmVyYXRpb25zUmVxdWVzdBIWCglwYWdlX3NpemUYASABKAVIAIgBARISCgpwYWdlX3Rva2VuGAIgASgJQgwKCl9wYWdlX3NpemUijwEKF0xpc3RHZW5lcmF0aW9uc1Jlc3BvbnNlEjEKC2dlbmVyYXRpb25zGAEgAygLMhwubm9kZXdpc2UudjFiZXRhMS5HZW5lcmF0aW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIoCgZ0cmFja3MYAyABKAsyGC5ub2Rld2lzZS52MWJldGExLlRyYWNrcyI3Cg1SZWxvYWRSZXF1ZXN0EhcKCmdlbmVyYXRpb24YASABKAVIAIgBAUINCgtfZ2VuZXJhdGlvbiLDAQoOUmVsb2FkUmVzcG9uc2USMAoHb3V0Y29tZRgBIAEoDjIfLm5vZGV3aXNlLnYxYmV0YTEuUmVsb2FkT3V0Y29tZRISCgpnZW5lcmF0aW9uGAIgASgFEhkKEWdlbmVyYXRpb25fYmVmb3JlGAMgASgFEiYKBXRyaWFsGAQgASgLMhcubm9kZXdpc2UudjFiZXRhMS5UcmlhbBIoCgZ0cmFja3MYBSABKAsyGC5ub2Rld2lzZS52MWJldGExLlRyYWNrcyJJChBTZXRDYW5hcnlSZXF1ZXN0EhcKCmdlbmVyYXRpb24YASABKAVIAIgBARINCgVzaGFyZRgCIAEoAUINCgtfZ2VuZXJhdGlvbiKrAQoRU2V0Q2FuYXJ5UmVzcG9uc2USMAoHb3V0Y29tZRgBIAEoDjIfLm5vZGV3aXNlLnYxYmV0YTEuUmVsb2FkT3V0Y29tZRISCgpnZW5lcmF0aW9uGAIgASgFEiYKBXRyaWFsGAMgASgLMhcubm9kZXdpc2UudjFiZXRhMS5UcmlhbBIoCgZ0cmFja3MYBCABKAsyGC5ub2Rld2lzZS52MWJldGExLlRyYWNrcyIQCg5Qcm9tb3RlUmVxdWVzdCJPCg9Qcm9tb3RlUmVzcG9uc2USEgoKZ2VuZXJhdGlvbhgBIAEoBRIoCgZ0cmFja3MYAiABKAsyGC5ub2Rld2lzZS52MWJldGExLlRyYWNrcyIRCg9Sb2xsYmFja1JlcXVlc3QilAEKEFJvbGxiYWNrUmVzcG9uc2USMAoHb3V0Y29tZRgBIAEoDjIfLm5vZGV3aXNlLnYxYmV0YTEuUmVsb2FkT3V0Y29tZRISCgpnZW5lcmF0aW9uGAIgASgFEhAKCGZhaWx1cmVzGAMgAygJEigKBnRyYWNrcxgEIAEoCzIYLm5vZGV3aXNlLnYxYmV0YTEuVHJhY2tzIhkKF0xpc3RQbHVnaW5TdGF0ZXNSZXF1ZXN0IngKGExpc3RQbHVnaW5TdGF0ZXNSZXNwb25zZRIuCgdwbHVnaW5zGAEgAygLMh0ubm9kZXdpc2UudjFiZXRhMS5QbHVnaW5TdGF0ZRIsCghwcm9ibGVtcxgCIAMoCzIaLm5vZGV3aXNlLnYxLlBsdWdpblByb2JsZW0ikwEKC1BsdWdpblN0YXRlEiMKBnBsdWdpbhgBIAEoCzITLm5vZGV3aXNlLnYxLlBsdWdpbhISCgpnZW5lcmF0aW9uGAIgASgFEg0KBXRyYWNrGAMgASgJEg8KB3NlcnZpbmcYBCABKAgSEwoLY2FsbHNfY291bnQYBSABKAMSFgoOZmFpbHVyZXNfY291bnQYBiABKAMigAIKBVRva2VuEhAKCHRva2VuX2lkGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEisKBXJvbGVzGAMgAygOMhwubm9kZXdpc2UudjFiZXRhMS5DYWxsZXJSb2xlEhAKCHByZWZpeGVzGAQgAygJEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLcmV2b2tlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIskBChJDcmVhdGVUb2tlblJlcXVlc3QSHAoLZGVzY3JpcHRpb24YASABKAlCB6qaIwNAgAISMwoFcm9sZXMYAiADKA4yHC5ub2Rld2lzZS52MWJldGExLkNhbGxlclJvbGVCBqqaIwJQARIYCghwcmVmaXhlcxgDIAMoCUIGqpojAlABEjEKEGxpZmV0aW1lX3NlY29uZHMYBCABKAFCEqqaIw4aAXMpAAAAAAAAAAA4AUgAiAEBQhMKEV9saWZldGltZV9zZWNvbmRzIlMKE0NyZWF0ZVRva2VuUmVzcG9uc2USJgoFdG9rZW4YASABKAsyFy5ub2Rld2lzZS52MWJldGExLlRva2VuEhQKDGJlYXJlcl90b2tlbhgCIAEoCSJhChFMaXN0VG9rZW5zUmVxdWVzdBIWCglwYWdlX3NpemUYASABKAVIAIgBARISCgpwYWdlX3Rva2VuGAIgASgJEhIKCnNob3dfZW5kZWQYAyABKAhCDAoKX3BhZ2Vfc2l6ZSJWChJMaXN0VG9rZW5zUmVzcG9uc2USJwoGdG9rZW5zGAEgAygLMhcubm9kZXdpc2UudjFiZXRhMS5Ub2tlbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiLgoSUmV2b2tlVG9rZW5SZXF1ZXN0EhgKCHRva2VuX2lkGAEgASgJQgaqmiMCUAEiPQoTUmV2b2tlVG9rZW5SZXNwb25zZRImCgV0b2tlbhgBIAEoCzIXLm5vZGV3aXNlLnYxYmV0YTEuVG9rZW4iywEKC1ByaW9yRWZmZWN0EhoKEm9ic2VydmF0aW9uc19jb3VudBgBIAEoAxIfChdtZWFuX2Fic29sdXRlX2xvZ19lcnJvchgCIAEoARInCh9tZWFuX2Fic29sdXRlX2xvZ19lcnJvcl93aXRob3V0GAMgASgBEhUKCGNvdmVyYWdlGAQgASgBSACIAQESHQoQY292ZXJhZ2Vfd2l0aG91dBgFIAEoAUgBiAEBQgsKCV9jb3ZlcmFnZUITChFfY292ZXJhZ2Vfd2l0aG91dCKmAQoORXN0aW1hdG9yUHJpb3ISEQoJZXN0aW1hdG9yGAEgASgJEhAKCHByaW9yX2lkGAIgASgJEg8KB3NvdXJjZXMYAyADKAkSFQoNc3ByZWFkX2ZhY3RvchgEIAEoARIYChB0cmllZF9qb2JzX2NvdW50GAUgASgFEi0KBmVmZmVjdBgGIAEoCzIdLm5vZGV3aXNlLnYxYmV0YTEuUHJpb3JFZmZlY3QiMAoKVHJpbW1lZEpvYhISCgpwcm9maWxlX2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJpCgtQYXN0TGVzc29ucxISCgpsZXNzb25zX2lkGAEgASgJEi4KCmxlYXJuX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnByb2ZpbGVzX2NvdW50GAMgASgFIpkDCg1MZWFybmVkUHJpb3JzEhEKCW5hbWVzcGFjZRgBIAEoCRISCgpsZXNzb25zX2lkGAIgASgJEi4KCmxlYXJuX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCHBpbl90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpqb2JzX2NvdW50GAUgASgFEhQKDG93bmVyc19jb3VudBgGIAEoBRITCgtwcm9maWxlX2lkcxgHIAMoCRIyCgx0cmltbWVkX2pvYnMYCCADKAsyHC5ub2Rld2lzZS52MWJldGExLlRyaW1tZWRKb2ISFAoMZ3JvdXBzX2NvdW50GAkgASgFEhsKE2xvc3RfcHJvZmlsZXNfY291bnQYCiABKAUSMAoGcHJpb3JzGAsgAygLMiAubm9kZXdpc2UudjFiZXRhMS5Fc3RpbWF0b3JQcmlvchIrCgRwYXN0GAwgAygLMh0ubm9kZXdpc2UudjFiZXRhMS5QYXN0TGVzc29ucyJzChFMaXN0UHJpb3JzUmVxdWVzdBIWCgluYW1lc3BhY2UYASABKAlIAIgBARIWCglwYWdlX3NpemUYAiABKAVIAYgBARISCgpwYWdlX3Rva2VuGAMgASgJQgwKCl9uYW1lc3BhY2VCDAoKX3BhZ2Vfc2l6ZSJ6ChJMaXN0UHJpb3JzUmVzcG9uc2USMAoHbGVhcm5lZBgBIAMoCzIfLm5vZGV3aXNlLnYxYmV0YTEuTGVhcm5lZFByaW9ycxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSGQoRc2hhcmVkX25hbWVzcGFjZXMYAyADKAkiewoPU2V0UHJpb3JSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRItCgZhY3Rpb24YAiABKA4yHS5ub2Rld2lzZS52MWJldGExLlByaW9yQWN0aW9uEhcKCmxlc3NvbnNfaWQYAyABKAlIAIgBAUINCgtfbGVzc29uc19pZCJEChBTZXRQcmlvclJlc3BvbnNlEjAKB2xlYXJuZWQYASABKAsyHy5ub2Rld2lzZS52MWJldGExLkxlYXJuZWRQcmlvcnMqoQEKDVJlbG9hZE91dGNvbWUSHgoaUkVMT0FEX09VVENPTUVfVU5TUEVDSUZJRUQQABIYChRSRUxPQURfT1VUQ09NRV9UQUtFThABEhwKGFJFTE9BRF9PVVRDT01FX1VOQ0hBTkdFRBACEhkKFVJFTE9BRF9PVVRDT01FX0ZBSUxFRBADEh0KGVJFTE9BRF9PVVRDT01FX1JFU1RBUlRJTkcQBCqIAQoKQ2FsbGVyUm9sZRIbChdDQUxMRVJfUk9MRV9VTlNQRUNJRklFRBAAEhQKEENBTExFUl9ST0xFX1JFQUQQARIWChJDQUxMRVJfUk9MRV9JTkdFU1QQAhIYChRDQUxMRVJfUk9MRV9TQ0hFRFVMRRADEhUKEUNBTExFUl9ST0xFX0FETUlOEAQqdQoLUHJpb3JBY3Rpb24SHAoYUFJJT1JfQUNUSU9OX1VOU1BFQ0lGSUVEEAASFAoQUFJJT1JfQUNUSU9OX1BJThABEhYKElBSSU9SX0FDVElPTl9VTlBJThACEhoKFlBSSU9SX0FDVElPTl9ST0xMX0JBQ0sQAzLtCgoMQWRtaW5TZXJ2aWNlEoQBCg9MaXN0R2VuZXJhdGlvbnMSKC5ub2Rld2lzZS52MWJldGExLkxpc3RHZW5lcmF0aW9uc1JlcXVlc3QaKS5ub2Rld2lzZS52MWJldGExLkxpc3RHZW5lcmF0aW9uc1Jlc3BvbnNlIhyC0+STAhYSFC92MWJldGExL2dlbmVyYXRpb25zEnMKBlJlbG9hZBIfLm5vZGV3aXNlLnYxYmV0YTEuUmVsb2FkUmVxdWVzdBogLm5vZGV3aXNlLnYxYmV0YTEuUmVsb2FkUmVzcG9uc2UiJoLT5JMCIDoBKiIbL3YxYmV0YTEvZ2VuZXJhdGlvbnM6cmVsb2FkEn8KCVNldENhbmFyeRIiLm5vZGV3aXNlLnYxYmV0YTEuU2V0Q2FuYXJ5UmVxdWVzdBojLm5vZGV3aXNlLnYxYmV0YTEuU2V0Q2FuYXJ5UmVzcG9uc2UiKYLT5JMCIzoBKiIeL3YxYmV0YTEvZ2VuZXJhdGlvbnM6c2V0Q2FuYXJ5EncKB1Byb21vdGUSIC5ub2Rld2lzZS52MWJldGExLlByb21vdGVSZXF1ZXN0GiEubm9kZXdpc2UudjFiZXRhMS5Qcm9tb3RlUmVzcG9uc2UiJ4LT5JMCIToBKiIcL3YxYmV0YTEvZ2VuZXJhdGlvbnM6cHJvbW90ZRJ7CghSb2xsYmFjaxIhLm5vZGV3aXNlLnYxYmV0YTEuUm9sbGJhY2tSZXF1ZXN0GiIubm9kZXdpc2UudjFiZXRhMS5Sb2xsYmFja1Jlc3BvbnNlIiiC0+STAiI6ASoiHS92MWJldGExL2dlbmVyYXRpb25zOnJvbGxiYWNrEogBChBMaXN0UGx1Z2luU3RhdGVzEikubm9kZXdpc2UudjFiZXRhMS5MaXN0UGx1Z2luU3RhdGVzUmVxdWVzdBoqLm5vZGV3aXNlLnYxYmV0YTEuTGlzdFBsdWdpblN0YXRlc1Jlc3BvbnNlIh2C0+STAhcSFS92MWJldGExL3BsdWdpblN0YXRlcxJ9CgtDcmVhdGVUb2tlbhIkLm5vZGV3aXNlLnYxYmV0YTEuQ3JlYXRlVG9rZW5SZXF1ZXN0GiUubm9kZXdpc2UudjFiZXRhMS5DcmVhdGVUb2tlblJlc3BvbnNlIiGC0+STAhs6ASoiFi92MWJldGExL3Rva2VuczpjcmVhdGUScAoKTGlzdFRva2VucxIjLm5vZGV3aXNlLnYxYmV0YTEuTGlzdFRva2Vuc1JlcXVlc3QaJC5ub2Rld2lzZS52MWJldGExLkxpc3RUb2tlbnNSZXNwb25zZSIXgtPkkwIREg8vdjFiZXRhMS90b2tlbnMSiAEKC1Jldm9rZVRva2VuEiQubm9kZXdpc2UudjFiZXRhMS5SZXZva2VUb2tlblJlcXVlc3QaJS5ub2Rld2lzZS52MWJldGExLlJldm9rZVRva2VuUmVzcG9uc2UiLILT5JMCJjoBKiIhL3YxYmV0YTEvdG9rZW5zL3t0b2tlbl9pZH06cmV2b2tlEnAKCkxpc3RQcmlvcnMSIy5ub2Rld2lzZS52MWJldGExLkxpc3RQcmlvcnNSZXF1ZXN0GiQubm9kZXdpc2UudjFiZXRhMS5MaXN0UHJpb3JzUmVzcG9uc2UiF4LT5JMCERIPL3YxYmV0YTEvcHJpb3JzEnEKCFNldFByaW9yEiEubm9kZXdpc2UudjFiZXRhMS5TZXRQcmlvclJlcXVlc3QaIi5ub2Rld2lzZS52MWJldGExLlNldFByaW9yUmVzcG9uc2UiHoLT5JMCGDoBKiITL3YxYmV0YTEvcHJpb3JzOnNldEJ/Chppby5naXRodWIubm9kZXdpc2UudjFiZXRhMUIRQWRtaW5TZXJ2aWNlUHJvdG9QAVpMZ2l0aHViLmNvbS9ub2Rld2lzZS9ub2Rld2lzZS9jbGllbnRzL2dvL2dlbi9ub2Rld2lzZS92MWJldGExO25vZGV3aXNldjFiZXRhMWIGcHJvdG8z", [file_google_api_annotations, file_google_protobuf_timestamp, file_nodewise_v1_facts, file_nodewise_v1_plugin]);
 
 /**
  * A distribution that brings plugins, as a generation has it.
@@ -260,55 +260,6 @@ export const EstimatorDifferenceSchema: GenMessage<EstimatorDifference> = /*@__P
   messageDesc(file_nodewise_v1beta1_admin_service, 3);
 
 /**
- * When a canary is promoted or rolled back without a call.
- *
- * @generated from message nodewise.v1beta1.CanaryRule
- */
-export type CanaryRule = Message<"nodewise.v1beta1.CanaryRule"> & {
-  /**
-   * Calls on the canary before anything is decided. Absent = 200.
-   *
-   * @generated from field: optional int32 calls_count = 1;
-   */
-  callsCount?: number | undefined;
-
-  /**
-   * Largest share of calls that fail by a fault of the server or a plugin, beyond the stable track's. Absent = 0.01.
-   *
-   * @generated from field: optional double failure_share = 2;
-   */
-  failureShare?: number | undefined;
-
-  /**
-   * Largest ratio of median seconds of a call to the stable track's. Absent = 2.
-   *
-   * @generated from field: optional double latency_ratio = 3;
-   */
-  latencyRatio?: number | undefined;
-
-  /**
-   * Largest median |ln(throughput on the canary / on the stable track)| of the same questions. Absent = 0.5.
-   *
-   * @generated from field: optional double log_ratio = 4;
-   */
-  logRatio?: number | undefined;
-
-  /**
-   * Whether a canary within all bounds is promoted; else it waits for a call.
-   *
-   * @generated from field: bool promotes = 5;
-   */
-  promotes: boolean;
-};
-
-/**
- * Describes the message nodewise.v1beta1.CanaryRule.
- * Use `create(CanaryRuleSchema)` to create a new message.
- */
-export const CanaryRuleSchema: GenMessage<CanaryRule> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 4);
-
-/**
  * A generation that answers a share of the jobs.
  *
  * @generated from message nodewise.v1beta1.Canary
@@ -327,13 +278,6 @@ export type Canary = Message<"nodewise.v1beta1.Canary"> & {
    * @generated from field: double share = 2;
    */
   share: number;
-
-  /**
-   * Absent = only calls decide.
-   *
-   * @generated from field: nodewise.v1beta1.CanaryRule rule = 3;
-   */
-  rule?: CanaryRule | undefined;
 };
 
 /**
@@ -341,7 +285,7 @@ export type Canary = Message<"nodewise.v1beta1.Canary"> & {
  * Use `create(CanarySchema)` to create a new message.
  */
 export const CanarySchema: GenMessage<Canary> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 5);
+  messageDesc(file_nodewise_v1beta1_admin_service, 4);
 
 /**
  * What one process of the server serves.
@@ -383,7 +327,7 @@ export type WorkerState = Message<"nodewise.v1beta1.WorkerState"> & {
  * Use `create(WorkerStateSchema)` to create a new message.
  */
 export const WorkerStateSchema: GenMessage<WorkerState> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 6);
+  messageDesc(file_nodewise_v1beta1_admin_service, 5);
 
 /**
  * Who serves whom.
@@ -432,7 +376,7 @@ export type Tracks = Message<"nodewise.v1beta1.Tracks"> & {
  * Use `create(TracksSchema)` to create a new message.
  */
 export const TracksSchema: GenMessage<Tracks> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 7);
+  messageDesc(file_nodewise_v1beta1_admin_service, 6);
 
 /**
  * Which generations.
@@ -460,7 +404,7 @@ export type ListGenerationsRequest = Message<"nodewise.v1beta1.ListGenerationsRe
  * Use `create(ListGenerationsRequestSchema)` to create a new message.
  */
 export const ListGenerationsRequestSchema: GenMessage<ListGenerationsRequest> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 8);
+  messageDesc(file_nodewise_v1beta1_admin_service, 7);
 
 /**
  * Generations.
@@ -495,7 +439,7 @@ export type ListGenerationsResponse = Message<"nodewise.v1beta1.ListGenerationsR
  * Use `create(ListGenerationsResponseSchema)` to create a new message.
  */
 export const ListGenerationsResponseSchema: GenMessage<ListGenerationsResponse> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 9);
+  messageDesc(file_nodewise_v1beta1_admin_service, 8);
 
 /**
  * What is to take over.
@@ -516,7 +460,7 @@ export type ReloadRequest = Message<"nodewise.v1beta1.ReloadRequest"> & {
  * Use `create(ReloadRequestSchema)` to create a new message.
  */
 export const ReloadRequestSchema: GenMessage<ReloadRequest> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 10);
+  messageDesc(file_nodewise_v1beta1_admin_service, 9);
 
 /**
  * What came of it.
@@ -565,7 +509,7 @@ export type ReloadResponse = Message<"nodewise.v1beta1.ReloadResponse"> & {
  * Use `create(ReloadResponseSchema)` to create a new message.
  */
 export const ReloadResponseSchema: GenMessage<ReloadResponse> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 11);
+  messageDesc(file_nodewise_v1beta1_admin_service, 10);
 
 /**
  * What is to answer a share of the jobs.
@@ -586,13 +530,6 @@ export type SetCanaryRequest = Message<"nodewise.v1beta1.SetCanaryRequest"> & {
    * @generated from field: double share = 2;
    */
   share: number;
-
-  /**
-   * When it is promoted or rolled back without a call. Absent = never.
-   *
-   * @generated from field: nodewise.v1beta1.CanaryRule rule = 3;
-   */
-  rule?: CanaryRule | undefined;
 };
 
 /**
@@ -600,7 +537,7 @@ export type SetCanaryRequest = Message<"nodewise.v1beta1.SetCanaryRequest"> & {
  * Use `create(SetCanaryRequestSchema)` to create a new message.
  */
 export const SetCanaryRequestSchema: GenMessage<SetCanaryRequest> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 12);
+  messageDesc(file_nodewise_v1beta1_admin_service, 11);
 
 /**
  * What came of it.
@@ -642,7 +579,7 @@ export type SetCanaryResponse = Message<"nodewise.v1beta1.SetCanaryResponse"> & 
  * Use `create(SetCanaryResponseSchema)` to create a new message.
  */
 export const SetCanaryResponseSchema: GenMessage<SetCanaryResponse> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 13);
+  messageDesc(file_nodewise_v1beta1_admin_service, 12);
 
 /**
  * No more to say: there is one canary at most.
@@ -657,7 +594,7 @@ export type PromoteRequest = Message<"nodewise.v1beta1.PromoteRequest"> & {
  * Use `create(PromoteRequestSchema)` to create a new message.
  */
 export const PromoteRequestSchema: GenMessage<PromoteRequest> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 14);
+  messageDesc(file_nodewise_v1beta1_admin_service, 13);
 
 /**
  * What came of it.
@@ -685,7 +622,7 @@ export type PromoteResponse = Message<"nodewise.v1beta1.PromoteResponse"> & {
  * Use `create(PromoteResponseSchema)` to create a new message.
  */
 export const PromoteResponseSchema: GenMessage<PromoteResponse> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 15);
+  messageDesc(file_nodewise_v1beta1_admin_service, 14);
 
 /**
  * No more to say.
@@ -700,7 +637,7 @@ export type RollbackRequest = Message<"nodewise.v1beta1.RollbackRequest"> & {
  * Use `create(RollbackRequestSchema)` to create a new message.
  */
 export const RollbackRequestSchema: GenMessage<RollbackRequest> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 16);
+  messageDesc(file_nodewise_v1beta1_admin_service, 15);
 
 /**
  * What came of it.
@@ -742,7 +679,7 @@ export type RollbackResponse = Message<"nodewise.v1beta1.RollbackResponse"> & {
  * Use `create(RollbackResponseSchema)` to create a new message.
  */
 export const RollbackResponseSchema: GenMessage<RollbackResponse> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 17);
+  messageDesc(file_nodewise_v1beta1_admin_service, 16);
 
 /**
  * No more to say.
@@ -757,7 +694,7 @@ export type ListPluginStatesRequest = Message<"nodewise.v1beta1.ListPluginStates
  * Use `create(ListPluginStatesRequestSchema)` to create a new message.
  */
 export const ListPluginStatesRequestSchema: GenMessage<ListPluginStatesRequest> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 18);
+  messageDesc(file_nodewise_v1beta1_admin_service, 17);
 
 /**
  * How plugins fare.
@@ -785,7 +722,7 @@ export type ListPluginStatesResponse = Message<"nodewise.v1beta1.ListPluginState
  * Use `create(ListPluginStatesResponseSchema)` to create a new message.
  */
 export const ListPluginStatesResponseSchema: GenMessage<ListPluginStatesResponse> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 19);
+  messageDesc(file_nodewise_v1beta1_admin_service, 18);
 
 /**
  * How a plugin fares in the process that answers.
@@ -841,7 +778,7 @@ export type PluginState = Message<"nodewise.v1beta1.PluginState"> & {
  * Use `create(PluginStateSchema)` to create a new message.
  */
 export const PluginStateSchema: GenMessage<PluginState> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 20);
+  messageDesc(file_nodewise_v1beta1_admin_service, 19);
 
 /**
  * A bearer token, without its text.
@@ -904,7 +841,7 @@ export type Token = Message<"nodewise.v1beta1.Token"> & {
  * Use `create(TokenSchema)` to create a new message.
  */
 export const TokenSchema: GenMessage<Token> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 21);
+  messageDesc(file_nodewise_v1beta1_admin_service, 20);
 
 /**
  * What a new token is for.
@@ -928,14 +865,14 @@ export type CreateTokenRequest = Message<"nodewise.v1beta1.CreateTokenRequest"> 
 
   /**
    * Profiles that it reaches, by whole segments at the start of their names: "team-a" and "team-a/" reach "team-a/vgg16",
-   * and not "team-ab/vgg16". Empty = all.
+   * and not "team-ab/vgg16". At least one; "*" = all profiles.
    *
    * @generated from field: repeated string prefixes = 3;
    */
   prefixes: string[];
 
   /**
-   * How long it is taken. Absent = until it is revoked.
+   * How long it is taken. Absent = 90 days.
    *
    * @generated from field: optional double lifetime_seconds = 4;
    */
@@ -947,7 +884,7 @@ export type CreateTokenRequest = Message<"nodewise.v1beta1.CreateTokenRequest"> 
  * Use `create(CreateTokenRequestSchema)` to create a new message.
  */
 export const CreateTokenRequestSchema: GenMessage<CreateTokenRequest> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 22);
+  messageDesc(file_nodewise_v1beta1_admin_service, 21);
 
 /**
  * The token.
@@ -975,7 +912,7 @@ export type CreateTokenResponse = Message<"nodewise.v1beta1.CreateTokenResponse"
  * Use `create(CreateTokenResponseSchema)` to create a new message.
  */
 export const CreateTokenResponseSchema: GenMessage<CreateTokenResponse> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 23);
+  messageDesc(file_nodewise_v1beta1_admin_service, 22);
 
 /**
  * Which tokens.
@@ -998,7 +935,7 @@ export type ListTokensRequest = Message<"nodewise.v1beta1.ListTokensRequest"> & 
   pageToken: string;
 
   /**
-   * Those as well that expired or were revoked within the last month.
+   * Those as well that expired or were revoked, until the operator purges them.
    *
    * @generated from field: bool show_ended = 3;
    */
@@ -1010,7 +947,7 @@ export type ListTokensRequest = Message<"nodewise.v1beta1.ListTokensRequest"> & 
  * Use `create(ListTokensRequestSchema)` to create a new message.
  */
 export const ListTokensRequestSchema: GenMessage<ListTokensRequest> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 24);
+  messageDesc(file_nodewise_v1beta1_admin_service, 23);
 
 /**
  * Tokens.
@@ -1038,7 +975,7 @@ export type ListTokensResponse = Message<"nodewise.v1beta1.ListTokensResponse"> 
  * Use `create(ListTokensResponseSchema)` to create a new message.
  */
 export const ListTokensResponseSchema: GenMessage<ListTokensResponse> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 25);
+  messageDesc(file_nodewise_v1beta1_admin_service, 24);
 
 /**
  * Which token is to end.
@@ -1059,7 +996,7 @@ export type RevokeTokenRequest = Message<"nodewise.v1beta1.RevokeTokenRequest"> 
  * Use `create(RevokeTokenRequestSchema)` to create a new message.
  */
 export const RevokeTokenRequestSchema: GenMessage<RevokeTokenRequest> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 26);
+  messageDesc(file_nodewise_v1beta1_admin_service, 25);
 
 /**
  * What was revoked.
@@ -1080,7 +1017,7 @@ export type RevokeTokenResponse = Message<"nodewise.v1beta1.RevokeTokenResponse"
  * Use `create(RevokeTokenResponseSchema)` to create a new message.
  */
 export const RevokeTokenResponseSchema: GenMessage<RevokeTokenResponse> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 27);
+  messageDesc(file_nodewise_v1beta1_admin_service, 26);
 
 /**
  * What estimators answer with by what was learned, against what they would by what ships: scores of observations that
@@ -1130,7 +1067,7 @@ export type PriorEffect = Message<"nodewise.v1beta1.PriorEffect"> & {
  * Use `create(PriorEffectSchema)` to create a new message.
  */
 export const PriorEffectSchema: GenMessage<PriorEffect> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 28);
+  messageDesc(file_nodewise_v1beta1_admin_service, 27);
 
 /**
  * What one estimator learned.
@@ -1186,7 +1123,7 @@ export type EstimatorPrior = Message<"nodewise.v1beta1.EstimatorPrior"> & {
  * Use `create(EstimatorPriorSchema)` to create a new message.
  */
 export const EstimatorPriorSchema: GenMessage<EstimatorPrior> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 29);
+  messageDesc(file_nodewise_v1beta1_admin_service, 28);
 
 /**
  * A job of which nothing, or not all, is learned.
@@ -1214,7 +1151,7 @@ export type TrimmedJob = Message<"nodewise.v1beta1.TrimmedJob"> & {
  * Use `create(TrimmedJobSchema)` to create a new message.
  */
 export const TrimmedJobSchema: GenMessage<TrimmedJob> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 30);
+  messageDesc(file_nodewise_v1beta1_admin_service, 29);
 
 /**
  * Lessons that a namespace can return to.
@@ -1249,7 +1186,7 @@ export type PastLessons = Message<"nodewise.v1beta1.PastLessons"> & {
  * Use `create(PastLessonsSchema)` to create a new message.
  */
 export const PastLessonsSchema: GenMessage<PastLessons> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 31);
+  messageDesc(file_nodewise_v1beta1_admin_service, 30);
 
 /**
  * What a namespace learned.
@@ -1348,7 +1285,7 @@ export type LearnedPriors = Message<"nodewise.v1beta1.LearnedPriors"> & {
  * Use `create(LearnedPriorsSchema)` to create a new message.
  */
 export const LearnedPriorsSchema: GenMessage<LearnedPriors> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 32);
+  messageDesc(file_nodewise_v1beta1_admin_service, 31);
 
 /**
  * Whose.
@@ -1383,7 +1320,7 @@ export type ListPriorsRequest = Message<"nodewise.v1beta1.ListPriorsRequest"> & 
  * Use `create(ListPriorsRequestSchema)` to create a new message.
  */
 export const ListPriorsRequestSchema: GenMessage<ListPriorsRequest> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 33);
+  messageDesc(file_nodewise_v1beta1_admin_service, 32);
 
 /**
  * What was learned.
@@ -1418,7 +1355,7 @@ export type ListPriorsResponse = Message<"nodewise.v1beta1.ListPriorsResponse"> 
  * Use `create(ListPriorsResponseSchema)` to create a new message.
  */
 export const ListPriorsResponseSchema: GenMessage<ListPriorsResponse> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 34);
+  messageDesc(file_nodewise_v1beta1_admin_service, 33);
 
 /**
  * What is to become of what a namespace learned.
@@ -1453,7 +1390,7 @@ export type SetPriorRequest = Message<"nodewise.v1beta1.SetPriorRequest"> & {
  * Use `create(SetPriorRequestSchema)` to create a new message.
  */
 export const SetPriorRequestSchema: GenMessage<SetPriorRequest> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 35);
+  messageDesc(file_nodewise_v1beta1_admin_service, 34);
 
 /**
  * What came of it.
@@ -1474,7 +1411,7 @@ export type SetPriorResponse = Message<"nodewise.v1beta1.SetPriorResponse"> & {
  * Use `create(SetPriorResponseSchema)` to create a new message.
  */
 export const SetPriorResponseSchema: GenMessage<SetPriorResponse> = /*@__PURE__*/
-  messageDesc(file_nodewise_v1beta1_admin_service, 36);
+  messageDesc(file_nodewise_v1beta1_admin_service, 35);
 
 /**
  * What came of a call for another generation.

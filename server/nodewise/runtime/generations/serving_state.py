@@ -1,4 +1,4 @@
-"""The rooms of one generation: every behaviour whose answers depend on plugins, made together and given up together."""
+"""What serves one generation: every behaviour whose answers depend on plugins, made together and given up together."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from nodewise.runtime.compute.pool import ComputePool, Equipped, Tools
 from nodewise.runtime.settings import Settings
 from nodewise.runtime.workshops import workshop_of
 
-__all__ = ["House", "Plugged", "Rooms", "rooms_of"]
+__all__ = ["LoadedPlugins", "ServingState", "SharedResources", "serving_state_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class House:
+class SharedResources:
     """What outlives generations: the store, threads and processes, and what is kept of unchanged plugins.
 
     Attributes
@@ -70,8 +70,8 @@ class House:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Plugged:
-    """What rooms are made from.
+class LoadedPlugins:
+    """What a serving state is made from.
 
     Attributes
     ----------
@@ -93,12 +93,12 @@ class Plugged:
     _holders: list[None] = field(default_factory=list, init=False)
 
     def hold(self) -> None:
-        """Rooms are made of it; each lets go once."""
+        """A serving state is made of it; each lets go once."""
         with self._holding:
             self._holders.append(None)
 
     def let_go(self) -> None:
-        """End what the plugins run in, with the last rooms that were made of it."""
+        """End what the plugins run in, with the last serving state that was made of it."""
         with self._holding:
             self._holders.pop()
             left = bool(self._holders)
@@ -107,7 +107,7 @@ class Plugged:
 
 
 @dataclass(slots=True, eq=False)
-class Rooms:
+class ServingState:
     """Behaviours over one registry, one catalogue and what was learned of them.
 
     Attributes
@@ -122,7 +122,7 @@ class Rooms:
         Whether no call begins here any more.
     """
 
-    plugged: Plugged
+    plugged: LoadedPlugins
     answers: Answers
     predictions: Predictions
     batches: Batches
@@ -145,8 +145,10 @@ class Rooms:
         return self.predictions.answering
 
 
-def rooms_of(house: House, plugged: Plugged, teachings: Teachings, track: str = "") -> Rooms:
-    """The rooms of a generation.
+def serving_state_of(
+    resources: SharedResources, plugged: LoadedPlugins, teachings: Teachings, track: str = ""
+) -> ServingState:
+    """What serves a generation.
 
     Parameters
     ----------
@@ -156,43 +158,43 @@ def rooms_of(house: House, plugged: Plugged, teachings: Teachings, track: str = 
         As bases name it; "" = the default one.
     """
     plugged.hold()
-    settings, catalogue = house.settings, plugged.catalogue
+    settings, catalogue = resources.settings, plugged.catalogue
     workshop = workshop_of(
         settings,
         plugged.registry,
         catalogue,
-        house.store.traces,
-        ahead=house.ahead,
-        kept=house.kept,
+        resources.store.traces,
+        ahead=resources.ahead,
+        kept=resources.kept,
         generation=plugged.name,
         track=track,
     )
     answers, limits, policy = workshop.answers, workshop.limits, settings.default_policy
     answers.adopt(teachings)
     opening = plugged.opening
-    how_opened = None if opening is None else lambda: opening(house.store.traces.root, plugged.registry.listings)
-    compute = Equipped(house.pool, Tools(workshop, how_opened))
-    sources = house.sources
+    how_opened = None if opening is None else lambda: opening(resources.store.traces.root, plugged.registry.listings)
+    compute = Equipped(resources.pool, Tools(workshop, how_opened))
+    sources = resources.sources
     homes = {
         host.distribution: ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-hosted")
         for host in plugged.registry.hosts
     }
-    answering = Answering(answers, house.work, house.simulations, homes)
-    architectures = ArchitectureBatches(answers, sources, limits, house.work, compute)
+    answering = Answering(answers, resources.work, resources.simulations, homes)
+    architectures = ArchitectureBatches(answers, sources, limits, resources.work, compute)
     predictions = Predictions(answering, sources, limits, compute)
     batches = Batches(answering, architectures, sources, limits)
     methods = behaviours_by_name(
         (
             predictions,
             batches,
-            Listing(answers, partial(run_in, house.reads, house.store.scores.scores)),
-            Schedules(answers, sources, limits, house.work, policy, homes),
+            Listing(answers, partial(run_in, resources.reads, resources.store.scores.scores)),
+            Schedules(answers, sources, limits, resources.work, policy, homes),
             Simulations(answers, sources, limits, compute, policy),
             Completions(answers, sources, compute),
             Plans(answers, sources, limits, compute),
-            Diagnoses(sources, compute, StepWatch(compute, house.store, house.writer, house.reads)),
+            Diagnoses(sources, compute, StepWatch(compute, resources.store, resources.writer, resources.reads)),
             Evaluations(compute),
             Sharing(answers, sources, limits, compute),
         )
     )
-    return Rooms(plugged, answers, predictions, batches, MappingProxyType(methods), homes)
+    return ServingState(plugged, answers, predictions, batches, MappingProxyType(methods), homes)

@@ -1,0 +1,127 @@
+"""Connections to the file of a SQLite store, and how it is opened."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from typing import Final, Literal
+
+from nodewise.profiles.condition import Faults
+from nodewise.profiles.sql_rows import transaction
+from nodewise.profiles.sql_schema import APPLICATION_ID, create_tables, is_current, upgrade_tables
+from nodewise.profiles.store import StoreFormatError
+
+__all__ = ["PATIENCE_S", "Durability", "SqliteConnection", "connect", "create"]
+
+Durability = Literal["process", "power"]
+"""What acknowledged batches survive: the death of the process, or also the loss of power."""
+
+_OPENING_S: Final = 10.0
+"""Patience of an open store's beginning, which may wait for an upgrade by another process."""
+PATIENCE_S: Final = 2.0
+"""With whoever else holds the lock: below the deadlines of callers, and more than processes of ours need for turns."""
+_PAUSE_S: Final = 0.005
+_CHECKPOINT_PAGES: Final = 4000
+_JOURNAL_BYTES: Final = 64 << 20
+_SYNCHRONOUS: Final = {"process": "NORMAL", "power": "FULL"}
+
+
+class SqliteConnection(sqlite3.Connection):
+    """Implements Connection, with what SQLite reads in its own way."""
+
+    dialect = "sqlite"
+    reading = "BEGIN"
+    writing = "BEGIN IMMEDIATE"
+    labelled = "EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ?)"
+    labelled_as = "EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ? AND value = ?)"
+    counting = "UPDATE meta SET value = value + 1 WHERE name = 'generation' RETURNING value"
+    patient: tuple[str, ...] = ()
+    overriding = ""
+    structure: tuple[str, ...] = (
+        "SELECT quick_check FROM pragma_quick_check WHERE quick_check <> 'ok'",
+        "SELECT \"table\" || ' holds rows whose ' || parent || ' is gone' FROM pragma_foreign_key_check GROUP BY 1",
+    )
+    faults: Faults
+
+
+def connect(path: str, durability: Durability, faults: Faults, patience_s: float = PATIENCE_S) -> SqliteConnection:
+    """A connection in autocommit mode with our settings; any thread may use it, one at a time."""
+    connection = sqlite3.connect(
+        path,
+        timeout=patience_s,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+        factory=SqliteConnection,
+    )
+    connection.faults = faults
+    for setting in (
+        f"synchronous = {_SYNCHRONOUS[durability]}",
+        "foreign_keys = ON",
+        "temp_store = MEMORY",
+        f"wal_autocheckpoint = {_CHECKPOINT_PAGES}",
+        f"journal_size_limit = {_JOURNAL_BYTES}",
+    ):
+        connection.execute(f"PRAGMA {setting}")
+    return connection
+
+
+def create(path: str, durability: Durability, faults: Faults) -> SqliteConnection:
+    """A connection, for writing, to a file that holds our tables: they are created if it is empty.
+
+    Raises
+    ------
+    StoreFormatError
+        If the file is not ours or of a schema that this release does not know; nothing was written then.
+    """
+    try:
+        connection = connect(path, durability, faults, _OPENING_S)
+        try:
+            _check_or_create(connection)
+            connection.execute(f"PRAGMA busy_timeout = {int(1000 * PATIENCE_S)}")
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise
+        raise StoreFormatError("the file is no SQLite database, or it is damaged") from error
+    return connection
+
+
+def _check_or_create(connection: SqliteConnection) -> None:
+    with transaction(connection, connection.reading):
+        current = _is_ours(connection) and is_current(connection)
+    if not current:
+        connection.execute("PRAGMA foreign_keys = OFF")  # a table that is written anew takes no other with it
+        with transaction(connection, connection.writing):
+            if not _is_ours(connection):  # nobody else created it meanwhile
+                create_tables(connection)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            upgrade_tables(connection)
+        connection.execute("PRAGMA foreign_keys = ON")
+    _log_ahead(connection)
+
+
+def _log_ahead(connection: SqliteConnection) -> None:
+    """Turn the write-ahead log on. SQLite does not wait for others here by itself, so this does."""
+    deadline_s = time.monotonic() + _OPENING_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline_s:
+                raise
+            time.sleep(_PAUSE_S)
+
+
+def _is_ours(connection: SqliteConnection) -> bool:
+    """False = the file is empty. Asked in a transaction, because another process may be creating the tables."""
+    stamp = connection.execute("PRAGMA application_id").fetchone()[0]
+    if stamp == APPLICATION_ID:
+        return True
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if stamp or tables:
+        raise StoreFormatError("the file is a database of another application; choose another path for the store")
+    return False

@@ -1,0 +1,106 @@
+"""Find words that our documents do not use, and sentences that are too long.
+
+`python tools/check_prose.py` lists what to change and ends with 1. Code, commands, quotations and generated pages are
+not read.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+GENERATED = {"docs/accuracy.md", "docs/conformance.md", "docs/errors.md", "docs/reference/support.md"}
+# Pages to be rewritten: take each out once it is.
+NOT_YET = {
+    "docs/adr/0024-admission.md",
+    "docs/adr/0025-plugin-hosts.md",
+    "docs/adr/0026-supervisor.md",
+    "docs/adr/0027-generations.md",
+    "docs/adr/0028-cpu-per-call.md",
+    "docs/adr/0030-stores.md",
+    "docs/adr/0031-who-may-do-what.md",
+    "docs/adr/0033-buckets-and-backups.md",
+    "docs/explanation/architecture.md",
+    "docs/guides/operations.md",
+    "docs/guides/security.md",
+    "docs/guides/swapping.md",
+    "docs/plugins.md",
+    "docs/plugins/stores.md",
+    "docs/threat-model.md",
+}
+WORDS = {
+    r"who(m|ever)?": "name the caller, estimator, worker or server",
+    r"whatever": "name it",
+    r"told|tells?": "says, reports, names",
+    r"utili[sz]e[sd]?|utili[sz]ing": "use",
+    r"simply|obviously|of course|very|quite": "leave it out",
+    r"in order to": "to",
+    r"(?:it|this) (?:is|was|should be) (?:noted|said|known|recommended|assumed) that": "name the subject first",
+    r"mended|ails?|unwell": "fixed; the fault",
+    r"kin|likes of": "related",
+}
+REFUSED = {re.compile(rf"\b(?:{words})\b", re.IGNORECASE): cure for words, cure in WORDS.items()}
+MOST_WORDS = 50
+
+
+def pages() -> Iterator[Path]:
+    """Pages that are written by hand, in order."""
+    files = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "clients").glob("*/README.md")]
+    for page in sorted(files):
+        if page.relative_to(ROOT).as_posix() not in GENERATED | NOT_YET:
+            yield page
+
+
+def prose(text: str) -> str:
+    """A page without code, quotations and what is generated, line by line the same."""
+
+    def blank(match: re.Match[str]) -> str:
+        return re.sub(r"[^\n]", " ", match.group())
+
+    for pattern in (
+        r"```.*?```",
+        r"<!-- .*?: begin -->.*?: end -->",
+        r"^ {4}[^\n]*$",
+        r"`[^`\n]*`",
+        r"\]\([^)]*\)",
+        r'"[^"\n]*"',
+    ):
+        text = re.sub(pattern, blank, text, flags=re.DOTALL | re.MULTILINE)
+    return text
+
+
+def refused_words(page: Path) -> list[str]:
+    """What to write instead, by line: `PAGE:LINE: WORD: CURE`."""
+    name = page.relative_to(ROOT).as_posix()
+    return [
+        f"{name}:{number}: {found.group()}: {cure}"
+        for number, line in enumerate(prose(page.read_text(encoding="utf-8")).splitlines(), 1)
+        for pattern, cure in REFUSED.items()
+        for found in pattern.finditer(line)
+    ]
+
+
+def long_sentences(page: Path) -> list[str]:
+    """Sentences of paragraphs with more than `MOST_WORDS` words."""
+    text = prose(page.read_text(encoding="utf-8"))
+    kept = "\n".join("" if line.startswith(("|", "#")) else line for line in text.splitlines())
+    blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", kept)
+    sentences = [each for block in blocks for each in re.split(r"(?<=[.:;?!])\s+", " ".join(block.split()))]
+    return [
+        f"{page.relative_to(ROOT).as_posix()}: {len(sentence.split())} words: {sentence[:60]}..."
+        for sentence in sentences
+        if len(sentence.split()) > MOST_WORDS
+    ]
+
+
+def main() -> int:
+    """Print all findings; 1 if there is any."""
+    findings = [finding for page in pages() for check in (refused_words, long_sentences) for finding in check(page)]
+    for finding in findings:
+        print(finding)
+    return bool(findings)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
