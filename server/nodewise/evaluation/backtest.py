@@ -114,11 +114,10 @@ def backtested(
                 space=CacheSpace(KEPT_BYTES),
             )
             for case in scored:
-                tell(done, total)
                 run.append(_predict(fresh, learned, name, case))
                 done += 1
+                tell(done, total)
         runs.append((name, sorted(run, key=lambda result: result.case.job)))
-    tell(done, total)
     lessons = [learned for _, learned, _ in taught]
     truth = Truth.of(table)
     found = (_evaluation(answers, truth, lessons, name, run) for name, run in runs)

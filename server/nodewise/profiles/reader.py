@@ -61,6 +61,7 @@ class ProfileReader:
         self._kept: LruCache[str, tuple[Hashable, Profile]] = LruCache(self._space)
         self._changes = _Changes(store)
         self.confirm = self._changes.confirm
+        """As :meth:`_Changes.confirm`; an attribute, since each kept reply is confirmed."""
 
     def get(self, profile_id: str) -> Profile:
         """The profile at its newest revision; the same object for as long as that is the newest.
@@ -72,7 +73,7 @@ class ProfileReader:
         """
         generation = self._store.generation()
         kept = self._kept.get(profile_id)
-        if kept is not None and self._changes.none(profile_id, kept[0], generation):
+        if kept is not None and self._changes.is_unchanged(profile_id, kept[0], generation):
             return kept[1]
         self._changes.note(generation)
         # What is loaded now is at least as new as the generation read before.
@@ -117,7 +118,7 @@ class ProfileReader:
             Of the store, read since the question came.
         """
         kept = self._kept.get(profile_id)
-        return kept[1] if kept is not None and self._changes.none(profile_id, kept[0], generation) else None
+        return kept[1] if kept is not None and self._changes.is_unchanged(profile_id, kept[0], generation) else None
 
 
 class _Changes:
@@ -136,9 +137,9 @@ class _Changes:
     def confirm(self, profile_id: str, since: Hashable) -> Hashable | None:
         """The store's generation now if a profile surely is as it was at an earlier one, else None."""
         now = self._store.generation()
-        return now if since == now or self.none(profile_id, since, now) else None
+        return now if since == now or self.is_unchanged(profile_id, since, now) else None
 
-    def none(self, profile_id: str, before: Hashable, now: Hashable) -> bool:
+    def is_unchanged(self, profile_id: str, before: Hashable, now: Hashable) -> bool:
         """Whether a profile surely did not change between two generations."""
         if before == now:
             return True

@@ -105,8 +105,10 @@ async def test_progress_tells_what_is_done_and_is_not_repeated() -> None:
     second = await anext(stream)
     assert second.progress.done_count == 1
     estimator.gate.release(2)
-    rest = [event async for event in stream]
-    assert [event.WhichOneof("event") for event in rest] == ["progress", "result"]
+    *rest, result = [event async for event in stream]
+    assert result.WhichOneof("event") == "result"
+    counts = [event.progress.done_count for event in rest]
+    assert counts in ([3], [2, 3])
 
 
 async def test_a_stream_that_is_closed_stops_before_the_next_job() -> None:

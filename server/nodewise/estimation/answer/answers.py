@@ -179,7 +179,7 @@ class Answers:
             question.terms.look_up()
             choice, fitted = before
             self._note_newest(question.profile)
-            return self._put(key, question, (configurations, candidates), fitted, repeatable=choice.settled)
+            return self._keep(key, question, (configurations, candidates), fitted, repeatable=choice.settled)
         except NodewiseError as error:
             self._begin_if_missed(question, error)
             raise
@@ -198,8 +198,7 @@ class Answers:
         if older is not None:
             self._ahead.begin(question)
             older_question = replace(question, profile=older)
-            resolved = self.resolve(older_question)
-            rated = self._rate(older_question, resolved)
+            resolved, rated = self._rate_or_substitute(older_question, self.resolve(older_question))
             basis = replace(resolved.basis, stale=True)
             return replace(resolved, basis=basis, rated=rated, packed=None, number=0)
         try:
@@ -213,7 +212,7 @@ class Answers:
 
         Predicted rows stay with the resolved query for as long as nothing that they depend on changes.
         """
-        resolved, rows = self._rated_by_some(question, resolved)
+        resolved, rows = self._rate_or_substitute(question, resolved)
         objective = question.objective
         if resolved.candidates is not None:
             assert objective is not None  # the wire refuses bounds without efficiency
@@ -221,8 +220,7 @@ class Answers:
             best = resolved.candidates.best(objective.efficiency, rows.predictions)
             configurations, predictions = rows.configurations.take(best), rows.predictions.take(best)
             floors = self._floors(question.profile, configurations)
-            floor_s = None if floors is None else floors.step_s
-            rows = rate(question.terms, configurations, predictions, resolved.fitted, resolved.basis, floor_s)
+            rows = rate(question.terms, configurations, predictions, resolved.fitted, resolved.basis, floors)
         return judge(question, rows, resolved.basis, self._resolution.reach(question.profile))
 
     def fit_ahead(self, profile: Profile) -> None:
@@ -310,7 +308,7 @@ class Answers:
         except PluginError as error:
             names = [share.estimator for share in choice.shares.mixture]
             return self._resolve_without(question, names, error, failed)
-        return self._put(key, question, rows, fitted, repeatable=choice.settled)
+        return self._keep(key, question, rows, fitted, repeatable=choice.settled)
 
     def _resolve_without(
         self, question: Question, names: Sequence[str], error: PluginError, failed: Mapping[str, Refusal]
@@ -332,7 +330,7 @@ class Answers:
                 raise
             raise error from None
 
-    def _put(
+    def _keep(
         self,
         key: tuple[object, ...] | None,
         question: Question,
@@ -441,8 +439,8 @@ class Answers:
 
     # --- completing
 
-    def _rated_by_some(self, question: Question, resolved: ResolvedQuery) -> tuple[ResolvedQuery, Answer]:
-        """The rows predicted and rated, with others in the place of estimators that fail, as they may have been."""
+    def _rate_or_substitute(self, question: Question, resolved: ResolvedQuery) -> tuple[ResolvedQuery, Answer]:
+        """The rows predicted and rated; where an estimator fails, another one is resolved in its place."""
         failed: dict[str, Refusal] = {}
         while True:
             try:
@@ -464,8 +462,7 @@ class Answers:
             # An estimator that is asked for by name is shown as it is: only facts correct it.
             chosen = question.terms.estimator == AUTO
             predictions = raised(predictions, floors if chosen else floors.of_facts())
-        floor_s = None if floors is None else floors.step_s
-        rows = rate(question.terms, configurations, predictions, fitted, resolved.basis, floor_s)
+        rows = rate(question.terms, configurations, predictions, fitted, resolved.basis, floors)
         if not misses_a_part(rows.notices):
             resolved.rated = rows
         return rows

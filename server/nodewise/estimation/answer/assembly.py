@@ -13,6 +13,7 @@ from nodewise.domain.columns import Floats, shared_value
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Fidelity, Notice, Predictions
+from nodewise.estimation.answer.floors import Floors
 from nodewise.estimation.answer.goodput import goodput_per_s
 from nodewise.estimation.answer.intervals import interval_of
 from nodewise.estimation.answer.objectives import judged, whole_finish_s
@@ -34,14 +35,14 @@ def rate(
     predictions: Predictions,
     fitted: Fitted,
     basis: Basis,
-    floor_s: Floats | None = None,
+    floors: Floors | None = None,
 ) -> Answer:
     """An answer of rates, intervals and warnings, without a verdict: all that answers to several objectives share.
 
     Parameters
     ----------
-    floor_s : float or None
-        The least seconds of a step of each row, which bound the interval; 0 = not known.
+    floors : Floors or None
+        The least that a step of each row can take, which bounds the interval; None = not known.
 
     Raises
     ------
@@ -56,7 +57,8 @@ def rate(
         answered = predictions.answered
         steps_per_s = np.divide(rates.cycles_per_step, step_s, out=np.zeros(len(step_s)), where=answered)
     most = None
-    if floor_s is not None and not predictions.simulated:
+    if floors is not None and not predictions.simulated:
+        floor_s = floors.step_s
         most = np.divide(rates.cycles_per_step, floor_s, out=np.full(len(step_s), np.inf), where=floor_s > 0.0)
     calibrated = fitted.calibration.jobs > 0
     interval = interval_of(predictions, steps_per_s, terms.coverage, calibrated=calibrated, most_steps_per_s=most)
