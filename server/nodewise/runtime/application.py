@@ -37,8 +37,8 @@ from nodewise.rpc.streams import Streams
 from nodewise.rpc.wire_predictions import write_basis
 from nodewise.runtime.audit_log import AuditLog
 from nodewise.runtime.compute.pool import ComputePool
-from nodewise.runtime.compute.processes import ProcessHand
-from nodewise.runtime.compute.threads import ThreadHand
+from nodewise.runtime.compute.processes import ProcessRunner
+from nodewise.runtime.compute.threads import ThreadRunner
 from nodewise.runtime.connections import connection_options
 from nodewise.runtime.generations.folder import plugins_folder_of
 from nodewise.runtime.generations.lessons import begun_with, carried_over, changed_estimators
@@ -70,7 +70,7 @@ PENDING_CALLS: Final = 100_000
 """Calls that may wait in gRPC until the loop takes them: more than arrive while it is held up for seconds."""
 THREADS_END_S: Final = 2.0
 """Patience with threads at the end, after every call in flight has had its grace."""
-THREAD_HANDS: Final = 2
+THREAD_RUNNERS: Final = 2
 """Long calls at a time where they run in threads: these share one interpreter, more at once would end no sooner."""
 
 
@@ -124,8 +124,8 @@ class Application:
             *(store, self._writer, self._reader, self._limits, self._reads, self._committed, self._doubts),
             quotas=settings.quotas.store(),
         )
-        self._compute = ComputePool(ProcessHand if processes else ThreadHand, processes or THREAD_HANDS)
-        self._hands = processes or THREAD_HANDS
+        runners = processes or THREAD_RUNNERS
+        self._compute = ComputePool(ProcessRunner if processes else ThreadRunner, runners)
         self._resources = SharedResources(
             settings=settings,
             store=store,
@@ -168,7 +168,7 @@ class Application:
         self._http: HttpListener | None = None
         self.http_port = 0
         """Where HTTP is answered; 0 = nowhere."""
-        self._admission = Admission(settings.queue_wait_s, settings.threads, self._hands)
+        self._admission = Admission(settings.queue_wait_s, settings.threads, runners)
 
     @property
     def tracks(self) -> Tracks:

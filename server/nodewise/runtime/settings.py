@@ -175,32 +175,12 @@ class Settings(BaseSettings):
         "asked about; a process for long calls keeps a quarter of it",
     )
     threads: int = Field(4, ge=1, le=256, description="threads for what may block")
-    preload: bool = Field(
-        default=True,
-        description="fork workers from a process that has imported all that they need, where the kernel is Linux: they "
-        "start in a tenth of a second and share its memory; else each imports for itself",
-    )
-    warm_spare: bool = Field(
-        default=False,
-        description="keep one more worker that has everything loaded and takes over at once when another ends; takes "
-        "the memory of an idle worker",
-    )
     crash_budget: int = Field(
         8,
         ge=1,
         le=1_000_000,
-        description="deaths of workers by one cause, not made up for by serving, before giving up",
+        description="deaths of workers, not made up for by serving, before giving up",
     )
-    hung_after_s: float = Field(
-        10.0, ge=0, description="seconds that a worker may compute or sleep without a sign of life; 0 = for ever"
-    )
-    recycle_bytes: int | None = Field(
-        None,
-        ge=0,
-        description="memory of a worker beyond which another takes its place; 0 = no limit; unset = half of what the "
-        "machine or the container has, divided by `workers`, at least 1 GiB; with memory: none",
-    )
-    pin_workers: bool = Field(default=False, description="keep each worker to a core of its own")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     audit_log: str = Field(
         "",
