@@ -443,7 +443,7 @@ def _part_apart(key: Key, lease: Lease) -> Part:
     """Have a distribution's host tell what it brings."""
     # Models live in one process: what was fitted in another one must not be taken for its own.
     origin = f"{key.origin} in host {lease.number}"
-    background = Background(lease.host.patience_s)
+    background = Background(lease.host.limits.auto_patience_s)
 
     def loaded(record: Any) -> Loaded[Any]:
         return Loaded(record, key.distribution, "process", origin, breaker=Breaker(), background=background)

@@ -18,31 +18,28 @@ from nodewise.domain.errors import Reason, Refusal
 from nodewise.domain.predictions import Notice, Options, Predictions, RowRefusal
 from nodewise.domain.profile import Observations, Profile, TraceReference
 from nodewise.domain.workload import Layer, Transformer, Workload
-from nodewise.hosting.processes.bounds import MOST_PARTS, bounded, check_parts
-from nodewise.hosting.processes.evidence import read_profile, write_profile
+from nodewise.hosting.processes.connection import MOST_PARTS, bounded
 from nodewise.hosting.processes.values import UndecodableError, read_value, write_value
 from nodewise.hosting.processes.wire import (
     read_assessment,
     read_configurations,
     read_options,
     read_predictions,
+    read_profile,
     write_assessment,
     write_configurations,
     write_options,
     write_predictions,
+    write_profile,
 )
 from nodewise.plugin import Assessment
 from nodewise_protos.plugin.v1 import estimator_service_pb2 as pb
 from nodewise_protos.plugin.v1 import value_pb2
 
 
-def refuse(value: Any) -> Any:
-    raise UndecodableError(type(value).__name__)
-
-
 def crossed(value: Any) -> Any:
     """The value on the other side."""
-    return read_value(value_pb2.Value.FromString(write_value(value, refuse).SerializeToString()))
+    return read_value(value_pb2.Value.FromString(write_value(value).SerializeToString()))
 
 
 PLAIN = st.recursive(
@@ -242,13 +239,13 @@ TRANSFORMER = Transformer(layers=2, hidden_size=8, attention_heads=2, sequence_l
 )
 def test_profiles_are_the_same_on_the_other_side(profile: Profile) -> None:
     found = read_profile(pb.Profile.FromString(write_profile(profile).SerializeToString()))
-    assert repr(write_value(found, refuse)) == repr(write_value(profile, refuse))
+    assert repr(write_value(found)) == repr(write_value(profile))
 
 
 @pytest.mark.parametrize("value", [object(), print, lambda: None, np.array(["text"]), np.array([None]), 1j])
 def test_nothing_else_crosses(value: Any) -> None:
     with pytest.raises(UndecodableError):
-        write_value(value, refuse)
+        write_value(value)
 
 
 def record(kind: str, *fields: str) -> value_pb2.Value:
@@ -320,9 +317,3 @@ def test_a_message_is_bounded_before_it_is_read() -> None:
     assert len(read(b"\x0a\x00" * 100).items) == 100
     large = value_pb2.Items(items=[array("d", [1 << 18], bytes(1 << 21))] * 2)
     assert read(large.SerializeToString()) == large
-
-
-@pytest.mark.parametrize("data", [b"\x0b", b"\xff" * 11, b"\x0a"])
-def test_what_is_no_message_is_refused(data: bytes) -> None:
-    with pytest.raises(UndecodableError):
-        check_parts(data, value_pb2.Items.DESCRIPTOR)

@@ -19,7 +19,7 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Question, Terms
 from nodewise.hosting.calls import PluginError
-from nodewise.hosting.processes.callbacks import MOST_READ_BYTES, MOST_ROWS, Callbacks, answer_of_given
+from nodewise.hosting.processes.callbacks import MOST_READ_BYTES, MOST_ROWS, GivenObjects, answer_of_given
 from nodewise.hosting.processes.given import PROFILES_AT_ONCE
 from nodewise.hosting.processes.limits import HostLimits
 from nodewise.hosting.registry import Hosting, Registry, load_registry
@@ -143,13 +143,15 @@ def test_what_makes_no_sense_ends_the_host_that_sent_it(registry: Registry, name
     assert asked(registry, "good").predictions.step_s[0] == 1.0
 
 
-def test_what_belongs_to_no_call_is_not_answered() -> None:
-    with grpc.insecure_channel(Callbacks.of_this_process().target) as channel:
+def test_what_belongs_to_no_call_is_not_answered(tmp_path: Path) -> None:
+    server = GivenObjects(lambda _: 0).serve(tmp_path)
+    with grpc.insecure_channel(f"unix:{tmp_path}/context") as channel:
         ask = plugin_service_pb2_grpc.ContextServiceStub(channel).Ask
         with pytest.raises(grpc.RpcError) as refused:
             ask(plugin_service_pb2.AskRequest(call=1, number=1, method="traces"), timeout=PATIENCE_S)
     assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED
     assert "has ended" in refused.value.details()
+    server.stop(None)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"math/big"
 	"net"
 	"os"
 	"os/signal"
@@ -34,7 +35,8 @@ import (
 
 const name = "amdahl-go"
 
-// server keeps the fitted models until they are released.
+// server keeps the fitted models until they are released. Their numbers begin at random: a server that has started anew
+// takes no model of the server before for its own.
 type server struct {
 	nodewisepluginv1.UnimplementedEstimatorServiceServer
 	version  string
@@ -46,8 +48,14 @@ type server struct {
 	models map[int64]model
 }
 
-func newServer(version string, expected float64) *server {
-	return &server{version: version, expected: expected, instance: rand.Text(), models: map[int64]model{}}
+func newServer(version string, expected float64) (*server, error) {
+	first, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	if err != nil {
+		return nil, err
+	}
+	return &server{
+		version: version, expected: expected, instance: rand.Text(), next: first.Int64(), models: map[int64]model{},
+	}, nil
 }
 
 // ListEstimators says what this server has. `instance` is new with every start, as the models are gone then.
@@ -147,13 +155,17 @@ func run() error {
 		}
 		options = append(options, grpc.Creds(transport))
 	}
+	estimators, err := newServer(*version, *expected)
+	if err != nil {
+		return err
+	}
 	var config net.ListenConfig
 	listener, err := config.Listen(context.Background(), network, address)
 	if err != nil {
 		return err
 	}
 	service := grpc.NewServer(options...)
-	nodewisepluginv1.RegisterEstimatorServiceServer(service, newServer(*version, *expected))
+	nodewisepluginv1.RegisterEstimatorServiceServer(service, estimators)
 	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer cancel()
 	go func() {

@@ -8,9 +8,9 @@ use crate::{
     progress::{Progress, Watch},
 };
 
-impl Rpc for crate::plugin::v1::LoadRequest {
-    type Response = crate::plugin::v1::LoadResponse;
-    const PATH: &'static str = "/nodewise.plugin.v1.PluginService/Load";
+impl Rpc for crate::plugin::v1::ListPluginsRequest {
+    type Response = crate::plugin::v1::ListPluginsResponse;
+    const PATH: &'static str = "/nodewise.plugin.v1.PluginService/ListPlugins";
 }
 
 impl Rpc for crate::plugin::v1::CallRequest {
@@ -433,8 +433,8 @@ impl Progressive for crate::v1beta1::SimulateRequest {
 
 /// The RPCs, each by the request that the contract names after it.
 impl Client {
-    /// Loads the plugins of one distribution. Called once, first.
-    pub async fn load(&self, request: crate::plugin::v1::LoadRequest) -> Result<crate::plugin::v1::LoadResponse, Error> {
+    /// Says what the plugins of its distribution register. Called once, first.
+    pub async fn list_plugins(&self, request: crate::plugin::v1::ListPluginsRequest) -> Result<crate::plugin::v1::ListPluginsResponse, Error> {
         self.unary(request).await
     }
 

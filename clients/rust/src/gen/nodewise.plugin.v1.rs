@@ -126,38 +126,12 @@ pub struct Given {
     #[prost(message, repeated, tag = "3")]
     pub facts: ::prost::alloc::vec::Vec<Value>,
 }
-/// What to load.
+/// Nothing is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListPluginsRequest {}
+/// What a host brings.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct LoadRequest {
-    /// Where modules are searched for.
-    #[prost(string, repeated, tag = "1")]
-    pub paths: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Entry points.
-    #[prost(message, repeated, tag = "2")]
-    pub entry_points: ::prost::alloc::vec::Vec<EntryPoint>,
-    /// Name and version of the distribution.
-    #[prost(string, tag = "3")]
-    pub distribution: ::prost::alloc::string::String,
-    /// What the process may allocate beyond what it has, bytes.
-    #[prost(int64, tag = "4")]
-    pub memory_bytes: i64,
-    /// Target of ContextService.
-    #[prost(string, tag = "5")]
-    pub context_target: ::prost::alloc::string::String,
-}
-/// An entry point.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct EntryPoint {
-    /// Its name.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// What it names.
-    #[prost(string, tag = "2")]
-    pub value: ::prost::alloc::string::String,
-}
-/// What was loaded.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct LoadResponse {
+pub struct ListPluginsResponse {
     /// Records.
     #[prost(message, repeated, tag = "1")]
     pub records: ::prost::alloc::vec::Vec<PluginRecord>,
@@ -207,8 +181,8 @@ pub struct CallRequest {
     #[prost(message, repeated, tag = "5")]
     pub arguments: ::prost::alloc::vec::Vec<Value>,
     /// Number of this call, for ContextService.
-    #[prost(fixed64, tag = "6")]
-    pub call: u64,
+    #[prost(int64, tag = "6")]
+    pub call: i64,
     /// Which object.
     #[prost(oneof = "call_request::Object", tags = "1, 2")]
     pub object: ::core::option::Option<call_request::Object>,
@@ -239,7 +213,8 @@ pub struct CallResponse {
 /// An object that the host keeps.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct KeptObject {
-    /// Its number.
+    /// Its number, above 0. The first number of a server is random: one that has started anew then takes no model of the
+    /// server before for its own.
     #[prost(int64, tag = "1")]
     pub number: i64,
     /// Name of its type.
@@ -253,8 +228,8 @@ pub struct KeptObject {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AskRequest {
     /// The call that it belongs to.
-    #[prost(fixed64, tag = "1")]
-    pub call: u64,
+    #[prost(int64, tag = "1")]
+    pub call: i64,
     /// Which object, by its number.
     #[prost(int64, tag = "2")]
     pub number: i64,
@@ -365,11 +340,14 @@ pub mod plugin_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Loads the plugins of one distribution. Called once, first.
-        pub async fn load(
+        /// Says what the plugins of its distribution register. Called once, first.
+        pub async fn list_plugins(
             &mut self,
-            request: impl tonic::IntoRequest<super::LoadRequest>,
-        ) -> std::result::Result<tonic::Response<super::LoadResponse>, tonic::Status> {
+            request: impl tonic::IntoRequest<super::ListPluginsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListPluginsResponse>,
+            tonic::Status,
+        > {
             self.inner
                 .ready()
                 .await
@@ -380,11 +358,13 @@ pub mod plugin_service_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/nodewise.plugin.v1.PluginService/Load",
+                "/nodewise.plugin.v1.PluginService/ListPlugins",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("nodewise.plugin.v1.PluginService", "Load"));
+                .insert(
+                    GrpcMethod::new("nodewise.plugin.v1.PluginService", "ListPlugins"),
+                );
             self.inner.unary(req, path, codec).await
         }
         /// Calls a method of an object, or reads an attribute.
@@ -613,7 +593,8 @@ pub struct Facts {
 /// A profile and a catalog, which calls have in common.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Evidence {
-    /// Number of the profile: the same number, the same profile.
+    /// Number of the profile: the same number, the same profile, from whichever client. Every client begins with a random
+    /// number.
     #[prost(int64, tag = "1")]
     pub profile_number: i64,
     /// The profile. Absent = it was sent under that number.
@@ -714,8 +695,8 @@ pub struct FitRequest {
     #[prost(int64, tag = "5")]
     pub context: i64,
     /// Number of this call, for ContextService.
-    #[prost(fixed64, tag = "6")]
-    pub call: u64,
+    #[prost(int64, tag = "6")]
+    pub call: i64,
 }
 /// What all profiles together taught an estimator.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -736,7 +717,7 @@ pub struct Prior {
 /// A fitted model.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FitResponse {
-    /// The model. Its number is above 0; without abilities it can predict.
+    /// The model. Without abilities it can predict.
     #[prost(message, optional, tag = "1")]
     pub model: ::core::option::Option<KeptObject>,
 }
@@ -753,8 +734,8 @@ pub struct PredictRequest {
     #[prost(message, optional, tag = "3")]
     pub options: ::core::option::Option<Options>,
     /// Number of this call, for ContextService.
-    #[prost(fixed64, tag = "4")]
-    pub call: u64,
+    #[prost(int64, tag = "4")]
+    pub call: i64,
 }
 /// What a model answers.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import grpc
 import structlog
 
-from nodewise.domain.errors import NodewiseError
 from nodewise.hosting.processes.connection import OPTIONS, Connection
 from nodewise.hosting.processes.faults import HostBusyError, HostFaultError
 from nodewise.hosting.processes.limits import HostLimits
-from nodewise.hosting.processes.peer import ESTIMATOR, Listing, Peer
-from nodewise.hosting.processes.remote import Following, GoneError, Remote
-from nodewise.hosting.processes.statuses import FAILED, FORGOTTEN, GONE, read_error
-from nodewise.hosting.processes.values import UndecodableError
+from nodewise.hosting.processes.peer import Listing, Peer
 from nodewise.plugin import BASIC_COLUMNS
 from nodewise.plugin.records import PLUGIN_API_RANGE
 from nodewise_protos.plugin.v1 import estimator_service_pb2 as pb
@@ -33,7 +28,6 @@ LOOK_S: Final = 1.0
 """Seconds between looks at what a server has: one small call."""
 LOOK_BUDGET_S: Final = 5.0
 RETRY_S: Final = 1.0
-_METHODS: Final = frozenset({"assess", "fit", "predict"})
 MOST_BYTES: Final = 64 << 20
 """Of a message of a server: columns of 65,536 rows take a few MiB."""
 
@@ -84,22 +78,16 @@ class AddressedEstimator(Peer):
     """
 
     def __init__(self, name: str, address: Address, limits: HostLimits, known: Listing | None = None) -> None:
-        super().__init__(f"{name} at {address.target}")
+        super().__init__(f"{name} at {address.target}", (name,), limits, known)
         self._name = name
-        self._limits = limits
         self._channel = address.channel()
-        self._connection = Connection(self._channel, remembers=False)
+        self._connection = Connection(self._channel)
+        self._connection.remembers = False
         self._instance: str | None = None
-        self._known = known
         self._looks = known is None
         self._looked = threading.Event()
         self._closed = threading.Event()
         self.generation = 1
-        self.pid = None
-        self.patience_s = limits.auto_patience_s
-        self.plugin_names = (name,)
-
-    # --- what a registry asks
 
     def begin(self) -> None:
         """Look what the server has, from now on."""
@@ -109,20 +97,15 @@ class AddressedEstimator(Peer):
 
     def settled(self, wait_s: float) -> bool:
         """Whether the server was reached; False also once it is known that it cannot be reached now."""
-        self._looked.wait(min(wait_s, LOOK_BUDGET_S) if wait_s < math.inf else LOOK_BUDGET_S)
-        return self._known is not None
-
-    @property
-    def known(self) -> Listing | None:
-        """The listing as it was seen last; None = the server was not reached yet."""
-        return self._known
+        self._looked.wait(min(wait_s, LOOK_BUDGET_S))
+        return self.known is not None
 
     def listing(self) -> Listing:
-        """The same. Raises HostBusyError where the server was not reached."""
+        """What it was seen to have last."""
         self.begin()
-        if self._known is None:
+        if self.known is None:
             raise HostBusyError("its server cannot be reached", RETRY_S)
-        return self._known
+        return self.known
 
     def close(self) -> None:
         """Ask it no more."""
@@ -130,26 +113,28 @@ class AddressedEstimator(Peer):
         self._channel.close()
 
     def _look(self) -> None:
+        look = self._connection.methods["ListEstimators"]
         while not self._closed.is_set():
             try:
-                self._saw(self._connection.list_estimators(pb.ListEstimatorsRequest(), timeout=LOOK_BUDGET_S))
+                self._saw(look(pb.ListEstimatorsRequest(), timeout=LOOK_BUDGET_S))
             except (grpc.RpcError, ValueError) as error:  # ValueError: closed meanwhile
                 if not self._looked.is_set():
-                    _log.warning("estimator_not_reached", estimator=self.distribution, error=_code_of(error))
+                    code = error.code().name if isinstance(error, grpc.RpcError) else type(error).__name__
+                    _log.warning("estimator_not_reached", estimator=self.distribution, error=code)
             self._looked.set()
             self._closed.wait(LOOK_S)
 
     def _saw(self, response: pb.ListEstimatorsResponse) -> None:
-        found = next((each for each in response.estimators if each.name == self._name), None)
         if self._instance not in (None, response.instance):
             self.generation += 1
-            self._connection.forget()
         self._instance = response.instance
         self._connection.remembers = response.remembers
+        found = next((each for each in response.estimators if each.name == self._name), None)
+        listing: Listing
         if found is None:
             names = ", ".join(each.name for each in response.estimators) or "none"
             problem = f"its server has no estimator of that name; it has: {names[:500]}"
-            listing: Listing = ([], [[self._name, "estimator", "PLUGIN_INVALID", problem]])
+            listing = [], [[self._name, "estimator", "PLUGIN_INVALID", problem]]
         else:
             plain = {
                 "name": found.name,
@@ -159,83 +144,25 @@ class AddressedEstimator(Peer):
                 "capabilities": frozenset(found.capabilities),
                 "columns": frozenset(found.columns) or BASIC_COLUMNS,
             }
-            listing = ([["estimator", plain, ["assess", "fit"]]], [])
-        if listing != self._known:
-            self._known = listing
+            listing = [["estimator", plain, ["assess", "fit"]]], []
+        if listing != self.known:
+            self.known = listing
             _log.info("estimator_reached", estimator=self.distribution, version="" if found is None else found.version)
 
     # --- calls
 
-    def asked(self, remote: Remote, name: str, arguments: tuple[Any, ...], following: Following | None = None) -> Any:
-        """As the base says."""
-        early = self._predicted_early(remote, name, arguments)
-        if early is not None:
-            return early[0]
+    @contextmanager
+    def _reached(self) -> Iterator[Connection]:
         if self._closed.is_set():
             raise HostBusyError("the server stops", RETRY_S)
-        generation = self.generation
-        if remote.generation and remote.generation != generation:
-            raise GoneError
-        connection, ask = self._connection, partial(self._exchanged, self._limits.budget_s(name, arguments))
-        try:
-            if name == "assess":
-                return self._assessed(connection, remote, arguments, following, ask)
-            if name == "predict":
-                return self._predicted(connection, remote, arguments, 0, ask)
-            return self._fitted(connection, remote, arguments, generation, ask)
-        except UndecodableError as error:
-            raise HostFaultError(f"its server sent {error}") from None
-        except grpc.RpcError:
-            raise HostFaultError("its server forgets what it was just sent") from None
+        yield self._connection
 
-    def _fitted(
-        self,
-        connection: Connection,
-        remote: Remote,
-        arguments: tuple[Any, ...],
-        generation: int,
-        ask: Callable[[Any, Any], Any],
-    ) -> Any:
-        profile, context = arguments
-        estimator = str(remote.target).removeprefix(ESTIMATOR)
-        released = self._forgotten()
-        if released:
-            ask(connection.release, pb.ReleaseRequest(models=released))
-        response: pb.FitResponse = connection.remembered(
-            lambda: ask(connection.fit, connection.fit_request(estimator, profile, context))
-        )
-        if not response.model.abilities:
-            response.model.abilities.append("predict")
-        return self._object(response.model, generation, _METHODS)
-
-    def _exchanged(self, budget_s: float, method: Any, request: Any) -> Any:
-        try:
-            return method(request, timeout=budget_s)
-        except grpc.RpcError as error:
-            raise self._fault(budget_s, error) from None
-        except (ValueError, TypeError) as error:  # ValueError also where the channel was closed meanwhile
-            raise HostFaultError(f"it was asked what cannot be sent ({type(error).__name__})") from None
-
-    def _fault(self, budget_s: float, error: grpc.RpcError) -> Exception:
-        """What the end of a call means."""
-        told, code = read_error(error), error.code()
-        if isinstance(told, NodewiseError):
-            return told
-        reason = "" if told is None else told["reason"]
-        if reason == FAILED and told is not None:
-            return HostFaultError("", told.get("raised", ""), told.get("detail", ""))
-        if reason == GONE or code == grpc.StatusCode.NOT_FOUND:
-            return GoneError()
-        if reason == FORGOTTEN or code == grpc.StatusCode.FAILED_PRECONDITION:
-            return error
+    def _lost(self, connection: Connection, name: str, code: grpc.StatusCode) -> Exception:  # noqa: ARG002
         if code == grpc.StatusCode.UNAVAILABLE:
             return HostBusyError("its server cannot be reached", RETRY_S)
         if code == grpc.StatusCode.RESOURCE_EXHAUSTED:
             return HostBusyError("its server has too much to do", RETRY_S)
-        if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-            return HostFaultError(f"it exceeded its budget of {budget_s:.3g} s")
-        return HostFaultError(f"its server answered with status {_code_of(error)}")
+        return HostFaultError(f"its server answered with status {code.name}")
 
-
-def _code_of(error: Exception) -> str:
-    return error.code().name if isinstance(error, grpc.RpcError) else type(error).__name__
+    def _overrun(self, connection: Connection, budget_s: float) -> Exception:  # noqa: ARG002
+        return HostFaultError(f"it exceeded its budget of {budget_s:.3g} s")

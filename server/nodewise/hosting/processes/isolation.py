@@ -6,20 +6,19 @@ import ctypes
 import os
 import resource
 import struct
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
+from nodewise.processes.spawning import allowed_environment
+
 __all__ = ["environment", "limit_processes", "restrict_files"]
 
-ALLOWED: Final = frozenset(
-    {"HOME", "LANG", "LANGUAGE", "LD_LIBRARY_PATH", "LOGNAME", "NO_COLOR", "PATH", "PYTHONDONTWRITEBYTECODE"}
-    | {"PYTHONHASHSEED", "PYTHONHOME", "PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONUTF8", "SSL_CERT_DIR", "SSL_CERT_FILE"}
-    | {"TEMP", "TMP", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV", "COVERAGE_PROCESS_START", "COVERAGE_FILE"}
-    | {"COVERAGE_RCFILE", "NUMBA_NUM_THREADS", "CUDA_VISIBLE_DEVICES"}
+ALLOWED: Final = (
+    *("NO_COLOR", "PYTHONHOME", "PYTHONUTF8", "NUMBA_NUM_THREADS", "CUDA_VISIBLE_DEVICES"),
+    *("COVERAGE_PROCESS_START", "COVERAGE_FILE", "COVERAGE_RCFILE"),
 )
-"""Variables that a host gets: where programs and modules lie, and how texts are written. None of them is a secret."""
-_ALLOWED_BEGINNINGS: Final = ("LC_", "MPL", "XDG_")
+"""Variables that a host gets besides those that every process of ours gets. None of them is a secret."""
 _OWN: Final = {
     **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
     "GRPC_ENABLE_FORK_SUPPORT": "0",
@@ -30,14 +29,11 @@ MOST_PROCESSES: Final = 512
 """Threads and processes that a host may have beside those that its user has at its start."""
 
 
-def environment(own: Mapping[str, str], named: Collection[str] = ()) -> dict[str, str]:
+def environment(named: Collection[str] = ()) -> dict[str, str]:
     """The variables of a host, from those of this process; ``named`` are allowed as well."""
-    kept = {
-        name: value
-        for name, value in own.items()
-        if name in ALLOWED or name in named or name.startswith(_ALLOWED_BEGINNINGS)
-    }
-    return {**_OWN, **kept}
+    own = {name: value for name, value in _OWN.items() if name not in named}
+    locale = [name for name in os.environ if name.startswith("LC_")]
+    return allowed_environment((*ALLOWED, *named, *locale), **own)
 
 
 def limit_processes() -> None:
@@ -77,15 +73,8 @@ READABLE: Final = (
     *("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/sys", "/dev"),
     *("/proc/self", "/proc/cpuinfo", "/proc/filesystems", "/proc/meminfo", "/proc/stat", "/proc/sys"),
     *("/etc/alternatives", "/etc/ca-certificates", "/etc/fonts", "/etc/group", "/etc/hosts", "/etc/ld.so.cache"),
-    *(
-        "/etc/localtime",
-        "/etc/mime.types",
-        "/etc/nsswitch.conf",
-        "/etc/passwd",
-        "/etc/pki",
-        "/etc/resolv.conf",
-        "/etc/ssl",
-    ),
+    *("/etc/localtime", "/etc/mime.types", "/etc/nsswitch.conf", "/etc/passwd", "/etc/pki", "/etc/resolv.conf"),
+    "/etc/ssl",
 )
 """What programs need: of ``/proc`` no other process, whose variables it would tell, and of ``/etc`` no settings."""
 

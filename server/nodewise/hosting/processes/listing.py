@@ -11,7 +11,7 @@ import structlog
 from nodewise.hosting.processes.faults import HostBusyError, HostFaultError
 from nodewise.hosting.processes.peer import Peer
 from nodewise.hosting.processes.remote import Remote, has_all
-from nodewise.hosting.processes.words import ATTRIBUTES, METHODS
+from nodewise.hosting.processes.words import KNOWN
 from nodewise.hosting.records import HOOKS, Hook, PluginProblem, wrong_with
 from nodewise.hosting.soundness import MOST_TEXT, as_text
 
@@ -55,7 +55,7 @@ def _record(
 ) -> tuple[tuple[Any, ...], PluginProblem | None]:
     """One record, looked at again here: the host may say anything."""
     known = {field.name for field in fields(hook.record)} - {hook.attribute}
-    remote = Remote(host, f"{hook.kind}/{plain['name']}", 0, frozenset(names) & (METHODS | ATTRIBUTES))
+    remote = Remote(host, f"{hook.kind}/{plain['name']}", 0, KNOWN.intersection(names))
     values = {name: value for name, value in plain.items() if name in known}
     record = hook.record(**values, **{hook.attribute: remote})
     wrong = wrong_with(record, hook, answers=False)

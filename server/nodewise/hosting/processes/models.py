@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import secrets
 from collections import OrderedDict
 from collections.abc import Collection
 from typing import Any, Final
@@ -33,11 +34,12 @@ class _Dropped:
 class Models:
     """Objects by number, the least recently used dropped first, the newest never.
 
-    Who asks for one that was dropped is told, and fits it again: the same comes of it.
+    A caller that asks for one that was dropped is told, and fits it again: the same comes of it.
     """
 
     def __init__(self) -> None:
-        self._numbers = itertools.count(1)
+        # A server that has started anew must not take a number of the one before for one of its own.
+        self._numbers = itertools.count(secrets.randbits(62) + 1)
         self._objects: OrderedDict[int, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
         self.most_bytes = 1 << 62

@@ -13,7 +13,6 @@ import grpc
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.hosting.processes.connection import MOST_REMEMBERED
-from nodewise.hosting.processes.evidence import read_profile
 from nodewise.hosting.processes.models import Models
 from nodewise.hosting.processes.statuses import FAILED, FORGOTTEN, GONE, status_of, status_with
 from nodewise.hosting.processes.values import Opaque, write_value
@@ -22,10 +21,11 @@ from nodewise.hosting.processes.wire import (
     read_configurations,
     read_options,
     read_prior,
+    read_profile,
     write_assessment,
     write_predictions,
 )
-from nodewise.hosting.processes.words import ATTRIBUTES, METHODS
+from nodewise.hosting.processes.words import KNOWN
 from nodewise.plugin import Catalogue, Prior, Profile, Query
 from nodewise_protos.plugin.v1 import estimator_service_pb2 as pb
 from nodewise_protos.plugin.v1 import estimator_service_pb2_grpc, plugin_service_pb2, value_pb2
@@ -47,7 +47,7 @@ class Estimators(estimator_service_pb2_grpc.EstimatorServiceServicer):
     ----------
     estimators : mapping of name to object
     models : Models
-        Shared with who else keeps objects here.
+        Shared with what else keeps objects here.
     listed : list of Estimator
         What is told of them.
     instance : str
@@ -69,7 +69,7 @@ class Estimators(estimator_service_pb2_grpc.EstimatorServiceServicer):
         self._listed = listed or []
         self._instance = instance
         self._context = context or _Context
-        # Who is reached by others than the worker that started it unpickles nothing.
+        # A server that others reach than the worker that started it unpickles nothing.
         self._content: Callable[[bytes], Any] = bytes if context is None else pickle.loads
         self._evidence: OrderedDict[int, Any] = OrderedDict()
         self.calls: list[int] = [0]
@@ -141,20 +141,20 @@ class Estimators(estimator_service_pb2_grpc.EstimatorServiceServicer):
         try:
             return self._models.used(number)
         except KeyError:
-            context.abort_with_status(status_with("NOT_FOUND", "the model is not kept any more", GONE))
+            context.abort_with_status(status_with("NOT_FOUND", "the model is not kept any more", GONE, {}))
 
     def kept(self, answer: Any) -> plugin_service_pb2.KeptObject:
         """An object that stays here, and what it can do."""
         number = self._models.keep(answer, (*self._estimators.values(), *self._evidence.values()))
-        kind = type(answer).__name__[:100].encode(errors="replace").decode()
-        return plugin_service_pb2.KeptObject(number=number, type=kind, abilities=abilities(answer))
+        return plugin_service_pb2.KeptObject(number=number, type=_name_of(answer), abilities=abilities(answer))
 
     def _known(self, evidence: pb.Evidence, context: grpc.ServicerContext) -> tuple[Profile, Catalogue]:
         try:
             profile = self._remembered(evidence.profile_number, evidence, "profile", read_profile)
             return profile, self._remembered(evidence.catalog_number, evidence, "catalog", read_catalogue)
         except KeyError:
-            context.abort_with_status(status_with("FAILED_PRECONDITION", "that was not sent, or forgotten", FORGOTTEN))
+            text = "that was not sent, or is forgotten"
+            context.abort_with_status(status_with("FAILED_PRECONDITION", text, FORGOTTEN, {}))
         raise AssertionError
 
     def _remembered(self, number: int, evidence: pb.Evidence, field: str, read: Callable[[Any], Any]) -> Any:
@@ -194,27 +194,25 @@ def _predicted(model: Any, rows: Any, options: Any) -> pb.PredictResponse:
 
 
 def failure(error: BaseException) -> grpc.Status:
-    """The status of what a plugin raised."""
+    """The status of what a plugin raised; its exceptions may do anything where they are looked at."""
+    told = {"raised": type(error).__name__[:100]}
     try:
         if isinstance(error, NodewiseError):
             return status_of(error)
-    except BaseException:  # noqa: BLE001  # errors of a class of their own may do anything
-        return status_with("UNKNOWN", "", FAILED, raised=type(error).__name__[:100])
-    try:
         text = "".join(traceback.format_exception(error)).encode(errors="replace")[-MOST_TRACEBACK:]
-        detail = text.decode(errors="replace")
-    except BaseException:  # noqa: BLE001  # an exception that cannot be written down
-        detail = ""
-    return status_with("UNKNOWN", "", FAILED, raised=type(error).__name__[:100], detail=detail)
+        told["detail"] = text.decode(errors="replace")
+    except BaseException:  # noqa: BLE001  # as above
+        told.pop("detail", None)
+    return status_with("UNKNOWN", "", FAILED, told)
 
 
 def abilities(answer: Any) -> list[str]:
     """What of the protocols an object has."""
     found = []
-    for name in (*METHODS, *ATTRIBUTES):
+    for name in KNOWN:
         try:
             has = hasattr(type(answer), name) or hasattr(answer, name)
-        except BaseException:  # noqa: BLE001  # it has it; who uses it learns what it raises
+        except BaseException:  # noqa: BLE001  # it has it; its user learns what it raises
             has = True
         if has:
             found.append(name)
@@ -228,10 +226,11 @@ def written(answer: Any, name: str = "") -> value_pb2.Value:
             answer = replace(answer, content=Opaque(pickle.dumps(answer.content)))
         elif name in _SEQUENCES and not isinstance(answer, str | frozenset | Mapping):
             answer = tuple(answer)
-        return write_value(answer, _unsendable)
+        return write_value(answer, lambda value: value_pb2.Value(unsendable=_name_of(value)))
     except BaseException:  # noqa: BLE001  # an answer may do anything where it is touched
         return value_pb2.Value(unsendable="Unsendable")
 
 
-def _unsendable(value: Any) -> value_pb2.Value:
-    return value_pb2.Value(unsendable=type(value).__name__[:100].encode(errors="replace").decode())
+def _name_of(value: Any) -> str:
+    """Of its type, as it can be sent."""
+    return type(value).__name__[:100].encode(errors="replace").decode()

@@ -5,7 +5,9 @@ For methods without a message of their own. Those of estimators have some (wire.
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import sys
 from collections.abc import Callable, Mapping
 from enum import Enum
 from types import MappingProxyType
@@ -14,10 +16,48 @@ from typing import Any, Final
 import numpy as np
 
 from nodewise.domain.budget import Budget
-from nodewise.hosting.processes.kinds import ENUMS, FIELDS, VALUES
+from nodewise.plugin import (
+    DiagnoserRecord,
+    EstimatorRecord,
+    PolicyRecord,
+    SharingModelRecord,
+    TraceReaderRecord,
+)
 from nodewise_protos.plugin.v1 import value_pb2 as pb
 
 __all__ = ["Opaque", "UndecodableError", "read_value", "write_value"]
+
+_OURS: Final = ("nodewise.domain.", "nodewise.plugin.")
+_RECORDS: Final = {EstimatorRecord, PolicyRecord, SharingModelRecord, TraceReaderRecord, DiagnoserRecord}
+
+
+def _known(wanted: type) -> dict[str, type]:
+    """Classes of the domain and the plugin door that have a base, or are dataclasses where ``object`` is wanted."""
+    found: dict[str, type] = {}
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith(_OURS):
+            for each in vars(module).values():
+                if isinstance(each, type) and each.__module__ == name and issubclass(each, wanted):
+                    found[each.__name__] = each
+    return found
+
+
+def _is_value(each: type) -> bool:
+    return dataclasses.is_dataclass(each) and not issubclass(each, Exception | Budget) and each not in _RECORDS
+
+
+VALUES: Final[Mapping[str, type]] = MappingProxyType(
+    {name: each for name, each in _known(object).items() if _is_value(each)}
+)
+"""Frozen dataclasses by name."""
+
+FIELDS: Final[Mapping[type, tuple[str, ...]]] = MappingProxyType(
+    {each: tuple(field.name for field in dataclasses.fields(each) if field.init) for each in VALUES.values()}
+)
+"""Of each the fields that it is made of."""
+
+ENUMS: Final[Mapping[str, type[Any]]] = MappingProxyType(_known(Enum))
+"""Enumerations by name."""
 
 DTYPES: Final = frozenset("?bBhHiIlLqQefd")
 """Of arrays that cross: truth values and numbers."""
@@ -42,12 +82,17 @@ Other = Callable[[Any], pb.Value]
 """Writes what is no plain value: an object that stays where it is."""
 
 
-def write_value(value: Any, other: Other) -> pb.Value:
+def refuse(value: Any) -> pb.Value:
+    """Raise UndecodableError: the value cannot be sent."""
+    raise UndecodableError(f"a {type(value).__name__}, which cannot be sent")
+
+
+def write_value(value: Any, other: Other = refuse) -> pb.Value:
     """A value as a message.
 
     Raises
     ------
-    ValueError, TypeError, RecursionError
+    UndecodableError, ValueError, TypeError, RecursionError
         For a text that has no bytes, or what is nested without an end.
     """
     kind = type(value)

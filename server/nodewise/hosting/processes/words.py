@@ -4,40 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
-__all__ = ["ANSWERS_WITH_OBJECTS", "ATTRIBUTES", "GIVEN", "GIVEN_METHODS", "LONG", "METHODS"]
+from nodewise import plugin
 
-METHODS: Final = frozenset(
-    [
-        "assess",
-        "fit",
-        "learn",
-        "warm_up",
-        "complete",
-        "play",
-        "switch",
-        "predict",
-        "log_covariance",
-        "predict_architectures",
-        "space",
-        "evaluate",
-        "lower_bound",
-        "completed",
-        "decide",
-        "predict_shares",
-        "recognises",
-        "read",
-        "replay",
-        "diagnose",
-        "diagnose_steps",
-    ]
-)
-"""Methods of plugins' objects."""
-ATTRIBUTES: Final = frozenset(["measurement_log_spread", "memory_terms", "prefixes", "sizes", "final", "exclusions"])
-"""Attributes of plugins' objects that are read."""
+__all__ = ["ANSWERS_WITH_OBJECTS", "ATTRIBUTES", "GIVEN", "GIVEN_METHODS", "KNOWN", "LONG", "members_of"]
+
+
+def members_of(protocol: type) -> dict[str, Any]:
+    """The methods and attributes of a protocol by name."""
+    bases = [base for base in protocol.__mro__ if getattr(base, "_is_protocol", False)]
+    names = {name for base in bases for name in (*vars(base), *base.__annotations__) if not name.startswith("_")}
+    return {name: getattr(protocol, name, None) for name in names}
+
+
+_MEMBERS: Final = {
+    name: member
+    for protocol in vars(plugin).values()
+    if getattr(protocol, "_is_protocol", False)
+    for name, member in members_of(protocol).items()
+}
+KNOWN: Final = frozenset(_MEMBERS)
+"""What is asked of objects: methods and attributes of the plugin door's protocols."""
+ATTRIBUTES: Final = frozenset(name for name, member in _MEMBERS.items() if not callable(member))
+"""Those that are read."""
 LONG: Final = frozenset(
-    ["learn", "warm_up", "complete", "play", "space", "completed", "read", "replay", "diagnose", "diagnose_steps"]
+    {"learn", "warm_up", "complete", "play", "space", "completed", "read", "replay", "diagnose", "diagnose_steps"}
 )
 """Methods that do long work."""
 ANSWERS_WITH_OBJECTS: Final = frozenset({"fit", "space"})
@@ -52,7 +44,7 @@ GIVEN_METHODS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "corpus": frozenset({"some"}),
         "stream": frozenset({"read"}),
         "run": frozenset({"advanced"}),
-        "model": METHODS | ATTRIBUTES,
+        "model": KNOWN,
     }
 )
 """What a host may ask of it."""

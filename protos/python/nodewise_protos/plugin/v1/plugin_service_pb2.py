@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from nodewise_protos.plugin.v1 import value_pb2 as nodewise_dot_plugin_dot_v1_dot_value__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'nodewise/plugin/v1/plugin_service.proto\x12\x12nodewise.plugin.v1\x1a\x1enodewise/plugin/v1/value.proto\"\x96\x01\n\x0bLoadRequest\x12\r\n\x05paths\x18\x01 \x03(\t\x12\x34\n\x0c\x65ntry_points\x18\x02 \x03(\x0b\x32\x1e.nodewise.plugin.v1.EntryPoint\x12\x14\n\x0c\x64istribution\x18\x03 \x01(\t\x12\x14\n\x0cmemory_bytes\x18\x04 \x01(\x03\x12\x16\n\x0e\x63ontext_target\x18\x05 \x01(\t\")\n\nEntryPoint\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"v\n\x0cLoadResponse\x12\x31\n\x07records\x18\x01 \x03(\x0b\x32 .nodewise.plugin.v1.PluginRecord\x12\x33\n\x08problems\x18\x02 \x03(\x0b\x32!.nodewise.plugin.v1.PluginProblem\"Z\n\x0cPluginRecord\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12)\n\x06\x66ields\x18\x02 \x01(\x0b\x32\x19.nodewise.plugin.v1.Value\x12\x11\n\tabilities\x18\x03 \x03(\t\"L\n\rPluginProblem\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\"\x9e\x01\n\x0b\x43\x61llRequest\x12\x10\n\x06record\x18\x01 \x01(\tH\x00\x12\x0e\n\x04kept\x18\x02 \x01(\x03H\x00\x12\x0e\n\x06method\x18\x03 \x01(\t\x12\x17\n\x0freads_attribute\x18\x04 \x01(\x08\x12,\n\targuments\x18\x05 \x03(\x0b\x32\x19.nodewise.plugin.v1.Value\x12\x0c\n\x04\x63\x61ll\x18\x06 \x01(\x06\x42\x08\n\x06object\"g\n\x0c\x43\x61llResponse\x12)\n\x06\x61nswer\x18\x01 \x01(\x0b\x32\x19.nodewise.plugin.v1.Value\x12,\n\x04kept\x18\x02 \x01(\x0b\x32\x1e.nodewise.plugin.v1.KeptObject\"=\n\nKeptObject\x12\x0e\n\x06number\x18\x01 \x01(\x03\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x11\n\tabilities\x18\x03 \x03(\t\"h\n\nAskRequest\x12\x0c\n\x04\x63\x61ll\x18\x01 \x01(\x06\x12\x0e\n\x06number\x18\x02 \x01(\x03\x12\x0e\n\x06method\x18\x03 \x01(\t\x12,\n\targuments\x18\x04 \x03(\x0b\x32\x19.nodewise.plugin.v1.Value\"8\n\x0b\x41skResponse\x12)\n\x06\x61nswer\x18\x01 \x01(\x0b\x32\x19.nodewise.plugin.v1.Value2\xa5\x01\n\rPluginService\x12I\n\x04Load\x12\x1f.nodewise.plugin.v1.LoadRequest\x1a .nodewise.plugin.v1.LoadResponse\x12I\n\x04\x43\x61ll\x12\x1f.nodewise.plugin.v1.CallRequest\x1a .nodewise.plugin.v1.CallResponse2X\n\x0e\x43ontextService\x12\x46\n\x03\x41sk\x12\x1e.nodewise.plugin.v1.AskRequest\x1a\x1f.nodewise.plugin.v1.AskResponseB\x85\x01\n\x1cio.github.nodewise.plugin.v1B\x12PluginServiceProtoP\x01ZOgithub.com/nodewise/nodewise/clients/go/gen/nodewise/plugin/v1;nodewisepluginv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'nodewise/plugin/v1/plugin_service.proto\x12\x12nodewise.plugin.v1\x1a\x1enodewise/plugin/v1/value.proto\"\x14\n\x12ListPluginsRequest\"}\n\x13ListPluginsResponse\x12\x31\n\x07records\x18\x01 \x03(\x0b\x32 .nodewise.plugin.v1.PluginRecord\x12\x33\n\x08problems\x18\x02 \x03(\x0b\x32!.nodewise.plugin.v1.PluginProblem\"Z\n\x0cPluginRecord\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12)\n\x06\x66ields\x18\x02 \x01(\x0b\x32\x19.nodewise.plugin.v1.Value\x12\x11\n\tabilities\x18\x03 \x03(\t\"L\n\rPluginProblem\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\"\x9e\x01\n\x0b\x43\x61llRequest\x12\x10\n\x06record\x18\x01 \x01(\tH\x00\x12\x0e\n\x04kept\x18\x02 \x01(\x03H\x00\x12\x0e\n\x06method\x18\x03 \x01(\t\x12\x17\n\x0freads_attribute\x18\x04 \x01(\x08\x12,\n\targuments\x18\x05 \x03(\x0b\x32\x19.nodewise.plugin.v1.Value\x12\x0c\n\x04\x63\x61ll\x18\x06 \x01(\x03\x42\x08\n\x06object\"g\n\x0c\x43\x61llResponse\x12)\n\x06\x61nswer\x18\x01 \x01(\x0b\x32\x19.nodewise.plugin.v1.Value\x12,\n\x04kept\x18\x02 \x01(\x0b\x32\x1e.nodewise.plugin.v1.KeptObject\"=\n\nKeptObject\x12\x0e\n\x06number\x18\x01 \x01(\x03\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x11\n\tabilities\x18\x03 \x03(\t\"h\n\nAskRequest\x12\x0c\n\x04\x63\x61ll\x18\x01 \x01(\x03\x12\x0e\n\x06number\x18\x02 \x01(\x03\x12\x0e\n\x06method\x18\x03 \x01(\t\x12,\n\targuments\x18\x04 \x03(\x0b\x32\x19.nodewise.plugin.v1.Value\"8\n\x0b\x41skResponse\x12)\n\x06\x61nswer\x18\x01 \x01(\x0b\x32\x19.nodewise.plugin.v1.Value2\xba\x01\n\rPluginService\x12^\n\x0bListPlugins\x12&.nodewise.plugin.v1.ListPluginsRequest\x1a\'.nodewise.plugin.v1.ListPluginsResponse\x12I\n\x04\x43\x61ll\x12\x1f.nodewise.plugin.v1.CallRequest\x1a .nodewise.plugin.v1.CallResponse2X\n\x0e\x43ontextService\x12\x46\n\x03\x41sk\x12\x1e.nodewise.plugin.v1.AskRequest\x1a\x1f.nodewise.plugin.v1.AskResponseB\x85\x01\n\x1cio.github.nodewise.plugin.v1B\x12PluginServiceProtoP\x01ZOgithub.com/nodewise/nodewise/clients/go/gen/nodewise/plugin/v1;nodewisepluginv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,28 +33,26 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nodewise.plugin.v1.plugin_s
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\034io.github.nodewise.plugin.v1B\022PluginServiceProtoP\001ZOgithub.com/nodewise/nodewise/clients/go/gen/nodewise/plugin/v1;nodewisepluginv1'
-  _globals['_LOADREQUEST']._serialized_start=96
-  _globals['_LOADREQUEST']._serialized_end=246
-  _globals['_ENTRYPOINT']._serialized_start=248
-  _globals['_ENTRYPOINT']._serialized_end=289
-  _globals['_LOADRESPONSE']._serialized_start=291
-  _globals['_LOADRESPONSE']._serialized_end=409
-  _globals['_PLUGINRECORD']._serialized_start=411
-  _globals['_PLUGINRECORD']._serialized_end=501
-  _globals['_PLUGINPROBLEM']._serialized_start=503
-  _globals['_PLUGINPROBLEM']._serialized_end=579
-  _globals['_CALLREQUEST']._serialized_start=582
-  _globals['_CALLREQUEST']._serialized_end=740
-  _globals['_CALLRESPONSE']._serialized_start=742
-  _globals['_CALLRESPONSE']._serialized_end=845
-  _globals['_KEPTOBJECT']._serialized_start=847
-  _globals['_KEPTOBJECT']._serialized_end=908
-  _globals['_ASKREQUEST']._serialized_start=910
-  _globals['_ASKREQUEST']._serialized_end=1014
-  _globals['_ASKRESPONSE']._serialized_start=1016
-  _globals['_ASKRESPONSE']._serialized_end=1072
-  _globals['_PLUGINSERVICE']._serialized_start=1075
-  _globals['_PLUGINSERVICE']._serialized_end=1240
-  _globals['_CONTEXTSERVICE']._serialized_start=1242
-  _globals['_CONTEXTSERVICE']._serialized_end=1330
+  _globals['_LISTPLUGINSREQUEST']._serialized_start=95
+  _globals['_LISTPLUGINSREQUEST']._serialized_end=115
+  _globals['_LISTPLUGINSRESPONSE']._serialized_start=117
+  _globals['_LISTPLUGINSRESPONSE']._serialized_end=242
+  _globals['_PLUGINRECORD']._serialized_start=244
+  _globals['_PLUGINRECORD']._serialized_end=334
+  _globals['_PLUGINPROBLEM']._serialized_start=336
+  _globals['_PLUGINPROBLEM']._serialized_end=412
+  _globals['_CALLREQUEST']._serialized_start=415
+  _globals['_CALLREQUEST']._serialized_end=573
+  _globals['_CALLRESPONSE']._serialized_start=575
+  _globals['_CALLRESPONSE']._serialized_end=678
+  _globals['_KEPTOBJECT']._serialized_start=680
+  _globals['_KEPTOBJECT']._serialized_end=741
+  _globals['_ASKREQUEST']._serialized_start=743
+  _globals['_ASKREQUEST']._serialized_end=847
+  _globals['_ASKRESPONSE']._serialized_start=849
+  _globals['_ASKRESPONSE']._serialized_end=905
+  _globals['_PLUGINSERVICE']._serialized_start=908
+  _globals['_PLUGINSERVICE']._serialized_end=1094
+  _globals['_CONTEXTSERVICE']._serialized_start=1096
+  _globals['_CONTEXTSERVICE']._serialized_end=1184
 # @@protoc_insertion_point(module_scope)

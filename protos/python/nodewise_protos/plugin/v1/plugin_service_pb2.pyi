@@ -7,29 +7,11 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
-class LoadRequest(_message.Message):
-    __slots__ = ("paths", "entry_points", "distribution", "memory_bytes", "context_target")
-    PATHS_FIELD_NUMBER: _ClassVar[int]
-    ENTRY_POINTS_FIELD_NUMBER: _ClassVar[int]
-    DISTRIBUTION_FIELD_NUMBER: _ClassVar[int]
-    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
-    CONTEXT_TARGET_FIELD_NUMBER: _ClassVar[int]
-    paths: _containers.RepeatedScalarFieldContainer[str]
-    entry_points: _containers.RepeatedCompositeFieldContainer[EntryPoint]
-    distribution: str
-    memory_bytes: int
-    context_target: str
-    def __init__(self, paths: _Optional[_Iterable[str]] = ..., entry_points: _Optional[_Iterable[_Union[EntryPoint, _Mapping]]] = ..., distribution: _Optional[str] = ..., memory_bytes: _Optional[int] = ..., context_target: _Optional[str] = ...) -> None: ...
+class ListPluginsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
-class EntryPoint(_message.Message):
-    __slots__ = ("name", "value")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    VALUE_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    value: str
-    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-
-class LoadResponse(_message.Message):
+class ListPluginsResponse(_message.Message):
     __slots__ = ("records", "problems")
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     PROBLEMS_FIELD_NUMBER: _ClassVar[int]

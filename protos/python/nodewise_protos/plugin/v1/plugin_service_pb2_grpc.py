@@ -36,10 +36,10 @@ class PluginServiceStub(object):
         Args:
             channel: A grpc.Channel.
         """
-        self.Load = channel.unary_unary(
-                '/nodewise.plugin.v1.PluginService/Load',
-                request_serializer=nodewise_dot_plugin_dot_v1_dot_plugin__service__pb2.LoadRequest.SerializeToString,
-                response_deserializer=nodewise_dot_plugin_dot_v1_dot_plugin__service__pb2.LoadResponse.FromString,
+        self.ListPlugins = channel.unary_unary(
+                '/nodewise.plugin.v1.PluginService/ListPlugins',
+                request_serializer=nodewise_dot_plugin_dot_v1_dot_plugin__service__pb2.ListPluginsRequest.SerializeToString,
+                response_deserializer=nodewise_dot_plugin_dot_v1_dot_plugin__service__pb2.ListPluginsResponse.FromString,
                 _registered_method=True)
         self.Call = channel.unary_unary(
                 '/nodewise.plugin.v1.PluginService/Call',
@@ -53,8 +53,8 @@ class PluginServiceServicer(object):
     EstimatorService. Values are those of nodewise.plugin, the Python package.
     """
 
-    def Load(self, request, context):
-        """Loads the plugins of one distribution. Called once, first.
+    def ListPlugins(self, request, context):
+        """Says what the plugins of its distribution register. Called once, first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -70,10 +70,10 @@ class PluginServiceServicer(object):
 
 def add_PluginServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'Load': grpc.unary_unary_rpc_method_handler(
-                    servicer.Load,
-                    request_deserializer=nodewise_dot_plugin_dot_v1_dot_plugin__service__pb2.LoadRequest.FromString,
-                    response_serializer=nodewise_dot_plugin_dot_v1_dot_plugin__service__pb2.LoadResponse.SerializeToString,
+            'ListPlugins': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPlugins,
+                    request_deserializer=nodewise_dot_plugin_dot_v1_dot_plugin__service__pb2.ListPluginsRequest.FromString,
+                    response_serializer=nodewise_dot_plugin_dot_v1_dot_plugin__service__pb2.ListPluginsResponse.SerializeToString,
             ),
             'Call': grpc.unary_unary_rpc_method_handler(
                     servicer.Call,
@@ -94,7 +94,7 @@ class PluginService(object):
     """
 
     @staticmethod
-    def Load(request,
+    def ListPlugins(request,
             target,
             options=(),
             channel_credentials=None,
@@ -107,9 +107,9 @@ class PluginService(object):
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/nodewise.plugin.v1.PluginService/Load',
-            nodewise_dot_plugin_dot_v1_dot_plugin__service__pb2.LoadRequest.SerializeToString,
-            nodewise_dot_plugin_dot_v1_dot_plugin__service__pb2.LoadResponse.FromString,
+            '/nodewise.plugin.v1.PluginService/ListPlugins',
+            nodewise_dot_plugin_dot_v1_dot_plugin__service__pb2.ListPluginsRequest.SerializeToString,
+            nodewise_dot_plugin_dot_v1_dot_plugin__service__pb2.ListPluginsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -396,7 +396,8 @@ func (x *Facts) GetFacts() map[string]float64 {
 // A profile and a catalog, which calls have in common.
 type Evidence struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Number of the profile: the same number, the same profile.
+	// Number of the profile: the same number, the same profile, from whichever client. Every client begins with a random
+	// number.
 	ProfileNumber int64 `protobuf:"varint,1,opt,name=profile_number,json=profileNumber,proto3" json:"profile_number,omitempty"`
 	// The profile. Absent = it was sent under that number.
 	Profile *Profile `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
@@ -783,7 +784,7 @@ type FitRequest struct {
 	// Number of the context to ask over ContextService, in hosts that the server has started. 0 = there is none.
 	Context int64 `protobuf:"varint,5,opt,name=context,proto3" json:"context,omitempty"`
 	// Number of this call, for ContextService.
-	Call          uint64 `protobuf:"fixed64,6,opt,name=call,proto3" json:"call,omitempty"`
+	Call          int64 `protobuf:"varint,6,opt,name=call,proto3" json:"call,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -853,7 +854,7 @@ func (x *FitRequest) GetContext() int64 {
 	return 0
 }
 
-func (x *FitRequest) GetCall() uint64 {
+func (x *FitRequest) GetCall() int64 {
 	if x != nil {
 		return x.Call
 	}
@@ -936,7 +937,7 @@ func (x *Prior) GetContent() []byte {
 // A fitted model.
 type FitResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The model. Its number is above 0; without abilities it can predict.
+	// The model. Without abilities it can predict.
 	Model         *KeptObject `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -989,7 +990,7 @@ type PredictRequest struct {
 	// How to answer.
 	Options *Options `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
 	// Number of this call, for ContextService.
-	Call          uint64 `protobuf:"fixed64,4,opt,name=call,proto3" json:"call,omitempty"`
+	Call          int64 `protobuf:"varint,4,opt,name=call,proto3" json:"call,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1045,7 +1046,7 @@ func (x *PredictRequest) GetOptions() *Options {
 	return nil
 }
 
-func (x *PredictRequest) GetCall() uint64 {
+func (x *PredictRequest) GetCall() int64 {
 	if x != nil {
 		return x.Call
 	}
@@ -1460,7 +1461,7 @@ const file_nodewise_plugin_v1_estimator_service_proto_rawDesc = "" +
 	"\x05prior\x18\x03 \x01(\v2\x19.nodewise.plugin.v1.PriorR\x05prior\x12\x12\n" +
 	"\x04seed\x18\x04 \x01(\x03R\x04seed\x12\x18\n" +
 	"\acontext\x18\x05 \x01(\x03R\acontext\x12\x12\n" +
-	"\x04call\x18\x06 \x01(\x06R\x04call\"t\n" +
+	"\x04call\x18\x06 \x01(\x03R\x04call\"t\n" +
 	"\x05Prior\x12\x19\n" +
 	"\bprior_id\x18\x01 \x01(\tR\apriorId\x12\x1c\n" +
 	"\testimator\x18\x02 \x01(\tR\testimator\x12\x18\n" +
@@ -1472,7 +1473,7 @@ const file_nodewise_plugin_v1_estimator_service_proto_rawDesc = "" +
 	"\x05model\x18\x01 \x01(\x03R\x05model\x12C\n" +
 	"\x0econfigurations\x18\x02 \x01(\v2\x1b.nodewise.v1.ConfigurationsR\x0econfigurations\x125\n" +
 	"\aoptions\x18\x03 \x01(\v2\x1b.nodewise.plugin.v1.OptionsR\aoptions\x12\x12\n" +
-	"\x04call\x18\x04 \x01(\x06R\x04call\"\x85\x01\n" +
+	"\x04call\x18\x04 \x01(\x03R\x04call\"\x85\x01\n" +
 	"\x0fPredictResponse\x12A\n" +
 	"\vpredictions\x18\x01 \x01(\v2\x1f.nodewise.plugin.v1.PredictionsR\vpredictions\x12/\n" +
 	"\x05other\x18\x02 \x01(\v2\x19.nodewise.plugin.v1.ValueR\x05other\"\x9f\x06\n" +
