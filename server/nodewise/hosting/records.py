@@ -55,14 +55,14 @@ HOOKS: Final[Mapping[str, Hook]] = MappingProxyType(
     {
         "nodewise_estimators": Hook("estimator", EstimatorRecord, "estimator", Estimator, "estimators"),
         "nodewise_policies": Hook("policy", PolicyRecord, "policy", Policy, "policies"),
-        "nodewise_sharing_models": Hook("sharing_model", SharingModelRecord, "model", SharingModel, "sharing_models"),
         "nodewise_trace_readers": Hook("trace_reader", TraceReaderRecord, "reader", TraceReader, "trace_readers"),
         "nodewise_diagnosers": Hook("diagnoser", DiagnoserRecord, "diagnoser", Diagnoser, "diagnosers"),
+        "nodewise_sharing_models": Hook("sharing_model", SharingModelRecord, "model", SharingModel, "sharing_models"),
     }
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PluginProblem:
     """A plugin or record that was left out.
 

@@ -28,7 +28,7 @@ from nodewise.hosting.distributions import (
     wanted,
 )
 from nodewise.hosting.impatience import Background
-from nodewise.hosting.parts import Key, Lease, Part, unchanged
+from nodewise.hosting.parts import Key, Part, unchanged
 from nodewise.hosting.processes.address import Address, AddressedEstimator
 from nodewise.hosting.processes.host import Host
 from nodewise.hosting.processes.limits import HostLimits
@@ -119,21 +119,23 @@ class Registry:
     policies: Mapping[str, Loaded[PolicyRecord]]
     trace_readers: Mapping[str, Loaded[TraceReaderRecord]]
     diagnosers: Mapping[str, Loaded[DiagnoserRecord]]
-    problems: tuple[PluginProblem, ...] = ()
     sharing_models: Mapping[str, Loaded[SharingModelRecord]] = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
     """The same by distribution, as other registries may share it."""
 
     @property
+    def _peers(self) -> tuple[Peer, ...]:
+        return tuple(part.host for part in self.parts if part.host is not None)
+
+    @property
     def hosts(self) -> tuple[Host, ...]:
         """Processes of the plugins of mode ``process``."""
-        hosts = (part.lease.host for part in self.parts if part.lease is not None)
-        return tuple(host for host in hosts if isinstance(host, Host))
+        return tuple(host for host in self._peers if isinstance(host, Host))
 
     @property
     def arriving(self) -> tuple[str, ...]:
         """Distributions that are still being loaded: what they bring is not known yet."""
-        return tuple(part.lease.host.distribution for part in self.parts if part.arriving and part.lease is not None)
+        return tuple(part.key.distribution for part in self.parts if part.arriving)
 
     @property
     def arrived(self) -> bool:
@@ -143,18 +145,22 @@ class Registry:
     def settled(self, wait_s: float) -> bool:
         """Whether all that is arriving has arrived within so many seconds."""
         end_s = time.monotonic() + wait_s
-        hosts = [part.lease.host for part in self.parts if part.arriving and part.lease is not None]
-        return all(host.settled(max(0.0, end_s - time.monotonic())) for host in hosts)
+        return all(_settled(part, end_s) for part in self.parts if part.arriving)
 
     @property
     def listings(self) -> dict[str, Listing]:
         """What the hosts said of themselves, for other processes."""
-        hosts = (part.lease.host for part in self.parts if part.lease is not None and not part.arriving)
-        return {host.distribution: known for host in hosts if (known := host.known) is not None}
+        return {host.distribution: host.known for host in self._peers if host.known is not None}
+
+    @property
+    def problems(self) -> tuple[PluginProblem, ...]:
+        """What was left out, of all parts."""
+        return tuple(problem for part in self.parts for problem in part.problems)
 
     def close(self) -> None:
-        """Give up the hosts; whoever asks plugins of those that nobody else has is refused afterwards."""
-        _end(self.parts)
+        """Give up the hosts: plugins of those that no other registry has refuse what they are asked afterwards."""
+        for part in self.parts:
+            part.end()
 
     @property
     def predicting(self) -> Mapping[str, Loaded[EstimatorRecord]]:
@@ -164,13 +170,7 @@ class Registry:
     @property
     def by_kind(self) -> Mapping[str, Mapping[str, Loaded[Any]]]:
         """All of them by the kinds that the contract lists."""
-        return {
-            "estimator": self.estimators,
-            "policy": self.policies,
-            "trace_reader": self.trace_readers,
-            "diagnoser": self.diagnosers,
-            "sharing_model": self.sharing_models,
-        }
+        return {hook.kind: getattr(self, hook.kinds) for hook in HOOKS.values()}
 
     @property
     def generation(self) -> str:
@@ -225,28 +225,28 @@ def load_registry(
         **{_key(each, points, "process"): partial(_host, each, points, terms) for each, points in apart.items()},
         **({} if safe_mode else _addressed(terms)),
     }
-    parts, leases = _begun(peers, known)
+    # All of them begin at once: each takes a moment.
+    parts = [_shared(key, known) or _begun(key, made()) for key, made in peers.items()]
     try:
         for distribution, points in here.items():
             mode = "thread" if hosting is None else "inline"
-            inline_part = _shared(_key(distribution, points, mode), known)
-            parts.append(inline_part or _part_here(distribution, points, mode))
+            shared = _shared(_key(distribution, points, mode), known)
+            parts.append(shared or _imported(distribution, points, mode))
         end_s = time.monotonic() + terms.wait_s
-        for key, lease in leases.items():
-            if lease.host.settled(max(0.0, end_s - time.monotonic())):
-                parts.append(_part_apart(key, lease))
-            else:
-                parts.append(Part(key=key, records=(), problems=_loading(key), lease=lease, arriving=True))
+        parts = [_listed(part) if part.arriving and _settled(part, end_s) else part for part in parts]
         return _registry(parts)
     except BaseException:
-        _end(parts)
-        for lease in leases.values():
-            lease.end()
+        for part in parts:
+            part.end()
         raise
 
 
+def _settled(part: Part, end_s: float) -> bool:
+    return part.host is not None and part.host.settled(max(0.0, end_s - time.monotonic()))
+
+
 def _addressed(terms: Hosting) -> dict[Key, Callable[[], Peer]]:
-    """Who answers at addresses; of a process that is told what there is, no others."""
+    """What answers at addresses; of a process that is told what there is, no others."""
     found: dict[Key, Callable[[], Peer]] = {}
     for name, address in terms.addresses.items():
         key = Key(f"{name} at {address.target}", "process", repr(address), ((name, address.target),))
@@ -256,20 +256,12 @@ def _addressed(terms: Hosting) -> dict[Key, Callable[[], Peer]]:
     return found
 
 
-def _begun(peers: Mapping[Key, Callable[[], Peer]], known: Sequence[Registry]) -> tuple[list[Part], dict[Key, Lease]]:
-    """What another registry has already, and leases of those that find out now, all at once: each takes a moment."""
-    parts: list[Part] = []
-    leases: dict[Key, Lease] = {}
-    for key, made in peers.items():
-        shared = _shared(key, known)
-        if shared is None:
-            leases[key] = lease = Lease(made())
-            lease.host.begin()
-        elif shared.arriving and shared.lease is not None:
-            leases[key] = shared.lease
-        else:
-            parts.append(shared)
-    return parts, leases
+def _begun(key: Key, host: Peer) -> Part:
+    """What a host brings that finds out now."""
+    host.begin()
+    message = "it is still being loaded, and joins when it is"
+    loading = [PluginProblem(name, key.distribution, "plugin", "PLUGIN_LOADING", message) for name, _ in key.points]
+    return Part(key=key, problems=tuple(loading), host=host, lease=host.lease(), arriving=True)
 
 
 def arrived(registry: Registry, *, serving: bool = True) -> Registry:
@@ -289,11 +281,8 @@ def arrived(registry: Registry, *, serving: bool = True) -> Registry:
     parts: list[Part] = []
     for each in registry.parts:
         part = each.again()
-        if part is None:  # its host ended with the server
-            continue
-        if part.arrived and part.lease is not None:
-            part = _part_apart(part.key, part.lease)
-        parts.append(part)
+        if part is not None:  # else its host ended with the server
+            parts.append(_listed(part) if part.arrived else part)
     return _registry(_told_apart(parts) if serving else parts)
 
 
@@ -301,19 +290,10 @@ def _told_apart(parts: Sequence[Part]) -> list[Part]:
     """No two with one name: what runs in this process keeps it, then whose distribution comes first."""
     known: set[tuple[str, str]] = set()
     told: dict[Key, Part] = {}
-    for part in sorted(parts, key=lambda part: (part.lease is not None, part.key.distribution)):
+    for part in sorted(parts, key=lambda part: (part.host is not None, part.key.distribution)):
         told[part.key] = _without_known(part, known)
         known |= {(hook.kind, loaded.record.name) for hook, loaded in told[part.key].records}
     return [told[part.key] for part in parts]
-
-
-def _loading(key: Key) -> tuple[PluginProblem, ...]:
-    """That it is not known yet what a distribution brings."""
-    message = "it is still being loaded, and joins when it is"
-    return tuple(
-        PluginProblem(name=name, distribution=key.distribution, kind="plugin", reason="PLUGIN_LOADING", message=message)
-        for name, _ in key.points
-    )
 
 
 def _without_known(part: Part, known: Collection[tuple[str, str]]) -> Part:
@@ -322,20 +302,16 @@ def _without_known(part: Part, known: Collection[tuple[str, str]]) -> Part:
     if not late:
         return part
     message = "another distribution provides the same name: uninstall one, or leave it off the allow-list"
-    problems = [
-        PluginProblem(
-            name=loaded.record.name,
-            distribution=part.key.distribution,
-            kind=hook.kind,
-            reason="PLUGIN_INVALID",
-            message=message,
-        )
-        for hook, loaded in late
-    ]
-    for problem in problems:
+    kept = [each for each in part.records if each not in late]
+    return _left_out(part, kept, [(hook.kind, loaded.record.name, message) for hook, loaded in late])
+
+
+def _left_out(part: Part, kept: Iterable[tuple[Hook, Any]], left: Iterable[tuple[str, str, str]]) -> Part:
+    """A part with the records that it keeps, and kind, name and fault of those that it does not, which are logged."""
+    told = [PluginProblem(name, part.key.distribution, kind, "PLUGIN_INVALID", why) for kind, name, why in left]
+    for problem in told:
         _log_left_out(problem)
-    kept = tuple(each for each in part.records if each not in late)
-    return replace(part, records=kept, problems=(*part.problems, *problems))
+    return replace(part, records=tuple(kept), problems=(*part.problems, *told))
 
 
 def _registry(parts: Sequence[Part]) -> Registry:
@@ -349,7 +325,7 @@ def _registry(parts: Sequence[Part]) -> Registry:
         for hook, loaded in part.records:
             _register(found[hook.kind], hook, loaded)
     kinds = {hook.kinds: MappingProxyType(dict(sorted(found[hook.kind].items()))) for hook in HOOKS.values()}
-    return Registry(**kinds, problems=tuple(problem for part in parts for problem in part.problems), parts=tuple(parts))
+    return Registry(**kinds, parts=tuple(parts))
 
 
 def _is_shipped(key: Key) -> bool:
@@ -373,13 +349,12 @@ def _host(distribution: str, points: list[metadata.EntryPoint], terms: Hosting) 
     return Host(distribution, named, terms.limits, known, folder_of(points[0]))
 
 
-def _part(
-    key: Key,
-    lease: Lease | None,
+def _described(
+    part: Part,
     described: Iterable[tuple[Hook, tuple[Any, ...], PluginProblem | None]],
     loaded: Callable[[Any], Loaded[Any]],
 ) -> Part:
-    """What a distribution brings, and what is wrong with it, which is logged."""
+    """A part with what its distribution brings, and what is wrong with it, which is logged."""
     records: list[tuple[Hook, Any]] = []
     problems: list[PluginProblem] = []
     for hook, found, problem in described:
@@ -387,7 +362,7 @@ def _part(
             problems.append(problem)
             _log_left_out(problem)
         records += [(hook, loaded(record)) for record in found]
-    return _capped(Part(key=key, records=tuple(records), problems=tuple(problems), lease=lease))
+    return _capped(replace(part, records=tuple(records), problems=tuple(problems)))
 
 
 def _capped(part: Part) -> Part:
@@ -395,25 +370,16 @@ def _capped(part: Part) -> Part:
     if _is_shipped(part.key):
         return part
     kept: list[tuple[Hook, Any]] = []
-    problems = list(part.problems)
+    left: list[tuple[str, str, str]] = []
     for kind in {hook.kind: None for hook, _ in part.records}:
         records = [each for each in part.records if each[0].kind == kind]
         kept += records[:MOST_RECORDS]
         names = [loaded.record.name for _, loaded in records[MOST_RECORDS:]]
         if names:
             told = textwrap.shorten(", ".join(names), 400, placeholder=" ...")
-            message = f"one distribution may bring {MOST_RECORDS} of this kind; left out are {len(names)} more: {told}"
-            problems.append(
-                PluginProblem(
-                    name=names[0],
-                    distribution=part.key.distribution,
-                    kind=kind,
-                    reason="PLUGIN_INVALID",
-                    message=message,
-                )
-            )
-            _log_left_out(problems[-1])
-    return replace(part, records=tuple(kept), problems=tuple(problems))
+            limit = f"one distribution may bring {MOST_RECORDS} of this kind"
+            left.append((kind, names[0], f"{limit}; left out are {len(names)} more: {told}"))
+    return _left_out(part, kept, left)
 
 
 def _log_left_out(problem: PluginProblem) -> None:
@@ -421,7 +387,7 @@ def _log_left_out(problem: PluginProblem) -> None:
     _log.warning("plugin_left_out", plugin=problem.name, **about)
 
 
-def _part_here(distribution: str, points: list[metadata.EntryPoint], mode: str) -> Part:
+def _imported(distribution: str, points: list[metadata.EntryPoint], mode: str) -> Part:
     """Import a distribution into this process."""
     shipped = name_of(points[0]) == SHIPPED_DISTRIBUTION
 
@@ -436,28 +402,21 @@ def _part_here(distribution: str, points: list[metadata.EntryPoint], mode: str) 
     def loaded(record: Any) -> Loaded[Any]:
         return Loaded(record, distribution, "inline" if shipped else mode)
 
-    return _part(_key(distribution, points, mode), None, described(), loaded)
+    return _described(Part(key=_key(distribution, points, mode)), described(), loaded)
 
 
-def _part_apart(key: Key, lease: Lease) -> Part:
-    """Have a distribution's host tell what it brings."""
+def _listed(part: Part) -> Part:
+    """Have the host of a part tell what it brings."""
+    host = part.host
+    assert host is not None
     # Models live in one process: what was fitted in another one must not be taken for its own.
-    origin = f"{key.origin} in host {lease.number}"
-    background = Background(lease.host.limits.auto_patience_s)
+    origin = f"{part.key.origin} in host {host.number}"
+    background = Background(host.limits.auto_patience_s)
 
     def loaded(record: Any) -> Loaded[Any]:
-        return Loaded(record, key.distribution, "process", origin, breaker=Breaker(), background=background)
+        return Loaded(record, part.key.distribution, "process", origin, breaker=Breaker(), background=background)
 
-    seen = lease.host.known
-    return replace(_part(key, lease, listed(lease.host), loaded), seen=seen)
-
-
-def _end(parts: Iterable[Part]) -> None:
-    for part in parts:
-        if part.lease is not None and part.lease.end():
-            for _, loaded in part.records:
-                if loaded.breaker is not None:
-                    loaded.breaker.end()
+    return _described(replace(part, arriving=False, seen=host.known), listed(host), loaded)
 
 
 def _register(known: dict[str, Loaded[Any]], hook: Hook, loaded: Loaded[Any]) -> None:

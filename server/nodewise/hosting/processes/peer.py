@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
@@ -38,6 +40,7 @@ ESTIMATOR: Final = "estimator/"
 """How the targets of estimators begin."""
 Listing = tuple[list[Any], list[Any]]
 """Records and problems of a host's plugins, as plain values."""
+_numbers = itertools.count(1)
 Ask = Callable[[str, Any], Any]
 """Calls a method of a service with a request, and gives its response."""
 
@@ -55,6 +58,8 @@ class Peer(ABC):
         What it said last that it brings; None = it is not known.
     generation : int
         Number of the process that has the objects now.
+    number : int
+        Of it among all that this process has had.
     """
 
     def __init__(
@@ -65,6 +70,9 @@ class Peer(ABC):
         self.limits = limits
         self.known = known
         self.generation = 0
+        self.number = next(_numbers)
+        self._leases: set[object] | None = set()
+        self._lock = threading.Lock()
         self._released: deque[tuple[int, int]] = deque()
 
     @abstractmethod
@@ -82,6 +90,27 @@ class Peer(ABC):
     @abstractmethod
     def close(self) -> None:
         """Ask it no more, and end what was started for it."""
+
+    def lease(self) -> object:
+        """What gives one more registry the right to it; None = the last one has given it up."""
+        lease = object()
+        with self._lock:
+            if self._leases is None:
+                return None
+            self._leases.add(lease)
+        return lease
+
+    def end(self, lease: object) -> bool:
+        """Give a lease back; whether it was the last one, which closes it. Again = nothing more."""
+        with self._lock:
+            if self._leases is None:
+                return False
+            self._leases.discard(lease)
+            if self._leases:
+                return False
+            self._leases = None
+        self.close()
+        return True
 
     @abstractmethod
     def _reached(self) -> AbstractContextManager[Connection]:
