@@ -19,7 +19,8 @@ import grpc
 from nodewise.hosting.processes.connection import OPTIONS
 from nodewise.hosting.processes.models import Models
 from nodewise.hosting.processes.servicer import Estimators
-from nodewise.hosting.records import records_of
+from nodewise.hosting.records import PluginProblem, records_of
+from nodewise.mapper.mapping import to_message
 from nodewise.plugin import EstimatorRecord
 from nodewise_protos.plugin.v1 import estimator_service_pb2 as pb
 from nodewise_protos.plugin.v1 import estimator_service_pb2_grpc
@@ -46,20 +47,13 @@ def serve(plugin: Any, target: str, credentials: grpc.ServerCredentials | None =
     """
     name = getattr(plugin, "__name__", type(plugin).__name__)
     found: list[EstimatorRecord] = []
-    for hook, records, problem in records_of(name, name, lambda: plugin, name, lambda _: None):
-        if problem is not None:
-            raise ValueError(f"{problem.kind} {problem.name}: {problem.message}")
-        if hook.kind == "estimator":
-            found += records
+    for each in records_of(name, name, lambda: plugin, name, lambda _: None):
+        if isinstance(each, PluginProblem):
+            raise ValueError(f"{each.kind} {each.name}: {each.message}")  # noqa: TRY004  # no type is wrong
+        if isinstance(each[1], EstimatorRecord):
+            found.append(each[1])
     listed = [
-        pb.Estimator(
-            name=each.name,
-            version=each.version,
-            description=each.description,
-            plugin_api=each.plugin_api,
-            capabilities=sorted(each.capabilities),
-            columns=sorted(each.columns),
-        )
+        to_message(each, pb.Estimator, capabilities=sorted(each.capabilities), columns=sorted(each.columns))
         for each in found
     ]
     estimators = {each.name: each.estimator for each in found}

@@ -34,7 +34,7 @@ from nodewise.hosting.processes.host import Host
 from nodewise.hosting.processes.limits import HostLimits
 from nodewise.hosting.processes.listing import listed
 from nodewise.hosting.processes.peer import Listing, Peer
-from nodewise.hosting.records import HOOKS, Hook, PluginProblem, records_of
+from nodewise.hosting.records import HOOKS, Described, Hook, PluginProblem, records_of
 from nodewise.plugin import (
     DiagnoserRecord,
     EstimatorRecord,
@@ -119,6 +119,7 @@ class Registry:
     policies: Mapping[str, Loaded[PolicyRecord]]
     trace_readers: Mapping[str, Loaded[TraceReaderRecord]]
     diagnosers: Mapping[str, Loaded[DiagnoserRecord]]
+    problems: tuple[PluginProblem, ...] = ()
     sharing_models: Mapping[str, Loaded[SharingModelRecord]] = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
     """The same by distribution, as other registries may share it."""
@@ -151,11 +152,6 @@ class Registry:
     def listings(self) -> dict[str, Listing]:
         """What the hosts said of themselves, for other processes."""
         return {host.distribution: host.known for host in self._peers if host.known is not None}
-
-    @property
-    def problems(self) -> tuple[PluginProblem, ...]:
-        """What was left out, of all parts."""
-        return tuple(problem for part in self.parts for problem in part.problems)
 
     def close(self) -> None:
         """Give up the hosts: plugins of those that no other registry has refuse what they are asked afterwards."""
@@ -325,7 +321,8 @@ def _registry(parts: Sequence[Part]) -> Registry:
         for hook, loaded in part.records:
             _register(found[hook.kind], hook, loaded)
     kinds = {hook.kinds: MappingProxyType(dict(sorted(found[hook.kind].items()))) for hook in HOOKS.values()}
-    return Registry(**kinds, parts=tuple(parts))
+    problems = tuple(problem for part in parts for problem in part.problems)
+    return Registry(**kinds, problems=problems, parts=tuple(parts))
 
 
 def _is_shipped(key: Key) -> bool:
@@ -351,17 +348,18 @@ def _host(distribution: str, points: list[metadata.EntryPoint], terms: Hosting) 
 
 def _described(
     part: Part,
-    described: Iterable[tuple[Hook, tuple[Any, ...], PluginProblem | None]],
+    described: Iterable[Described],
     loaded: Callable[[Any], Loaded[Any]],
 ) -> Part:
     """A part with what its distribution brings, and what is wrong with it, which is logged."""
     records: list[tuple[Hook, Any]] = []
     problems: list[PluginProblem] = []
-    for hook, found, problem in described:
-        if problem is not None:
-            problems.append(problem)
-            _log_left_out(problem)
-        records += [(hook, loaded(record)) for record in found]
+    for each in described:
+        if isinstance(each, PluginProblem):
+            problems.append(each)
+            _log_left_out(each)
+        else:
+            records.append((each[0], loaded(each[1])))
     return _capped(replace(part, records=tuple(records), problems=tuple(problems)))
 
 
@@ -391,7 +389,7 @@ def _imported(distribution: str, points: list[metadata.EntryPoint], mode: str) -
     """Import a distribution into this process."""
     shipped = name_of(points[0]) == SHIPPED_DISTRIBUTION
 
-    def described() -> Iterator[tuple[Hook, tuple[Any, ...], PluginProblem | None]]:
+    def described() -> Iterator[Described]:
         for point in points:
 
             def tell(error: BaseException, name: str = point.name) -> None:

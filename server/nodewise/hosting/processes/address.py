@@ -137,9 +137,7 @@ class AddressedEstimator(Peer):
             listing = [], [[self._name, "estimator", "PLUGIN_INVALID", problem]]
         else:
             plain = {
-                "name": found.name,
-                "version": found.version,
-                "description": found.description,
+                **{name: getattr(found, name) for name in ("name", "version", "description")},
                 "plugin_api": found.plugin_api or PLUGIN_API_RANGE,
                 "capabilities": frozenset(found.capabilities),
                 "columns": frozenset(found.columns) or BASIC_COLUMNS,

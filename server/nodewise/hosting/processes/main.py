@@ -16,7 +16,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any, Final
 
 import grpc
@@ -30,7 +30,7 @@ from nodewise.hosting.processes.servicer import Estimators, abilities, written
 from nodewise.hosting.processes.statuses import read_error
 from nodewise.hosting.processes.values import read_value, write_value
 from nodewise.hosting.processes.words import ANSWERS_WITH_OBJECTS
-from nodewise.hosting.records import records_of
+from nodewise.hosting.records import PluginProblem, records_of
 from nodewise.plugin import ENTRY_POINT_GROUP
 from nodewise.processes.child import limit_memory
 from nodewise_protos.plugin.v1 import (
@@ -64,20 +64,20 @@ class Plugins(plugin_service_pb2_grpc.PluginServiceServicer):
     def load(self, name: str, value: str, distribution: str) -> None:
         """Import what an entry point names."""
         point = importlib.metadata.EntryPoint(name, value, ENTRY_POINT_GROUP)
-        for hook, found, problem in records_of(name, value, point.load, distribution, _tell):
-            if problem is not None:
-                words = (problem.name, problem.kind, problem.reason, problem.message)
-                sendable = [word.encode(errors="replace").decode() for word in words]
-                told = dict(zip(("name", "kind", "reason", "message"), sendable, strict=True))
-                self._listing.problems.append(pb.PluginProblem(**told))
-            for record in found:
-                root = f"{hook.kind}/{record.name}"
-                self._roots.setdefault(root, getattr(record, hook.attribute))
-                if hook.kind == "estimator":
-                    self._by_name.setdefault(record.name, self._roots[root])
-                plain = {each.name: getattr(record, each.name) for each in fields(record)}
-                able = abilities(plain.pop(hook.attribute))
-                self._listing.records.add(kind=hook.kind, fields=written(plain), abilities=able)
+        for described in records_of(name, value, point.load, distribution, _tell):
+            if isinstance(described, PluginProblem):
+                texts = {each: text.encode(errors="replace").decode() for each, text in asdict(described).items()}
+                del texts["distribution"]  # the worker knows it
+                self._listing.problems.append(pb.PluginProblem(**texts))
+                continue
+            hook, record = described
+            root = f"{hook.kind}/{record.name}"
+            self._roots.setdefault(root, getattr(record, hook.attribute))
+            if hook.kind == "estimator":
+                self._by_name.setdefault(record.name, self._roots[root])
+            plain = {each.name: getattr(record, each.name) for each in fields(record)}
+            able = abilities(plain.pop(hook.attribute))
+            self._listing.records.add(kind=hook.kind, fields=written(plain), abilities=able)
 
     def ListPlugins(self, request: Any, context: grpc.ServicerContext) -> pb.ListPluginsResponse:  # noqa: N802, ARG002  # gRPC's
         """As the contract says."""

@@ -13,6 +13,7 @@ import grpc
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.hosting.processes.connection import MOST_REMEMBERED
+from nodewise.hosting.processes.given import GivenContext
 from nodewise.hosting.processes.models import Models
 from nodewise.hosting.processes.statuses import FAILED, FORGOTTEN, GONE, status_of, status_with
 from nodewise.hosting.processes.values import Opaque, write_value
@@ -68,7 +69,7 @@ class Estimators(estimator_service_pb2_grpc.EstimatorServiceServicer):
         self._models = models
         self._listed = listed or []
         self._instance = instance
-        self._context = context or _Context
+        self._context = context or (lambda _, *known: GivenContext(_ask_nothing, *known))
         # A server that others reach than the worker that started it unpickles nothing.
         self._content: Callable[[bytes], Any] = bytes if context is None else pickle.loads
         self._evidence: OrderedDict[int, Any] = OrderedDict()
@@ -166,23 +167,13 @@ class Estimators(estimator_service_pb2_grpc.EstimatorServiceServicer):
         return self._evidence[number]
 
 
-class _Context:
-    """What a fit may use where nothing can be asked."""
-
-    def __init__(self, _: int, prior: Prior | None, catalogue: Catalogue, seed: int) -> None:
-        self.prior = prior
-        self.catalogue = catalogue
-        self.seed = seed
-
-    def traces(self) -> tuple[Any, ...]:
-        """There are none here."""
+def _ask_nothing(method: str, *arguments: Any) -> Any:
+    """What the context of a fit answers in a server of its own: there are no traces and no other estimators."""
+    if method == "traces":
         return ()
-
-    def model(self, estimator: str) -> Any:
-        """Others cannot be asked from here."""
-        raise NodewiseError(
-            Reason.NOT_IMPLEMENTED, f"the estimator {estimator!r} cannot be asked from a server of its own"
-        )
+    raise NodewiseError(
+        Reason.NOT_IMPLEMENTED, f"the estimator {arguments[0]!r} cannot be asked from a server of its own"
+    )
 
 
 def _predicted(model: Any, rows: Any, options: Any) -> pb.PredictResponse:

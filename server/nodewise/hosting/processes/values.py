@@ -16,19 +16,11 @@ from typing import Any, Final
 import numpy as np
 
 from nodewise.domain.budget import Budget
-from nodewise.plugin import (
-    DiagnoserRecord,
-    EstimatorRecord,
-    PolicyRecord,
-    SharingModelRecord,
-    TraceReaderRecord,
-)
 from nodewise_protos.plugin.v1 import value_pb2 as pb
 
 __all__ = ["Opaque", "UndecodableError", "read_value", "write_value"]
 
 _OURS: Final = ("nodewise.domain.", "nodewise.plugin.")
-_RECORDS: Final = {EstimatorRecord, PolicyRecord, SharingModelRecord, TraceReaderRecord, DiagnoserRecord}
 
 
 def _known(wanted: type) -> dict[str, type]:
@@ -43,7 +35,9 @@ def _known(wanted: type) -> dict[str, type]:
 
 
 def _is_value(each: type) -> bool:
-    return dataclasses.is_dataclass(each) and not issubclass(each, Exception | Budget) and each not in _RECORDS
+    """Whether it is a dataclass, and no record of a plugin, which holds what answers: that stays where it is."""
+    is_record = each.__module__ == "nodewise.plugin.records"
+    return dataclasses.is_dataclass(each) and not issubclass(each, Exception | Budget) and not is_record
 
 
 VALUES: Final[Mapping[str, type]] = MappingProxyType(
