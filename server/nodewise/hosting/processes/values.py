@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+import nodewise.plugin  # noqa: F401  # what it brings is what may cross
 from nodewise.domain.budget import Budget
 from nodewise_protos.plugin.v1 import value_pb2 as pb
 
