@@ -84,16 +84,8 @@ class AddressedEstimator(Peer):
         self._connection = Connection(self._channel)
         self._connection.remembers = False
         self._instance: str | None = None
-        self._looks = known is None
-        self._looked = threading.Event()
         self._closed = threading.Event()
         self.generation = 1
-
-    def begin(self) -> None:
-        """Look what the server has, from now on."""
-        if self._looks:
-            self._looks = False
-            threading.Thread(target=self._look, name=f"nodewise-address-{self._name}", daemon=True).start()
 
     def settled(self, wait_s: float) -> bool:
         """Whether the server was reached; False also once it is known that it cannot be reached now."""

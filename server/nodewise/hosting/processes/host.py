@@ -6,7 +6,6 @@ import math
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
@@ -67,40 +66,32 @@ class Host(Peer):
         self._turn = threading.Lock()
         self._since_s = 0.0
         self._life: Life | None = None
-        self._loading: Future[Listing] | None = None
+        self._failure: BaseException | None = None
         self._given = GivenObjects(self._kept_there)
         self._is_closed = False
 
     # --- life
 
-    def begin(self) -> None:
-        """Start the process, and load it, without waiting for either, so that several do so at the same time."""
-        if self._loading is None and self.known is None and not self._is_closed:
-            self._loading = Future()
-            loading = threading.Thread(target=self._load, args=(self._loading,), name="nodewise-host-loading")
-            loading.daemon = True
-            loading.start()
-
-    def _load(self, loading: Future[Listing]) -> None:
+    def _look(self) -> None:
         try:
             with self._reached():
                 pass
-            assert self.known is not None
-            loading.set_result(self.known)
         except BaseException as error:  # noqa: BLE001  # the caller that wants the listing is told
-            loading.set_exception(error)
+            self._failure = error
+        finally:
+            self._looked.set()
 
     def settled(self, wait_s: float) -> bool:
         """As the base says."""
-        return self._loading is None or not wait([self._loading], wait_s if wait_s < math.inf else None).not_done
+        return self._looked.wait(wait_s if wait_s < math.inf else None)
 
     def listing(self) -> Listing:
         """As the base says; starts the host unless it runs."""
         self.begin()
-        if self.known is None and self._loading is not None:
-            return self._loading.result()
+        self._looked.wait()
         if self.known is None:
-            raise HostBusyError("the server stops", 1.0)
+            assert self._failure is not None
+            raise self._failure
         return self.known
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ _OWN: Final = {
 }
 """Matrices are small, and parallelism is ours to place; what a plugin forks calls no gRPC."""
 MOST_PROCESSES: Final = 512
-"""Threads and processes that a host may have beside those that its user has at its start."""
+"""Threads and processes that a host may have beside those that run at its start."""
 
 
 def environment(named: Collection[str] = ()) -> dict[str, str]:
@@ -38,28 +38,10 @@ def environment(named: Collection[str] = ()) -> dict[str, str]:
 
 def limit_processes() -> None:
     """Let the process fork so often and no more. The kernel counts by user, and does not hold root to it."""
-    user = os.getuid()
-    tasks = sum(_tasks(entry) for entry in os.scandir("/proc") if entry.name.isdigit() and _owner(entry) == user)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
-    most = tasks + MOST_PROCESSES
-    for bound in (soft, hard):
-        if bound != resource.RLIM_INFINITY:
-            most = min(most, bound)
+    _, tasks = Path("/proc/loadavg").read_text(encoding="ascii").split()[3].split("/")  # of all users: at least its own
+    bounds = [each for each in resource.getrlimit(resource.RLIMIT_NPROC) if each != resource.RLIM_INFINITY]
+    most = min([int(tasks) + MOST_PROCESSES, *bounds])
     resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
-
-
-def _owner(entry: os.DirEntry[str]) -> int:
-    try:
-        return entry.stat().st_uid
-    except OSError:
-        return -1
-
-
-def _tasks(entry: os.DirEntry[str]) -> int:
-    try:
-        return sum(1 for _ in Path(entry.path, "task").iterdir())
-    except OSError:
-        return 0
 
 
 # --- Landlock (linux/landlock.h): numbers of system calls are the same on all architectures

@@ -71,13 +71,23 @@ class Peer(ABC):
         self.known = known
         self.generation = 0
         self.number = next(_numbers)
+        self._looks = known is None
+        self._looked = threading.Event()
+        if known is not None:
+            self._looked.set()
         self._leases: set[object] | None = set()
         self._lock = threading.Lock()
         self._released: deque[tuple[int, int]] = deque()
 
-    @abstractmethod
     def begin(self) -> None:
-        """Find out what it brings, without waiting for it."""
+        """Find out what it brings, without waiting for it, so that several do so at the same time."""
+        if self._looks:
+            self._looks = False
+            threading.Thread(target=self._look, name="nodewise-host-loading", daemon=True).start()
+
+    @abstractmethod
+    def _look(self) -> None:
+        """Find out what it brings, and set ``_looked``."""
 
     @abstractmethod
     def settled(self, wait_s: float) -> bool:
