@@ -18,8 +18,10 @@ from serving import (
     COMMAND,
     ServerProcess,
     Stubs,
+    children_of,
     ended,
     inline,
+    name_of,
     one_worker_phases,
     stored,
     workers,
@@ -192,3 +194,12 @@ def test_a_signal_while_a_worker_starts_ends_the_server(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         output, _ = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, output) == (0, b"")
+
+
+@pytest.mark.long
+def test_the_only_worker_is_replaced_by_its_spare(tmp_path: Path) -> None:
+    with ServerProcess("--store", f"sqlite:{tmp_path}/store.db") as server:
+        wait_until(lambda: "nodewise-spare" in map(name_of, children_of(server.pid)))
+        (spare,) = (pid for pid in children_of(server.pid) if name_of(pid) == "nodewise-spare")
+        os.kill(*server.workers(), signal.SIGKILL)
+        wait_until(lambda: listening(server) == [spare])

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["end_with_parent", "limit_memory", "run"]
+__all__ = ["end_with_parent", "limit_memory", "run", "set_name"]
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_NAME: Final = 15
@@ -27,7 +27,7 @@ def run(order: Mapping[str, Any]) -> None:
     end_with_parent(number, order["parent"])
     if number is signal.SIGKILL:
         os.register_at_fork(after_in_child=lambda: _prctl(_PR_SET_PDEATHSIG, int(number)))
-    _prctl(_PR_SET_NAME, order["name"].encode())
+    set_name(order["name"])
     os.nice(order["nice"])
     module, _, name = order["function"].partition(":")
     sys.exit(getattr(import_module(module), name)(*order["arguments"]))
@@ -38,6 +38,11 @@ def end_with_parent(number: signal.Signals, parent: int) -> None:
     _prctl(_PR_SET_PDEATHSIG, int(number))
     if os.getppid() != parent:  # it ended before
         os.kill(os.getpid(), number)
+
+
+def set_name(name: str) -> None:
+    """Name this process as ``ps -o comm`` tells it; at most 15 letters."""
+    _prctl(_PR_SET_NAME, name.encode())
 
 
 def limit_memory(most_bytes: int) -> None:

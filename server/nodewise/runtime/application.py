@@ -56,7 +56,6 @@ from nodewise.runtime.learning.kept import KeptLessons
 from nodewise.runtime.learning.learning import Learning
 from nodewise.runtime.scoring import Scoring
 from nodewise.runtime.settings import Settings, SettingsError
-from nodewise.runtime.store_watch import StoreWatch
 from nodewise_protos.v1 import profile_pb2
 
 if TYPE_CHECKING:
@@ -160,8 +159,6 @@ class Application:
         self._offered: tuple[object, ...] = ()
         self._health = Health()
         self._looks = ThreadPoolExecutor(1, thread_name_prefix="nodewise-store-watch")
-        self.store_watch = StoreWatch(store, self._health.store, self._looks, self._health.traces)
-        """What ails the store, as this worker sees it."""
         self._watching: asyncio.Task[None] | None = None
         self._keeping = StoreKeeping(store, settings.retention.rules(), settings.store_inspect_interval_s)
         self._server: grpc.aio.Server | None = None
@@ -263,7 +260,7 @@ class Application:
             self.scoring.start()
         self._keeping.start()
         await self._health.follow(self.tracks)
-        self._watching = asyncio.get_running_loop().create_task(self.store_watch.run())
+        self._watching = asyncio.get_running_loop().create_task(self._health.watch(self._store, self._looks))
         return port
 
     async def _listen_http(self, listen: str, routers: Sequence[Router], *, share_port: bool) -> None:

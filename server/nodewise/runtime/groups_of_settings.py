@@ -182,7 +182,7 @@ class ConnectionSettings(BaseModel):
     most: int | None = Field(
         None,
         ge=0,
-        description="connections that a worker has open; one more is closed at once, over HTTP after the answer 503; "
+        description="connections that a worker has open; one more is closed at once; "
         f"0 = no limit; unset = as many as its descriptors allow and at most {MOST_CONNECTIONS:,}",
     )
     calls: int = Field(16_384, ge=1, description="calls that a connection has open at once; more wait at the caller")

@@ -32,6 +32,8 @@ DEFAULT_LISTEN: Final = "127.0.0.1:50551"
 DEFAULT_HTTP: Final = "127.0.0.1:50552"
 DEFAULT_STORE: Final = "sqlite:nodewise.db"
 CONFIG_VARIABLE: Final = "NODEWISE_CONFIG"
+REMOVED: Final = ("preload", "warm_spare", "hung_after_s", "recycle_bytes", "pin_workers")
+"""Settings of versions before; who states one is told, rather than served otherwise than he asks."""
 
 
 class SettingsError(Exception):
@@ -247,6 +249,11 @@ def load_settings(config: Path | None = None, **flags: Any) -> Settings:
             raise SettingsError(f"{path}: cannot be read ({error.strerror})") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingsError(f"{path}: is no TOML: {error}") from None
+    for name in REMOVED:
+        for place, is_stated in ((path, name in from_file), ("environment", f"NODEWISE_{name.upper()}" in os.environ)):
+            if is_stated:
+                raise SettingsError(f"{place}: setting {name} was removed; the server does without it: delete it")
+    if path is not None:
         unknown = sorted(set(from_file) - set(Settings.model_fields))
         if unknown:
             known = ", ".join(Settings.model_fields)

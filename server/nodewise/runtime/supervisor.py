@@ -33,6 +33,9 @@ START_S: Final = 600.0
 """Longest start of a worker, by the clock: two minutes were seen on a machine under twenty times its load."""
 SAME_SIGNAL_S: Final = 0.5
 """Signals to stop that come within so long are one: a terminal and the program that it runs pass on the same Ctrl-C."""
+SPARE_AFTER_S: Final = 10.0
+"""After the only worker began to serve its spare is started: imports take two seconds of a core, and first calls come
+first."""
 
 
 def supervise(settings: Settings, read: Callable[[], Settings], announce: Announce) -> int:
@@ -74,6 +77,8 @@ class _Supervisor:
         self._is_announced = False
         self._is_restarting = self._restart_again = False
         self._workers: list[Worker] = []
+        self._spare: Worker | None = None
+        """Takes the place of the only worker at once, since it has imported what a worker needs."""
         self._backoff = Backoff(settings.crash_budget)
         self._delay: asyncio.TimerHandle | None = None
         """Before another worker is started; None = there is none."""
@@ -102,6 +107,7 @@ class _Supervisor:
         finally:
             for worker in self._workers:  # only after a fault of ours
                 worker.process.kill()
+            self._drop_spare()
         if self._failure is not None:
             raise self._failure
         return int(self._gave_up)
@@ -168,6 +174,7 @@ class _Supervisor:
         self._changed.set()
 
     def _adopt(self, settings: Settings) -> None:
+        self._drop_spare()  # it has imported what was installed before
         self._settings, self._backoff = settings, Backoff(settings.crash_budget)
         configure_logging(settings.log_level)
 
@@ -193,6 +200,7 @@ class _Supervisor:
                     if message["say"] == "serving":
                         limit.reschedule(None)
                         _log.info("worker_serves", pid=worker.process.pid, seconds=round(worker.age_s, 3))
+                        self._loop.call_later(SPARE_AFTER_S, self._start_spare)
                     elif message["say"] == "restart":
                         self._restart()
                     elif message["say"] == "refused":
@@ -233,7 +241,7 @@ class _Supervisor:
 
     def _reap_orphans(self) -> None:
         """As process 1 of a container this one is the parent of whatever lost its own."""
-        own = {worker.process.pid for worker in self._workers}
+        own = {worker.process.pid for worker in (*self._workers, self._spare) if worker is not None}
         with suppress(ChildProcessError):
             while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and ended.si_pid not in own:
                 os.waitpid(ended.si_pid, 0)
@@ -268,14 +276,29 @@ class _Supervisor:
 
     def _start(self, *, patient: bool) -> None:
         try:
-            worker = Worker(self._settings, *self._listen, patient=patient)
+            worker = self._spare or Worker(self._settings, *self._listen)
         except OSError as error:  # no memory or no process to be had
             delay_s = max(self._backoff.died(0.0), 1.0)
             _log.error("worker_not_started", reason=str(error), restart_in_s=delay_s)
             self._start_after(delay_s)
             return
+        worker.is_patient, self._spare = patient, None
         self._workers.append(worker)
         self._begin(self._tend(worker))
+
+    def _start_spare(self) -> None:
+        """One for the only worker; where there are several the others serve until another has started."""
+        is_wanted = self._settings.workers == 1 and self._stopping_since_s is None
+        if is_wanted and self._spare is None:
+            with suppress(OSError):  # a worker that ends is replaced without it
+                self._spare = Worker(self._settings, *self._listen)
+
+    def _drop_spare(self) -> None:
+        if self._spare is not None:
+            self._spare.process.kill()
+            self._spare.process.wait()
+            self._spare.close()
+            self._spare = None
 
     def _start_after(self, delay_s: float) -> None:
         def end() -> None:

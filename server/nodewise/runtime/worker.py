@@ -19,6 +19,7 @@ import structlog
 from nodewise.domain.errors import NodewiseError
 from nodewise.estimation.estimators.warm_up import warm_up, warm_up_aside
 from nodewise.processes.channel import AsyncChannel, Channel
+from nodewise.processes.child import set_name
 from nodewise.runtime.application import Application
 from nodewise.runtime.assembly import application_of, start_faults
 from nodewise.runtime.event_loop import new_event_loop, settle_garbage
@@ -26,7 +27,7 @@ from nodewise.runtime.generations.admin import Administration
 from nodewise.runtime.generations.arriving import with_arrivals
 from nodewise.runtime.generations.changes import Changes, Outcome
 from nodewise.runtime.generations.folder import PluginsFolder, plugins_folder_of
-from nodewise.runtime.generations.loading import served_first
+from nodewise.runtime.generations.loading import import_shipped, served_first
 from nodewise.runtime.generations.serving import Serving
 from nodewise.runtime.generations.serving_state import LoadedPlugins
 from nodewise.runtime.learning.administration import LearnedPriors
@@ -39,16 +40,24 @@ __all__ = ["main"]
 _log = structlog.get_logger(__name__)
 
 
-def main(descriptor: int) -> int:
+def main(descriptor: int, imports_shipped: bool) -> int:  # noqa: FBT001  # called by position, in a process of its own
     """Serve as told, until told to end; returns the exit status.
 
     Parameters
     ----------
     descriptor : int
         Of the channel to the supervisor, which tells first what to do: ``settings``, ``listen``, ``http``, ``patient``.
+    imports_shipped : bool
+        Whether to import the shipped plugins before that: where no folder of plugins may have another build of them.
     """
     channel = Channel(descriptor)
-    order = json.loads(channel.receive())
+    if imports_shipped:
+        import_shipped()
+    try:
+        order = json.loads(channel.receive())
+    except EOFError:
+        return 0
+    set_name("nodewise-worker")
     settings = Settings(**order.pop("settings"))
     configure_logging(settings.log_level)
     try:

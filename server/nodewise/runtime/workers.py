@@ -24,7 +24,7 @@ ENDING_S: Final = 5.0
 
 
 class Worker:
-    """A worker process, started with it.
+    """A worker process, started with it: a spare that has imported what it needs, until :meth:`messages` is iterated.
 
     Parameters
     ----------
@@ -32,8 +32,6 @@ class Worker:
         That it is to serve with.
     listen, http : str
         HOST:PORT to share; the one for HTTP empty = none.
-    patient : bool
-        Whether others serve, so that it may wait until all plugins are loaded.
 
     Attributes
     ----------
@@ -41,6 +39,8 @@ class Worker:
         Whether it is to go as soon as another serves in its place.
     is_draining : bool
         Whether it was told to end.
+    is_patient : bool
+        Whether others serve, so that it may wait until all plugins are loaded.
     serving_since_s : float or None
         By the monotonic clock; None = it does not answer calls yet.
 
@@ -50,16 +50,19 @@ class Worker:
         There is no process to be had.
     """
 
-    def __init__(self, settings: Settings, listen: str, http: str, *, patient: bool) -> None:
+    def __init__(self, settings: Settings, listen: str, http: str) -> None:
         self.settings = settings
-        self._order = {"settings": settings.model_dump(mode="json"), "listen": listen, "http": http, "patient": patient}
+        self._order = {"settings": settings.model_dump(mode="json"), "listen": listen, "http": http}
         self.process, self._socket = spawn_connected(
-            "nodewise.runtime.worker:main", name="nodewise-worker", death_signal=signal.SIGTERM
+            "nodewise.runtime.worker:main",
+            not settings.plugins_folder,
+            name="nodewise-spare",
+            death_signal=signal.SIGTERM,
         )
         self._channel: AsyncChannel | None = None
         self._started_s = time.monotonic()
         self.serving_since_s: float | None = None
-        self.is_stale = self.is_draining = False
+        self.is_stale = self.is_draining = self.is_patient = False
 
     @property
     def is_serving(self) -> bool:
@@ -78,9 +81,10 @@ class Worker:
 
     async def messages(self) -> AsyncIterator[dict[str, Any]]:
         """What it tells, after it was told what to do; ends when it tells nothing more."""
+        self._started_s = time.monotonic()
         self._channel = await AsyncChannel.of(self._socket)
         with suppress(EOFError, OSError):
-            await self._channel.send(json.dumps(self._order).encode())
+            await self._channel.send(json.dumps({**self._order, "patient": self.is_patient}).encode())
             while True:
                 message = json.loads(await self._channel.receive())
                 if message["say"] == "serving":
@@ -103,3 +107,4 @@ class Worker:
         """Let go of the channel, once the process has ended."""
         if self._channel is not None:
             self._channel.close()
+        self._socket.close()

@@ -7,12 +7,13 @@ import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from nodewise.hosting.distributions import SHIPPED_DISTRIBUTION
+from nodewise.hosting.distributions import SHIPPED_DISTRIBUTION, name_of
 from nodewise.hosting.processes.host import Listing
 from nodewise.hosting.registry import Registry
 from nodewise.runtime.generations.discovery import entry_points_of, fingerprint
@@ -25,11 +26,20 @@ from nodewise.runtime.workshops import Opening, catalogue_of, registry_of
 __all__ = [
     "catalogue_bytes",
     "catalogue_digest",
+    "import_shipped",
     "loaded",
     "make_importable",
     "prints_of",
     "served_first",
 ]
+
+
+def import_shipped() -> None:
+    """Import the shipped plugins that are installed, and what they compute with, ahead of the settings."""
+    for point in entry_points_of(()):
+        if name_of(point) == SHIPPED_DISTRIBUTION:
+            with suppress(Exception):  # the registry tells
+                point.load()
 
 
 def served_first(settings: Settings, *, wait_s: float = math.inf) -> LoadedPlugins:
