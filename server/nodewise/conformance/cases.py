@@ -18,10 +18,11 @@ from nodewise.conformance.made_up import made_up
 from nodewise.conformance.policies import POLICY_CHECKS
 from nodewise.conformance.readers import READER_CHECKS
 from nodewise.conformance.sharing import SHARING_CHECKS
-from nodewise.hosting.registry import Registry, load_registry
+from nodewise.hosting.processes.address import Address
+from nodewise.hosting.registry import Hosting, Registry, load_registry
 from nodewise.plugin import ENTRY_POINT_GROUP
 
-__all__ = ["Case", "cases", "installed_cases", "registry_cases"]
+__all__ = ["Case", "address_cases", "cases", "installed_cases", "registry_cases"]
 
 Checks = Mapping[str, Callable[[Any, Evidence], None]]
 
@@ -77,6 +78,21 @@ def registry_cases(registry: Registry, names: Iterable[str], evidence: Evidence 
     """The cases of records of these names in a registry, wherever they run."""
     wanted = set(names)
     return [case for case in _cases(registry, evidence) if case.name in wanted]
+
+
+def address_cases(name: str, target: str, evidence: Evidence | None = None) -> list[Case]:
+    """The cases of an estimator that answers in a server of its own, at ``unix:///path`` or ``host:port`` without TLS.
+
+    Raises
+    ------
+    LookupError
+        There is no estimator of that name; the text says what was found.
+    """
+    addresses = {name: Address(target=target, plain=True)}
+    registry = load_registry(entry_points=list, hosting=Hosting(addresses=addresses))
+    if name not in registry.estimators:
+        raise LookupError("; ".join(f"{each.name}: {each.message}" for each in registry.problems))
+    return _cases(registry, evidence)
 
 
 def installed_cases(names: Iterable[str], evidence: Evidence | None = None) -> list[Case]:
