@@ -15,72 +15,49 @@ from nodewise.rpc.calls import Call
 from nodewise.runtime.generations.serving_state import ServingState
 from nodewise_protos.v1 import options_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
+from nodewise_protos.v1beta1 import admin_service_pb2 as admin
 
-__all__ = ["Difference", "compared"]
+__all__ = ["compared"]
 
 ASKED_S: Final = 10.0
 """Patience with one request."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """How two generations answer the same requests to one estimator; as EstimatorDifference of the contract."""
-
-    estimator: str
-    version_before: str
-    version_after: str
-    requests_count: int
-    rows_count: int
-    median_log_ratio: float
-    largest_log_ratio: float
-    changed_refusals_count: int
-    failures_count: int
-    median_seconds_before: float
-    median_seconds_after: float
 
 
 @dataclass(slots=True)
 class _Comparison:
     """Of the requests to one estimator."""
 
-    versions: tuple[str, str] = ("", "")
+    found: admin.EstimatorDifference
     log_ratios: list[float] = field(default_factory=list)
-    changed: int = 0
-    failures: int = 0
     seconds: tuple[list[float], list[float]] = field(default_factory=lambda: ([], []))
 
     def add(self, before: pb.PredictResponse | NodewiseError, after: pb.PredictResponse | NodewiseError) -> None:
         """Replies, or refusals, of both to one request."""
+        found = self.found
         if _is_fault(after) and not _is_fault(before):
-            self.failures += 1
+            found.failures_count += 1
         elif isinstance(before, NodewiseError) or isinstance(after, NodewiseError):
-            self.changed += getattr(before, "reason", None) != getattr(after, "reason", None)
+            found.changed_refusals_count += getattr(before, "reason", None) != getattr(after, "reason", None)
         else:
-            self.versions = (before.basis.estimator_version, after.basis.estimator_version)
+            found.version_before, found.version_after = (each.basis.estimator_version for each in (before, after))
             for one, other in zip(before.predictions.steps_per_second, after.predictions.steps_per_second):
                 if one > 0.0 and other > 0.0:
                     self.log_ratios.append(abs(math.log(other / one)))
                 else:
-                    self.changed += (one > 0.0) != (other > 0.0)
+                    found.changed_refusals_count += (one > 0.0) != (other > 0.0)
 
-    def difference(self, estimator: str) -> Difference:
+    def difference(self) -> admin.EstimatorDifference:
         """In numbers."""
-        return Difference(
-            estimator=estimator,
-            version_before=self.versions[0],
-            version_after=self.versions[1],
-            requests_count=len(self.seconds[0]),
-            rows_count=len(self.log_ratios),
-            median_log_ratio=median(self.log_ratios) if self.log_ratios else 0.0,
-            largest_log_ratio=max(self.log_ratios, default=0.0),
-            changed_refusals_count=self.changed,
-            failures_count=self.failures,
-            median_seconds_before=median(self.seconds[0]),
-            median_seconds_after=median(self.seconds[1]),
-        )
+        found, ratios = self.found, self.log_ratios
+        found.requests_count, found.rows_count = len(self.seconds[0]), len(ratios)
+        found.median_log_ratio, found.largest_log_ratio = median(ratios or [0.0]), max(ratios, default=0.0)
+        found.median_seconds_before, found.median_seconds_after = map(median, self.seconds)
+        return found
 
 
-async def compared(before: ServingState, after: ServingState, most: int, seconds: float) -> list[Difference]:
+async def compared(
+    before: ServingState, after: ServingState, most: int, seconds: float
+) -> list[admin.EstimatorDifference]:
     """Ask both, the newest requests first, one at a time; simulations are left out for what they cost."""
     ends_s = time.monotonic() + seconds
     comparisons: dict[str, _Comparison] = {}
@@ -90,11 +67,12 @@ async def compared(before: ServingState, after: ServingState, most: int, seconds
         request = pb.PredictRequest.FromString(data)
         if request.options.fidelity == options_pb2.FIDELITY_SIMULATE:
             continue
-        comparison = comparisons.setdefault(request.options.model.estimator or AUTO, _Comparison())
+        name = request.options.model.estimator or AUTO
+        comparison = comparisons.setdefault(name, _Comparison(admin.EstimatorDifference(estimator=name)))
         replies = [await _asked(*each, request) for each in zip((before, after), comparison.seconds)]
         comparison.add(*replies)
         await asyncio.sleep(0)  # calls go first
-    return [comparison.difference(name) for name, comparison in sorted(comparisons.items())]
+    return [comparisons[name].difference() for name in sorted(comparisons)]
 
 
 async def _asked(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from nodewise.domain.namespaces import namespace_of
 from nodewise.estimation.answer.shared import GROUPS
@@ -25,8 +25,7 @@ _LAST: Final = 1 << 62
 """After every generation that a store will have."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Source:
+class Source(NamedTuple):
     """A profile at a revision."""
 
     profile_id: str
@@ -63,16 +62,6 @@ class Corpora:
     def lessons_id(self) -> str:
         """Names what comes of it: same corpora, same id."""
         return hashlib.sha256(repr((self.own, self.others)).encode()).hexdigest()[:16]
-
-    def plain(self) -> Any:
-        """As plain values."""
-        return [[[each.profile_id, each.uid, each.revision] for each in part] for part in self.parts]
-
-    @staticmethod
-    def read(plain: Any) -> Corpora:
-        """From plain values; raises ValueError or TypeError for other ones."""
-        own, *others = (tuple(Source(str(name), str(uid), int(at)) for name, uid, at in part) for part in plain)
-        return Corpora(own, tuple(others))
 
 
 class Sources:
