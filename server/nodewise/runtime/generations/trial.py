@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import time
 from collections.abc import Set
+from dataclasses import dataclass, field
+from statistics import median
 from typing import Any, Final
 
 import structlog
 
 from nodewise.conformance.cases import registry_cases
 from nodewise.conformance.findings import NonConformanceError
-from nodewise.domain.errors import NodewiseError
+from nodewise.domain.errors import Kind, NodewiseError
+from nodewise.estimation.question import AUTO
 from nodewise.hosting.registry import Registry
 from nodewise.mapper.mapping import timestamp
-from nodewise.rpc.calls import run_in
+from nodewise.rpc.calls import Call, run_in
 from nodewise.runtime.generations.apart import newly_left_out
 from nodewise.runtime.generations.serving_state import ServingState
-from nodewise.runtime.generations.shadow import compared
 from nodewise.runtime.settings import Settings
+from nodewise_protos.v1 import options_pb2
+from nodewise_protos.v1.prediction_service_pb2 import PredictRequest, PredictResponse
 from nodewise_protos.v1beta1 import admin_service_pb2 as pb
 
 __all__ = ["trial_of", "tried"]
@@ -26,6 +32,8 @@ _log = structlog.get_logger(__name__)
 
 CONFORMANCE_SHARE: Final = 0.6
 """Of the time of a trial; the rest is for requests."""
+ASKED_S: Final = 10.0
+"""Patience with one request that is shadowed."""
 _OF_ITS_OWN: Final = frozenset({"answers"})
 """Checks that ask for evidence which only a plugin's author has: jobs of the kind that it answers."""
 
@@ -48,7 +56,7 @@ async def tried(settings: Settings, before: ServingState, after: ServingState) -
         failures, passed, left_out = found
     if not failures and settings.swap_shadowed_requests and seconds:
         most, share = settings.swap_shadowed_requests, 1.0 - CONFORMANCE_SHARE
-        differences = await compared(before, after, most, seconds * share)
+        differences = await _compared(before, after, most, seconds * share)
         failures = [
             f"estimator {each.estimator}: {each.failures_count} of {each.requests_count} recent requests fail that "
             f"{each.version_before or 'the one that serves'} answers or refuses"
@@ -104,3 +112,76 @@ def _checked(registry: Registry, names: Set[str], seconds: float) -> tuple[list[
             failure = f"it raised {type(error).__name__}"
         return [f"{case}: {failure}"], passed, len(cases) - passed - 1
     return [], len(cases), 0
+
+
+# --- shadowing: the requests that were answered last, asked of both generations
+
+
+@dataclass(slots=True)
+class _Comparison:
+    """Of the requests to one estimator."""
+
+    found: pb.EstimatorDifference
+    log_ratios: list[float] = field(default_factory=list)
+    seconds: tuple[list[float], list[float]] = field(default_factory=lambda: ([], []))
+
+    def add(self, before: PredictResponse | NodewiseError, after: PredictResponse | NodewiseError) -> None:
+        """Replies, or refusals, of both to one request."""
+        found = self.found
+        if _is_fault(after) and not _is_fault(before):
+            found.failures_count += 1
+        elif isinstance(before, NodewiseError) or isinstance(after, NodewiseError):
+            found.changed_refusals_count += getattr(before, "reason", None) != getattr(after, "reason", None)
+        else:
+            found.version_before, found.version_after = (each.basis.estimator_version for each in (before, after))
+            for one, other in zip(before.predictions.steps_per_second, after.predictions.steps_per_second):
+                if one > 0.0 and other > 0.0:
+                    self.log_ratios.append(abs(math.log(other / one)))
+                else:
+                    found.changed_refusals_count += (one > 0.0) != (other > 0.0)
+
+    def difference(self) -> pb.EstimatorDifference:
+        """In numbers."""
+        found, ratios = self.found, self.log_ratios
+        found.requests_count, found.rows_count = len(self.seconds[0]), len(ratios)
+        found.median_log_ratio, found.largest_log_ratio = median(ratios or [0.0]), max(ratios, default=0.0)
+        found.median_seconds_before, found.median_seconds_after = map(median, self.seconds)
+        return found
+
+
+async def _compared(
+    before: ServingState, after: ServingState, most: int, seconds: float
+) -> list[pb.EstimatorDifference]:
+    """Ask both, the newest requests first, one at a time; simulations are left out for what they cost."""
+    ends_s = time.monotonic() + seconds
+    comparisons: dict[str, _Comparison] = {}
+    for data in before.predictions.recent(most):
+        if time.monotonic() > ends_s:
+            break
+        request = PredictRequest.FromString(data)
+        if request.options.fidelity == options_pb2.FIDELITY_SIMULATE:
+            continue
+        name = request.options.model.estimator or AUTO
+        comparison = comparisons.setdefault(name, _Comparison(pb.EstimatorDifference(estimator=name)))
+        replies = [await _asked(*each, request) for each in zip((before, after), comparison.seconds)]
+        comparison.add(*replies)
+        await asyncio.sleep(0)  # calls go first
+    return [comparisons[name].difference() for name in sorted(comparisons)]
+
+
+async def _asked(
+    serving_state: ServingState, seconds: list[float], request: PredictRequest
+) -> PredictResponse | NodewiseError:
+    started_s = time.perf_counter()
+    try:
+        data: Any = await serving_state.predictions.predict(request, Call("shadow", time.monotonic() + ASKED_S))
+        return PredictResponse.FromString(data)
+    except NodewiseError as error:
+        return error
+    finally:
+        seconds.append(time.perf_counter() - started_s)
+
+
+def _is_fault(reply: PredictResponse | NodewiseError) -> bool:
+    """Whether the server or a plugin is at fault."""
+    return isinstance(reply, NodewiseError) and reply.kind in (Kind.INTERNAL, Kind.UNAVAILABLE)
