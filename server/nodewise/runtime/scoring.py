@@ -26,7 +26,7 @@ __all__ = ["Scoring"]
 _log = structlog.get_logger(__name__)
 
 LEASE_S: Final = 300.0
-"""Time for which a commit is one scorer's alone: longer than several estimators that use up the budget of a call. Only
+"""Time for which a commit is one scorer's alone: longer than several hosted estimators that use up their budget. Only
 what a killed process held waits so long."""
 REST: Final = 3.0
 """Seconds of rest per second of work, so that a backlog takes at most a quarter of one core from requests and fits."""
@@ -90,7 +90,7 @@ class Scoring:
         self._woken.set()
 
     def join(self) -> None:
-        """Wait until every thread has ended, which is forever where an estimator never returns. After ``stop``."""
+        """Wait until the thread has ended, which is forever where an estimator never returns. After ``stop``."""
         if self._thread.ident is not None:
             self._thread.join()
 
@@ -170,10 +170,7 @@ class Scoring:
     def _asked(
         self, answers: Answers, name: str, before: Profile, observations: Observations, commit: UnscoredCommit
     ) -> ScoreSums:
-        """An estimator's score; one that refuses or fails costs only its own.
-
-        One that never returns is ended by its host, within the budget of a call.
-        """
+        """An estimator's score; one that refuses or fails costs only its own, one in a host has that host's budget."""
         about = {"estimator": name, "profile_id": commit.profile_id, "revision": commit.revision}
         try:
             return scored(answers, before, observations, name)
