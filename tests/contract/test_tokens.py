@@ -13,7 +13,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.profiles import sql_tokens
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.tokens import StoredToken, TokenLedger
-from nodewise.runtime.identity.secret_texts import new_token
+from nodewise.runtime.identity.tokens import new_token
 
 
 def ledger_of(store: ProfileStore) -> TokenLedger:

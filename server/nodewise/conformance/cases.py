@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
-from types import MappingProxyType
 from typing import Any, Final
 
 from nodewise.conformance.completions import COMPLETION_CHECKS
 from nodewise.conformance.diagnosers import DIAGNOSER_CHECKS
 from nodewise.conformance.estimators import ESTIMATOR_CHECKS
 from nodewise.conformance.evidence import Evidence
-from nodewise.conformance.findings import NonConformanceError
+from nodewise.conformance.findings import Checks, NonConformanceError
 from nodewise.conformance.made_up import made_up
 from nodewise.conformance.policies import POLICY_CHECKS
 from nodewise.conformance.readers import READER_CHECKS
@@ -23,8 +22,6 @@ from nodewise.hosting.registry import Hosting, Registry, load_registry
 from nodewise.plugin import ENTRY_POINT_GROUP
 
 __all__ = ["Case", "address_cases", "cases", "installed_cases", "registry_cases"]
-
-Checks = Mapping[str, Callable[[Any, Evidence], None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +117,13 @@ def _calls(point: metadata.EntryPoint) -> set[str]:
     return {point.name} if point.dist is None else {point.name, point.dist.name}
 
 
-_CHECKS: Final[Mapping[str, tuple[str, Checks]]] = MappingProxyType(
-    {
-        "estimator": ("estimators", ESTIMATOR_CHECKS),
-        "policy": ("policies", POLICY_CHECKS),
-        "trace_reader": ("trace_readers", READER_CHECKS),
-        "diagnoser": ("diagnosers", DIAGNOSER_CHECKS),
-        "sharing_model": ("sharing_models", SHARING_CHECKS),
-    }
-)
+_CHECKS: Final[Mapping[str, tuple[str, Checks]]] = {
+    "estimator": ("estimators", ESTIMATOR_CHECKS),
+    "policy": ("policies", POLICY_CHECKS),
+    "trace_reader": ("trace_readers", READER_CHECKS),
+    "diagnoser": ("diagnosers", DIAGNOSER_CHECKS),
+    "sharing_model": ("sharing_models", SHARING_CHECKS),
+}
 
 
 @cache

@@ -18,7 +18,7 @@ from nodewise.profiles.opening import open_store
 from nodewise.profiles.sql_schema import SCHEMA_VERSION
 from nodewise.profiles.store import ProfileStore, StoreFormatError
 from nodewise.profiles.traces import TraceStore
-from nodewise.runtime.identity.secret_texts import new_token
+from nodewise.runtime.identity.tokens import new_token
 
 psycopg = pytest.importorskip("psycopg")
 pytestmark = pytest.mark.stores

@@ -1,4 +1,7 @@
-"""Bearer tokens as texts: what is given to a caller once, and what is kept of it."""
+"""Bearer tokens: what is given to a caller once, what is kept of it, and the tokens of a store as a worker knows them.
+
+A worker has all of them at hand, so that strangers cost no look at the database.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,15 @@ import math
 import re
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from nodewise.domain.errors import NodewiseError, Violation
+from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.principal import EVERYTHING, Principal, Role, normal_prefix
-from nodewise.profiles.tokens import StoredToken
+from nodewise.profiles.tokens import StoredToken, TokenLedger
+from nodewise.runtime.identity.refusals import unauthenticated
 
-__all__ = ["PREFIX", "holds", "new_token", "parted", "principal_of"]
+__all__ = ["BELIEVED_S", "PREFIX", "TokenBook", "UnknownTokenError", "holds", "new_token", "parted"]
 
 PREFIX: Final = "nodewise_"
 """Tokens begin so: scanners find them in what should hold none."""
@@ -26,6 +30,8 @@ _TEXT: Final = re.compile(PREFIX + r"([a-z2-7]{12})_([A-Za-z0-9_-]{43})")
 _PROFILE_PREFIX: Final = re.compile(r"(?!.*//)[A-Za-z0-9][A-Za-z0-9._~/-]{0,126}/")
 _MOST_PREFIXES: Final = 64
 _LONGEST_DESCRIPTION: Final = 256
+BELIEVED_S: Final = 60.0
+"""What was not confirmed for longer is not believed: a token may have been revoked since."""
 
 
 def new_token(
@@ -78,10 +84,67 @@ def holds(kept: StoredToken, secret: str) -> bool:
     return hmac.compare_digest(kept.secret_sha256, _hashed(secret))
 
 
-def principal_of(kept: StoredToken) -> Principal:
-    """Who calls with it."""
-    ends_s = min(kept.expire_time_s, kept.revoke_time_s)
-    return Principal(f"token:{kept.token_id}", frozenset(kept.roles), kept.prefixes, ends_s)
+class UnknownTokenError(Exception):
+    """No token of this id is known, yet: it may be new."""
+
+
+class TokenBook:
+    """Knows callers by the tokens of a store.
+
+    Parameters
+    ----------
+    ledger : TokenLedger
+        Where tokens are kept.
+    now : callable
+        Seconds by a clock that only goes forward.
+    """
+
+    def __init__(self, ledger: TokenLedger, now: Callable[[], float] = time.monotonic) -> None:
+        self.ledger = ledger
+        self._now = now
+        self._version = -1
+        self._tokens: dict[str, StoredToken] = {}
+        self._confirmed_s = float("-inf")
+
+    def refresh(self) -> bool:
+        """Read what changed; blocks. Returns whether anything did. Raises NodewiseError STORE_UNAVAILABLE."""
+        asked_s = self._now()
+        changed = self.ledger.version() != self._version
+        if changed:
+            version, tokens = self.ledger.all()
+            self._tokens = {token.token_id: token for token in tokens}
+            self._version = version
+        self._confirmed_s = asked_s
+        return changed
+
+    def principal(self, text: str) -> Principal:
+        """Who calls with a token.
+
+        Raises
+        ------
+        NodewiseError
+            UNAUTHENTICATED; STORE_UNAVAILABLE if the store was not heard of for long.
+        UnknownTokenError
+            A look at the store may know more.
+        """
+        if self._now() - self._confirmed_s > BELIEVED_S:
+            told = "the store of tokens does not answer, so nobody can be told apart; retry"
+            raise NodewiseError(Reason.STORE_UNAVAILABLE, told)
+        found = parted(text)
+        if found is None:
+            raise unauthenticated("unknown")
+        token = self._tokens.get(found[0])
+        if token is None:
+            raise UnknownTokenError
+        if not holds(token, found[1]):
+            raise unauthenticated("unknown")
+        now_s = time.time()
+        if now_s >= token.revoke_time_s:
+            raise unauthenticated("revoked")
+        if now_s >= token.expire_time_s:
+            raise unauthenticated("expired")
+        ends_s = min(token.expire_time_s, token.revoke_time_s)
+        return Principal(f"token:{token.token_id}", frozenset(token.roles), token.prefixes, ends_s)
 
 
 def _hashed(secret: str) -> str:
