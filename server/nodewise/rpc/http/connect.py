@@ -19,7 +19,6 @@ from nodewise.rpc.http.bodies import GZIP, accepts_gzip, packed, received, under
 from nodewise.rpc.http.context import EndedError, HttpContext
 from nodewise.rpc.http.failures import connect_error, headers_of, http_code
 from nodewise.rpc.http.translating import Translator
-from nodewise.rpc.intake import most_bytes
 
 __all__ = ["Connect"]
 
@@ -74,7 +73,7 @@ class Connect:
 
         async def receive() -> bytes:
             _check_version(headers)
-            most = most_bytes(translator.method.name)
+            most = translator.most_bytes
             body = await received(request, most)
             if "Content-Encoding" in headers:
                 body = await unpacked(body, understood(headers["Content-Encoding"]), most)
@@ -104,7 +103,7 @@ class Connect:
             _check_version(headers)
             if translator.method.client_streaming:
                 raise _streams_in(translator)
-            most = most_bytes(translator.method.name)
+            most = translator.most_bytes
             flags, message = _only_message(await received(request, most + _PREFIX_BYTES))
             if flags & _PACKED:
                 message = await unpacked(message, understood(headers.get("Connect-Content-Encoding", "")), most)

@@ -20,7 +20,6 @@ from nodewise.rpc.http.failures import headers_of, http_code, rest_error
 from nodewise.rpc.http.json_codec import TIMESTAMP, hint_of_name, message_of, parse_json
 from nodewise.rpc.http.templates import Template
 from nodewise.rpc.http.translating import Translator
-from nodewise.rpc.intake import most_bytes
 
 __all__ = ["NDJSON", "Found", "Rest", "Route", "routes_of"]
 
@@ -137,7 +136,7 @@ class Rest:
         translator = self._translators[found.route.path]
 
         async def receive() -> bytes:
-            most = most_bytes(translator.method.name)
+            most = translator.most_bytes
             body = await received(request, most)
             if found.route.whole_body:
                 body = await unpacked(body, understood(request.headers.get("Content-Encoding", "")), most)

@@ -47,6 +47,11 @@ class Translator:
     reply: type[Message]
     kept: LruCache[tuple[bool, bytes], bytes] | None = field(default=None)
 
+    @property
+    def most_bytes(self) -> int:
+        """Largest request."""
+        return self.route.method.intake.most_bytes
+
     async def request_of(self, body: bytes, *, strict: bool) -> bytes:
         """A request's bytes on the wire, of JSON. Raises NodewiseError.
 
