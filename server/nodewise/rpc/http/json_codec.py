@@ -15,9 +15,9 @@ from google.protobuf.message_factory import GetMessageClass
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.ports.limits import too_much
 
-__all__ = ["TIMESTAMP", "hint_of_name", "json_of", "message_of", "parse_json"]
+__all__ = ["json_of", "message_of", "parse_json"]
 
-TIMESTAMP: Final = "google.protobuf.Timestamp"
+_TIMESTAMP: Final = "google.protobuf.Timestamp"
 _MOST_CONTAINERS: Final = 100_000
 """Objects and lists of a body: each costs a hundred bytes and some microseconds, and columns need few."""
 _SHOWN: Final = 40
@@ -88,12 +88,6 @@ def message_of(value: dict[str, Any], kind: type[Message], *, strict: bool) -> M
         raise NodewiseError(Reason.MALFORMED_MESSAGE, f"the body is no {kind.DESCRIPTOR.name}: {error}") from None
 
 
-def hint_of_name(name: str, known: list[str]) -> str:
-    """A hint at the name that was meant; empty = none is near."""
-    near = difflib.get_close_matches(name, known, 1)
-    return f"; {near[0]} is near" if near else ""
-
-
 def _faults(value: Any, message: Descriptor, path: str, *, strict: bool) -> Iterable[NodewiseError]:
     """What json_format does not take of an object."""
     if not isinstance(value, dict):
@@ -106,7 +100,8 @@ def _faults(value: Any, message: Descriptor, path: str, *, strict: bool) -> Iter
         if field is None:
             if strict:
                 names = [each.name for each in message.fields]
-                hint = hint_of_name(key, [*names, *fields])
+                near = difflib.get_close_matches(key, [*names, *fields], 1)
+                hint = f"; {near[0]} is near" if near else ""
                 text = f"is no field of {message.name}{hint}; it has {', '.join(names) or 'no fields'}"
                 yield invalid_field(f"{path}{key[:80]}", text)
             continue
@@ -125,7 +120,7 @@ def _faults_of_field(value: Any, field: FieldDescriptor, path: str, *, strict: b
         return
     if is_map or (field.is_repeated and not isinstance(value, list)):
         yield invalid_field(path, "must be an object of names and values" if is_map else "must be a list")
-    elif inner is not None and inner.full_name != TIMESTAMP:
+    elif inner is not None and inner.full_name != _TIMESTAMP:
         for number, each in enumerate(value if field.is_repeated else [value]):
             place = f"{path}[{number}]" if field.is_repeated else path
             yield from _faults(each, inner, f"{place}.", strict=strict)
