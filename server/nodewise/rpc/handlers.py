@@ -120,18 +120,13 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
                 if request.__class__ in _UNREAD:
                     answered = await _large(request, path, method, call)
                 else:
-                    if guard is not None:
-                        guard.check(principal, request)
+                    call.check(request)
                     answered = await behaviour(request, call)
             if call.permit is not None and time.monotonic() - began_s > STINT_S:
                 await admission.accept_arrivals()
             return _serialised(answered, limit)
-        except NodewiseError as error:
-            await abort(context, path, named, error, admission)
-        except OverloadedError as error:
-            await admission.refusals.refuse(context, path, named, error)
         except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
-            await abort(context, path, named, _fault(path, call, error, late=watch.expired()), admission)
+            await _end(path, call, context, admission, error, late=watch.expired())
         finally:
             call.step_aside()
 
@@ -168,7 +163,7 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
     """The wrapper of a method with many replies: ``(request or requests, context, permit it has, principal)``."""
     limit, default_s, guard = method.reply_bytes, method.default_deadline_s, method.guard
     queue, admission = method.queue, method.admission
-    behaviour = method.behaviour if guard is None else guarded(method, guard)
+    behaviour: Callable[..., Any] = method.behaviour if guard is None else guarded(method, guard)
 
     async def handle(
         request: Any, context: Context, permit: Permit | None = None, principal: Principal | None = None
@@ -200,12 +195,8 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
                         reply = _serialised(message, limit)
                         call.step_aside()  # nobody waits for how fast this caller reads
                         yield reply
-        except NodewiseError as error:
-            await abort(context, path, call.request_id, error, admission)
-        except OverloadedError as error:
-            await admission.refusals.refuse(context, path, call.request_id, error)
         except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
-            await abort(context, path, call.request_id, _fault(path, call, error), admission)
+            await _end(path, call, context, admission, error)
         finally:
             call.step_aside()
 
@@ -244,12 +235,21 @@ def _malformed(path: str) -> NodewiseError:
     return NodewiseError(Reason.MALFORMED_MESSAGE, f"the bytes are no request of {path}", {"method": path})
 
 
-def _fault(path: str, call: Call, error: BaseException, *, late: bool = False) -> NodewiseError:
-    """``late``: a timer of ours ended the call; it may fire a clock's tick before ``call`` finds its time over."""
+async def _end(
+    path: str, call: Call, context: Context, admission: Admission, error: Exception, *, late: bool = False
+) -> NoReturn:
+    """End a call by what it raised.
+
+    ``late``: a timer of ours ended the call; it may fire a clock's tick before ``call`` finds its time over.
+    """
+    if isinstance(error, OverloadedError):
+        await admission.refusals.refuse(context, path, call.request_id, error)
     if isinstance(error, TimeoutError) and (late or call.remaining_s() <= 0):
-        return NodewiseError(Reason.DEADLINE_EXCEEDED, "the call's time was over before the answer was ready")
-    _log.error("call_failed", method=path, request_id=call.request_id, exc_info=error)
-    return internal_error()
+        error = NodewiseError(Reason.DEADLINE_EXCEEDED, "the call's time was over before the answer was ready")
+    elif not isinstance(error, NodewiseError):
+        _log.error("call_failed", method=path, request_id=call.request_id, exc_info=error)
+        error = internal_error()
+    await abort(context, path, call.request_id, error, admission)
 
 
 async def abort(

@@ -19,11 +19,10 @@ from nodewise.rpc.caps import answered_within
 from nodewise.rpc.errors import below
 from nodewise.rpc.long_call import LongCall, Workshop, streamed
 from nodewise.rpc.options import read_model_options
-from nodewise.rpc.policies import policy_named
-from nodewise.rpc.simulation_requests import read_simulation
+from nodewise.rpc.schedules import policy_named
+from nodewise.rpc.simulation_requests import check_sizes, read_simulation
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.wire_predictions import write_basis
-from nodewise.rpc.wire_simulated_jobs import check_sizes
 from nodewise.scheduling.simulating import Repetition, figures_of, simulated_repeatedly
 from nodewise.scheduling.simulation.core import Progress
 from nodewise.scheduling.simulation.results import SimulationResult
