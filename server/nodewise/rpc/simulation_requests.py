@@ -18,7 +18,7 @@ from nodewise.mapper.mapping import from_message
 from nodewise.mapper.reading import Reader
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.ports.limits import Limits
-from nodewise.rpc.caps import above_cap, schedule_limits
+from nodewise.rpc.caps import check_counts, schedule_limits
 from nodewise.rpc.options import ReadOptions
 from nodewise.rpc.schedules import read_pools, read_quotas, read_unscaled
 from nodewise.scheduling.curves import Predict
@@ -57,13 +57,12 @@ def check_sizes(
         LIMIT_EXCEEDED.
     """
     rows = sum(len(curve.rows.devices_counts) for curve in curves)
-    for what, name, found, most in (
-        ("jobs", "simulated_jobs_per_call", jobs.count, limits.simulated_jobs_per_call),
-        ("curves", "simulated_jobs_per_call", len(curves), limits.simulated_jobs_per_call),
-        ("rows of curves", "simulation_rows_per_call", rows, limits.simulation_rows_per_call),
-    ):
-        if found > most:
-            raise above_cap(what, name, most, found)
+    check_counts(
+        limits,
+        ("jobs", "simulated_jobs_per_call", jobs.count),
+        ("curves", "simulated_jobs_per_call", len(curves)),
+        ("rows of curves", "simulation_rows_per_call", rows),
+    )
 
 
 def read_profile_curve(

@@ -46,7 +46,7 @@ from nodewise_protos.v1beta1 import completion_offer_pb2 as pb_offer
 from nodewise_protos.v1beta1 import completion_pb2
 from nodewise_protos.v1beta1 import completion_service_pb2 as pb
 
-__all__ = ["TRANSITION_CHECKS", "read_completion", "read_hybrid", "read_on_demand"]
+__all__ = ["read_completion"]
 
 MOST_ENTRIES: Final = 100_000
 """Ages, lives, events or changes of one law."""
@@ -128,17 +128,6 @@ def _check_fleet(law: FleetRecord, path: str, reader: Reader) -> None:
         reader.wrong(f"{path}times_seconds", "must not descend")
 
 
-LIFETIME_CHECKS: Final[Mapping[type, Any]] = MappingProxyType(
-    {
-        AvailabilityRecord: _check_availability,
-        EmpiricalLifetimes: _check_empirical,
-        ObservedLifetimes: _check_observed,
-        FleetRecord: _check_fleet,
-    }
-)
-"""What columns must be among each other."""
-
-
 def rises(values: Sequence[float]) -> bool:
     """Whether each is above the one before."""
     return all(one < other for one, other in itertools.pairwise(values))
@@ -161,7 +150,7 @@ def read_completion(message: pb.EstimateCompletionRequest, options: ReadOptions)
     NodewiseError
         INVALID_FIELD; LIMIT_EXCEEDED for more runs than are made in a call.
     """
-    reader = Reader({**LIFETIME_CHECKS, **TRANSITION_CHECKS})
+    reader = Reader(_CHECKS)
     stated = reader.stated(message, "", but=("method",))
     runs = stated.get("runs_count", 10_000)
     _limited(message, runs)
@@ -255,7 +244,7 @@ def _offer(
             whole.ClearField(part)
     whole.MergeFrom(message)
     reader = Reader(
-        {**LIFETIME_CHECKS, **_CHECKS},
+        _CHECKS,
         {LifetimeLaw: partial(read_law, lifetimes), CompletionGroup: _group, CompletionCheckpoints: _checkpoints},
     )
     speeds, hybrid = whole.speeds.samples_per_second, int(whole.sync_mode) == SyncMode.HYBRID
@@ -336,16 +325,6 @@ def _check_offer(offer: CompletionOffer, _path: str, reader: Reader) -> None:
         reader.wrong("groups[0].nodes", text)
 
 
-_CHECKS: Final[Mapping[type, Any]] = MappingProxyType(
-    {
-        NodePrices: _check_prices,
-        NodeReplacement: _check_replacement,
-        SavedBytes: _check_saved,
-        CompletionOffer: _check_offer,
-    }
-)
-
-
 MOST_RECORDS: Final = 64
 USUAL_FRACTIONS: Final = (0.0, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 
@@ -374,9 +353,6 @@ def _check_on_demand(found: OnDemandQuestion, path: str, reader: Reader) -> None
         reader.wrong(f"{path}spot_price_per_hour", text)
 
 
-TRANSITION_CHECKS: Final[Mapping[type, Any]] = MappingProxyType({OnDemandQuestion: _check_on_demand})
-
-
 def read_hybrid(message: completion_pb2.HybridQuestion, reader: Reader) -> HybridQuestion:
     """When to switch from synchronous to asynchronous training."""
     times = from_message(message, HybridTimes, "hybrid.", reader)
@@ -386,3 +362,19 @@ def read_hybrid(message: completion_pb2.HybridQuestion, reader: Reader) -> Hybri
     if len(times.slowdowns) == 1:
         reader.wrong("hybrid.slowdown_ratios", "must hold one ratio for each worker, at least two")
     return found if times.fractions else replace(found, times=replace(times, fractions=USUAL_FRACTIONS))
+
+
+_CHECKS: Final[Mapping[type, Any]] = MappingProxyType(
+    {
+        AvailabilityRecord: _check_availability,
+        EmpiricalLifetimes: _check_empirical,
+        ObservedLifetimes: _check_observed,
+        FleetRecord: _check_fleet,
+        NodePrices: _check_prices,
+        NodeReplacement: _check_replacement,
+        SavedBytes: _check_saved,
+        CompletionOffer: _check_offer,
+        OnDemandQuestion: _check_on_demand,
+    }
+)
+"""What must hold among the fields of a value."""

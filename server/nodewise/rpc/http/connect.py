@@ -15,9 +15,8 @@ from google.rpc import status_pb2
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.calls import REQUEST_ID
-from nodewise.rpc.http.answering import JSON, respond, respond_many
+from nodewise.rpc.http.answering import JSON, HttpContext, respond, respond_many
 from nodewise.rpc.http.bodies import GZIP, accepts_gzip, packed, received, unpacked
-from nodewise.rpc.http.context import HttpContext
 from nodewise.rpc.http.failures import connect_error
 from nodewise.rpc.http.translating import Translator
 

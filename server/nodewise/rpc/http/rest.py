@@ -15,12 +15,10 @@ from google.rpc import status_pb2
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.rpc.calls import REQUEST_ID
-from nodewise.rpc.http.answering import JSON, respond, respond_many
+from nodewise.rpc.http.answering import JSON, HttpContext, respond, respond_many
 from nodewise.rpc.http.bodies import received, unpacked
-from nodewise.rpc.http.context import HttpContext
 from nodewise.rpc.http.failures import rest_error
-from nodewise.rpc.http.json_codec import message_of, parse_json
-from nodewise.rpc.http.translating import Translator
+from nodewise.rpc.http.translating import Translator, message_of, parse_json
 
 __all__ = ["NDJSON", "Found", "Rest", "Route", "Template", "routes_of"]
 
@@ -112,24 +110,7 @@ def _route(method: MethodDescriptor, rule: http_pb2.HttpRule) -> Route:
     verb = rule.WhichOneof("pattern")
     if verb not in _VERBS or rule.body not in ("", "*") or rule.response_body:
         raise ValueError(f"{method.full_name}: this kind of annotation is not served")
-    template = Template.of(getattr(rule, verb))
-    for variable in template.variables:
-        _field(method.input_type, variable)
-    return Route(verb.upper(), template, method, rule.body == "*")
-
-
-def _field(message: Descriptor, path: str) -> FieldDescriptor:
-    """The field of a path. Raises ValueError."""
-    *above, last = path.split(".")
-    for name in above:
-        found = message.fields_by_name.get(name)
-        if found is None or found.message_type is None or found.is_repeated:
-            raise ValueError(f"{message.full_name} has no message {name}")
-        message = found.message_type
-    field = message.fields_by_name.get(last)
-    if field is None or field.message_type is not None or field.is_repeated:
-        raise ValueError(f"{message.full_name} has no plain field {last}")
-    return field
+    return Route(verb.upper(), Template.of(getattr(rule, verb)), method, rule.body == "*")
 
 
 @dataclass(frozen=True, slots=True)
