@@ -150,10 +150,7 @@ async def _large(request: Any, path: str, method: Method, call: Call) -> Message
     if request is UNDECODABLE:
         raise _malformed(path)
     with method.intake.holding(request):
-        read = await method.intake.read(request)
-        request.data = b""
-        if read is None:
-            raise _malformed(path)
+        read = await _read(path, method, request)
         call.check(read)
         answer: Message | bytes = await method.behaviour(read, call)
         return answer
@@ -184,10 +181,7 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
                     source = _decoded(request, path, method, call)
                 elif request.__class__ is Large:
                     held.enter_context(method.intake.holding(request))
-                    source = await method.intake.read(request)
-                    request.data = b""
-                    if source is None:
-                        raise _malformed(path)
+                    source = await _read(path, method, request)
                 else:
                     source = request
                 async with aclosing(behaviour(source, call)) as messages:
@@ -213,7 +207,7 @@ def _serialised(answer: Message | bytes, limit: int) -> bytes:
 
 async def _decoded(requests: AsyncIterator[Any], path: str, method: Method, call: Call) -> AsyncIterator[Any]:
     """The messages of a stream, which wait among the calls of others and are never refused."""
-    queue, intake = method.queue, method.intake
+    queue = method.queue
     async for request in requests:
         if request is UNDECODABLE:
             raise _malformed(path)
@@ -223,12 +217,17 @@ async def _decoded(requests: AsyncIterator[Any], path: str, method: Method, call
         if request.__class__ is not Large:
             yield request
             continue
-        with intake.holding(request):
-            read = await intake.read(request)
-            request.data = b""
-            if read is None:
-                raise _malformed(path)
-            yield read
+        with method.intake.holding(request):
+            yield await _read(path, method, request)
+
+
+async def _read(path: str, method: Method, large: Large) -> Any:
+    """The message of bytes that are let go of. Raises NodewiseError."""
+    read = await method.intake.read(large)
+    large.data = b""
+    if read is None:
+        raise _malformed(path)
+    return read
 
 
 def _malformed(path: str) -> NodewiseError:
