@@ -73,11 +73,6 @@ class Kernel(Generic[P, R]):
         return call(*args, **kwargs)
 
     @property
-    def is_loaded(self) -> bool:
-        """Whether a call costs no loading."""
-        return self._call is not None
-
-    @property
     def version(self) -> str:
         """Digest of everything of ours that the machine code depends on: statements, constants and kernels called."""
         state = hashlib.sha256()

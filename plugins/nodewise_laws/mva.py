@@ -19,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from nodewise_laws._checks import FloatArray, IntArray, count, float_array, frozen, non_negative, non_negative_scalar
-from nodewise_laws.compiled import Kernel, compiled
+from nodewise_laws.compiled import Kernel
+from nodewise_laws.object_code import object_code
 
 __all__ = ["MvaCurve", "MvaCurves", "OverlappedMva", "exact_mva", "exact_mva_many", "overlapped_mva"]
 
-PLAIN_CELLS: Final = 1024
-"""Populations times stations up to which a recursion runs as plain Python in a process that has not loaded its kernel:
-that takes at most 0.2 ms, while the first call of a compiled kernel takes about 0.4 s, mostly numba's import."""
+PLAIN_CELLS: Final = 96
+"""Populations times stations up to which a recursion runs as plain Python: quicker than a call of the kernel."""
 
 Values = FloatArray | list[float]
 """What the recursions index: lists where they run as plain Python, which is quicker there, arrays where compiled."""
@@ -270,9 +270,9 @@ def _run(
     numbers: tuple[float, ...],
     filled: tuple[FloatArray, ...],
 ) -> None:
-    """Let a recursion fill in arrays: compiled where that pays, or where it is loaded anyway, else as plain Python."""
+    """Let a recursion fill in arrays: compiled where that pays, else as plain Python."""
     cells = [array.reshape(-1) for array in filled]
-    if cells[-1].size > PLAIN_CELLS or recursion.is_loaded:
+    if cells[-1].size > PLAIN_CELLS:
         # A copy: to a kernel, arrays that are read-only or not contiguous are of other types.
         recursion(*(array.copy() for array in stations), *numbers, *cells)
         return
@@ -282,7 +282,7 @@ def _run(
         array[:] = values
 
 
-@compiled
+@object_code
 def _exact_recursion(demands_s: Values, think_s: float, throughput_per_s: Values, residence_s: Values) -> None:
     """Fill in X (n,) and R (n x K, row by row), as `exact_mva` says."""
     stations = len(demands_s)
@@ -299,7 +299,7 @@ def _exact_recursion(demands_s: Values, think_s: float, throughput_per_s: Values
         before, now = now, now + stations
 
 
-@compiled
+@object_code
 def _overlapped_recursion(
     demands_s: Values,
     saved_s: Values,

@@ -12,9 +12,7 @@ from typer.main import get_group
 
 from nodewise_cli.commands.options import Commands
 from nodewise_cli.console import complain, print_error
-from nodewise_cli.errors import error_document, explained, status_of
-from nodewise_cli.failures import CommandError, ExitStatus, InputError
-from nodewise_client import NodewiseError, version
+from nodewise_cli.failures import ExitStatus, InputError
 
 __all__ = ["app"]
 
@@ -74,17 +72,24 @@ class _Group(TyperGroup):
         as_json = "--json" in arguments
         try:
             return super().invoke(ctx)
-        except (CommandError, NodewiseError) as error:
+        except _UsageError as error:
+            if not as_json:
+                raise
+            from nodewise_cli.errors import error_document
+
+            print_error(error_document(InputError(str(error), reason="BAD_USAGE")))
+            raise typer.Exit(ExitStatus.BAD_INPUT) from None
+        except Exception as error:
+            # Only here: `serve` needs no client, and importing it takes a tenth of the server's start.
+            from nodewise_cli.errors import error_document, explained, is_explained, status_of
+
+            if not is_explained(error):
+                raise
             if as_json:
                 print_error(error_document(error))
             else:
                 complain(explained(error, verbose="--verbose" in arguments))
             raise typer.Exit(status_of(error)) from None
-        except _UsageError as error:
-            if not as_json:
-                raise
-            print_error(error_document(InputError(str(error), reason="BAD_USAGE")))
-            raise typer.Exit(ExitStatus.BAD_INPUT) from None
 
 
 def _import_command(name: str) -> Any:
@@ -106,6 +111,8 @@ app = Commands(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from nodewise_client import version
+
         typer.echo(f"nodewise {version()}")
         raise typer.Exit
 

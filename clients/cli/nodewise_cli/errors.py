@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from nodewise_cli.failures import CommandError, ExitStatus
 from nodewise_client import InvalidArgumentError, NodewiseError, NotFoundError, RefusedError
 
-__all__ = ["error_document", "explained", "status_of"]
+__all__ = ["error_document", "explained", "is_explained", "status_of"]
 
 
 _JOINT: Final = re.compile(r"(?<! was answered: )no estimator can answer \((?P<reasons>.*; .*)\)")
 _ESTIMATOR: Final = re.compile(r"; (?=[a-z][a-z0-9-]*: )")
 _BATCHES: Final = {"--global-batch": "global_batch", "--batch-per-worker": "batch_per_worker"}
+
+
+def is_explained(error: Exception) -> TypeGuard[CommandError | NodewiseError]:
+    """Whether a command ends with this error's text rather than with a traceback."""
+    return isinstance(error, CommandError | NodewiseError)
 
 
 def status_of(error: CommandError | NodewiseError) -> ExitStatus:

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nodewise_cli.failures import CommandError, InputError
-from nodewise_client import Client, TokenFile
+
+if TYPE_CHECKING:
+    from nodewise_client import Client
 
 __all__ = ["Access", "checked_address", "connected", "starting"]
 
@@ -61,6 +63,8 @@ class Access:
         if self.token:
             found["token"] = self.token
         if self.token and self.token.startswith("@"):
+            from nodewise_client import TokenFile
+
             found["token"] = TokenFile(self.token[1:])
             _read_file("--token", self.token[1:])
         if self.tls_ca or self.tls_cert:
@@ -87,6 +91,9 @@ def connected(server: str | None, timeout_s: float, access: Access = NOBODY) -> 
     """
     if not 0 < timeout_s <= LONGEST_WAIT_S:
         raise InputError(f"--timeout-s: must be above 0 and at most {LONGEST_WAIT_S:g}, found {timeout_s:g}")
+    # Only here: `serve` needs no client, and importing it takes a tenth of the server's start.
+    from nodewise_client import Client
+
     # An embedded server asks nobody who he is, and a token is sent to nobody who did not ask for one.
     options = {} if server is None else access.options()
     with (

@@ -71,7 +71,7 @@ def store_of(settings: Settings) -> ProfileStore:
             scored=settings.scoring,
             artefact_bytes=kept,
             deleted_kept_s=settings.deleted_profiles_kept_s,
-            quotas=settings.quotas.store(),
+            quotas=settings.quotas,
         )
     except NodewiseError as error:
         raise SettingsError(f"setting {error.message}") from None
