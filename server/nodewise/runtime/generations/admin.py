@@ -8,8 +8,8 @@ from typing import Final
 from nodewise.domain.errors import invalid_field
 from nodewise.mapper.mapping import timestamp
 from nodewise.rpc.calls import Call, run_in
+from nodewise.rpc.listing import write_plugin, write_plugin_problem
 from nodewise.rpc.paging import page
-from nodewise.rpc.wire_plugins import write_plugin, write_plugin_problem
 from nodewise.runtime.generations.changes import Changes
 from nodewise.runtime.generations.manifest import Generation
 from nodewise.runtime.generations.serving import CANARY
