@@ -11,10 +11,9 @@ import structlog
 
 from nodewise.domain.errors import invalid_field
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
-from nodewise.profiles.remote_traces import DEFAULT_CACHE_BYTES, RemoteTraceStore
 from nodewise.profiles.sqlite_store import SqliteProfileStore
 from nodewise.profiles.store import ProfileStore, StoreOptions
-from nodewise.profiles.traces import TraceStore
+from nodewise.profiles.traces import DEFAULT_CACHE_BYTES, TraceStore
 
 __all__ = ["StoreOptions", "open_store", "open_traces", "sqlite_file"]
 
@@ -80,7 +79,7 @@ def open_traces(
     if scheme.lower() != "s3":
         raise invalid_field("traces", "must be a directory or s3://BUCKET/PREFIX")
     try:
-        from nodewise.profiles.s3_blobs import S3Blobs  # noqa: PLC0415  # boto3 is an extra
+        from nodewise.profiles.remote_traces import RemoteTraceStore, S3Blobs  # noqa: PLC0415  # boto3 is an extra
     except ImportError:
         raise invalid_field("traces", "needs the client of S3: pip install 'nodewise[s3]'") from None
     return RemoteTraceStore(S3Blobs(where), cache, artefact_bytes=artefact_bytes, cache_bytes=cache_bytes)

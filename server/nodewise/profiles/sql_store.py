@@ -17,7 +17,6 @@ from nodewise.profiles import sql_keeping as keeping
 from nodewise.profiles import sql_reads as reads
 from nodewise.profiles.condition import CORRUPT, StoreCondition, store_unavailable
 from nodewise.profiles.quotas import Usage
-from nodewise.profiles.remote_traces import RemoteTraceStore
 from nodewise.profiles.sql_incoming import brings_traces, incoming_of, pieces_of, unfinished_folders, unreferenced
 from nodewise.profiles.sql_reads import ProfileRow
 from nodewise.profiles.sql_rows import Connection, transaction, translated
@@ -231,7 +230,6 @@ class SqlProfileStore(ProfileStore):
         """As the protocol says: for traces that are kept elsewhere."""
         if not self.traces.away or not brings_traces(request):
             return
-        assert isinstance(self.traces, RemoteTraceStore)
         with self._reading("prepare traces") as connection:
             incoming = incoming_of(connection, request, self._pieces)
         self.traces.prepare(incoming)

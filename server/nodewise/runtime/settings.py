@@ -14,8 +14,8 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from nodewise.estimation.weights import CACHE_BYTES
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
-from nodewise.profiles.remote_traces import DEFAULT_CACHE_BYTES
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S
+from nodewise.profiles.traces import DEFAULT_CACHE_BYTES
 from nodewise.runtime.groups_of_settings import (
     ConnectionSettings,
     HostSettings,

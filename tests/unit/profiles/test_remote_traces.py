@@ -17,10 +17,9 @@ from stores import Opener, elsewhere, refused
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.profiles.opening import open_store, open_traces
-from nodewise.profiles.remote_traces import RemoteTraceStore
+from nodewise.profiles.remote_traces import GARBAGE_S, RemoteTraceStore
 from nodewise.profiles.s3_blobs import S3Blobs
 from nodewise.profiles.store import AppendRequest, DeleteRequest, ProfileStore, StoreOptions
-from nodewise.profiles.trace_storage import GARBAGE_S
 from nodewise.profiles.writer import StoreWriter
 
 pytestmark = pytest.mark.stores
