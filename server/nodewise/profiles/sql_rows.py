@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from nodewise.profiles.codec import PayloadError
 from nodewise.profiles.condition import StoreCondition, store_unavailable
 
 __all__ = [
+    "Connected",
     "Connection",
     "Found",
     "change_profile",
@@ -94,6 +95,10 @@ class Connection(Protocol):
 
     def executemany(self, statement: str, values: Iterable[Sequence[Any]], /) -> Found:
         """Run a statement once for each of many."""
+
+
+Connected = Callable[[str], AbstractContextManager[Connection]]
+"""A connection inside a transaction; the text says what for."""
 
 
 @contextmanager

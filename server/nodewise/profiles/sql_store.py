@@ -16,15 +16,13 @@ from nodewise.domain.profile import Profile
 from nodewise.profiles import sql_keeping as keeping
 from nodewise.profiles import sql_reads as reads
 from nodewise.profiles.condition import CORRUPT, StoreCondition, store_unavailable
-from nodewise.profiles.quotas import Usage
+from nodewise.profiles.ledger import ScoreLedger
+from nodewise.profiles.quotas import Counting, Usage, usage_by_namespace
 from nodewise.profiles.sql_incoming import brings_traces, incoming_of, pieces_of, unfinished_folders, unreferenced
 from nodewise.profiles.sql_reads import ProfileRow
 from nodewise.profiles.sql_rows import Connection, transaction, translated
-from nodewise.profiles.sql_scores import SqlScoreLedger
-from nodewise.profiles.sql_steps import SqlStepLedger
-from nodewise.profiles.sql_tokens import SqlTokenLedger
-from nodewise.profiles.sql_usage import Counting, usage_by_namespace
 from nodewise.profiles.sql_writes import Writing, session_status
+from nodewise.profiles.step_reports import StepLedger
 from nodewise.profiles.store import (
     AppendRequest,
     Label,
@@ -41,7 +39,6 @@ from nodewise.profiles.traces import Piece, TraceStore, free_bytes_at
 
 __all__ = ["SqlProfileStore"]
 
-_PAGE: Final = 256
 _MOST_MEMOS: Final = 4096
 _DISKS_EVERY_S: Final = 0.1
 """Between looks at how much is free on the disks."""
@@ -79,9 +76,9 @@ class SqlProfileStore(ProfileStore):
         self._closed = False
         self._digests: dict[tuple[int, int], str] = {}
         self._swept_s = -math.inf
-        self.scores = SqlScoreLedger(self._reading, self._adding, options.now)
-        self.tokens = SqlTokenLedger(self._reading, self._adding, options.now)
-        self.steps = SqlStepLedger(self._reading, self._adding, options.now)
+        self.scores = ScoreLedger(self._reading, self._adding, options.now)
+        self.tokens = TokenLedger(self._reading, self._adding, options.now)
+        self.steps = StepLedger(self._reading, self._adding, options.now)
 
     # --- connections
 
@@ -202,22 +199,6 @@ class SqlProfileStore(ProfileStore):
             (generation,) = connection.execute("SELECT value FROM meta WHERE name = 'generation'").fetchone()
             rows = reads.changed_rows(connection, since, prefix)
             return generation, tuple(self._summary(connection, row) for row in rows)
-
-    def profiles(self) -> Iterator[Profile]:
-        """As the protocol says."""
-        after = ""
-        while True:
-            with self._reading("list profiles") as connection:
-                names = [row.profile_id for row in reads.profile_rows(connection, "", after, _PAGE)]
-            for name in names:
-                try:
-                    yield self.load(name)
-                except NodewiseError as error:
-                    if error.reason != "PROFILE_NOT_FOUND":  # deleted since it was listed
-                        raise
-            if len(names) < _PAGE:
-                return
-            after = names[-1]
 
     def usage(self) -> Mapping[str, Usage]:
         """As the protocol says."""

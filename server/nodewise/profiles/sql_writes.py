@@ -12,7 +12,8 @@ from nodewise.domain.errors import NodewiseError
 from nodewise.profiles.batches import EncodedBatch, encode_batch
 from nodewise.profiles.condition import StoreCondition
 from nodewise.profiles.ingest import AppendPlan, ChunkStep, ProfileState, SessionState, TraceState, plan_append
-from nodewise.profiles.quotas import BATCH_BYTES, PROFILE_BYTES, SESSION_BYTES, Usage
+from nodewise.profiles.ledger import put_unscored
+from nodewise.profiles.quotas import BATCH_BYTES, PROFILE_BYTES, SESSION_BYTES, Counting, Usage
 from nodewise.profiles.sql_reads import ProfileRow, memo, profile_row, stated_columns, stated_in, stated_out
 from nodewise.profiles.sql_removals import delete, purge, retract, undelete
 from nodewise.profiles.sql_rows import (
@@ -25,8 +26,6 @@ from nodewise.profiles.sql_rows import (
     translated,
     update,
 )
-from nodewise.profiles.sql_scores import put_unscored
-from nodewise.profiles.sql_usage import Counting
 from nodewise.profiles.store import (
     AppendRequest,
     DeleteRequest,

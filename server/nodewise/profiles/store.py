@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.batches import Batch
-from nodewise.profiles.ledger import ScoreLedger
 from nodewise.profiles.quotas import DEFAULT_QUOTAS, StoreQuotas, Usage
-from nodewise.profiles.step_reports import StepLedger
-from nodewise.profiles.tokens import TokenLedger
 from nodewise.profiles.traces import TraceStore
+
+if TYPE_CHECKING:
+    from nodewise.profiles.ledger import ScoreLedger
+    from nodewise.profiles.step_reports import StepLedger
+    from nodewise.profiles.tokens import TokenLedger
 
 __all__ = [
     "DEFAULT_DELETED_KEPT_S",
@@ -366,9 +368,6 @@ class ProfileStore(Protocol):
 
         An error fails its own request. Errors are returned, not raised.
         """
-
-    def profiles(self) -> Iterator[Profile]:
-        """Every profile at its newest revision, by name. Each is consistent in itself."""
 
     def usage(self) -> Mapping[str, Usage]:
         """What each namespace stores, of those that store anything; empty where a store does not count."""
