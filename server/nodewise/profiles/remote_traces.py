@@ -19,7 +19,7 @@ from typing import BinaryIO, Final
 import structlog
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
+from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES, make_room
 from nodewise.profiles.batches import TraceChunk
 from nodewise.profiles.private_files import make_private_folder, open_private
 from nodewise.profiles.s3_blobs import S3Blobs, unavailable
@@ -323,17 +323,7 @@ class RemoteTraceStore(TraceStore):
             self._tidying.submit(tidied)
 
     def _make_room(self) -> None:
-        found = []
-        for path in (self.root / "blobs").glob("*/*"):
-            with suppress(OSError):
-                state = path.stat()
-                found.append((state.st_mtime_ns, state.st_size, path))
-        left = sum(size for _, size, _ in found)
-        for _, size, path in sorted(found)[:-1]:  # the newest stays, whatever its size
-            if left <= self._cache_bytes:
-                return
-            path.unlink(missing_ok=True)
-            left -= size
+        make_room((self.root / "blobs").glob("*/*"), self._cache_bytes)
 
 
 def _object(content_sha256: str) -> str:
