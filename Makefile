@@ -180,6 +180,7 @@ lint:
 	$(VENV)/python tools/openapi_document.py --check
 	$(VENV)/python tools/check_prose.py
 	$(VENV)/python tools/run_proselint.py
+	$(VENV)/python tools/check_commits.py
 
 # What differs from BASE, a branch; what is left out for want of time is named.
 BASE ?= main

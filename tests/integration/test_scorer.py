@@ -123,29 +123,6 @@ def test_an_answer_that_cannot_be_true_is_none(store: ProfileStore) -> None:
     assert sums(store)["liar"] == NONE
 
 
-def test_an_estimator_that_never_returns_holds_up_nobody_and_is_asked_once(store: ProfileStore) -> None:
-    observed(store, commits=4)
-    held, calls = threading.Event(), []
-
-    def hold(asked: Configurations) -> Any:
-        calls.append(len(asked))
-        held.wait()
-        return answered(asked, np.ones(len(asked)))
-
-    # Auto asks it too, and is held up with it.
-    scorer = scoring(store, {"plain": Constant(), "stuck": Constant(predict=hold)}, estimator_s=0.2)
-    assert scorer.score_one()
-    asked_once = len(calls)
-    assert scorer.score_one()
-    assert len(calls) == asked_once, "not asked again while it is stuck"
-    found = sums(store)
-    assert found["plain"].observations == 2 * ROWS
-    assert found["stuck"] == ScoreSums(unanswered=2 * ROWS)
-    held.set()
-    scorer.stop()
-    scorer.join()
-
-
 def test_a_scorer_that_stops_gives_its_commit_back_untouched(store: ProfileStore) -> None:
     observed(store)
     held, reached = threading.Event(), threading.Event()

@@ -15,7 +15,7 @@ from patience import PATIENCE_S
 from serving import Failure, Stubs, failure_of, observed, stored, workers
 
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.groups_of_settings import QuotaSettings
+from nodewise.runtime.groups_of_settings import Quotas
 from nodewise.runtime.identity.operating import created, revoked
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import prediction_service_pb2 as predictions
@@ -74,7 +74,7 @@ class Site:
             audit_log=str(self.audit),
             grace_s=0.1,
             scoring=False,
-            quotas=QuotaSettings(trace_bytes=3 * MIB, free_bytes=0),
+            quotas=Quotas(trace_bytes=3 * MIB, free_bytes=0),
         )
 
     def token(self, roles: Sequence[str], *prefixes: str) -> list[tuple[str, str]]:

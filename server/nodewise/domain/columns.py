@@ -49,17 +49,19 @@ def added(columns: Iterable[Floats]) -> Floats:
 
 
 SHARED_ROWS = 256
-"""Longest constant column that is kept: questions and small profiles share theirs; 4,096 of these are 8 MB."""
+"""Longest constant column that takes memory for every row; 4,096 of these are 8 MB."""
 
 
+@lru_cache(maxsize=4096)
 def constant_ints(rows: int, value: int) -> Ints:
-    """A read-only column of one whole number: shared if it is short, else one number that is read again and again."""
-    return _shared_ints(rows, value) if rows <= SHARED_ROWS else _repeated(_shared_ints(1, value), rows)
+    """A read-only column of one whole number, shared; a long one is one number that is read again and again."""
+    return _constant(rows, np.int64(value))
 
 
+@lru_cache(maxsize=4096)
 def constant_floats(rows: int, value: float) -> Floats:
-    """A read-only column of one number, shared if it is short."""
-    return _shared_floats(rows, value) if rows <= SHARED_ROWS else _repeated(_shared_floats(1, value), rows)
+    """A read-only column of one number, shared."""
+    return _constant(rows, np.float64(value))
 
 
 def constant(rows: int, value: float) -> NDArray[Any]:
@@ -112,22 +114,11 @@ def largest(column: Ints) -> int:
     return max(column.tolist(), default=0)
 
 
-@lru_cache(maxsize=4096)
-def _shared_ints(rows: int, value: int) -> Ints:
-    return _shared(np.full(rows, value, dtype=np.int64))
-
-
-@lru_cache(maxsize=4096)
-def _shared_floats(rows: int, value: float) -> Floats:
-    return _shared(np.full(rows, value, dtype=np.float64))
-
-
-def _shared(column: ArrayT) -> ArrayT:
-    if not len(column):
-        return freeze(column)
-    found: Any = np.frombuffer(_Alike(column.tobytes()), column.dtype)
-    kept: ArrayT = found
-    return kept
+def _constant(rows: int, number: np.generic) -> NDArray[Any]:
+    if not rows:
+        return freeze(np.empty(0, number.dtype))
+    own: NDArray[Any] = np.frombuffer(_Alike(number.tobytes() * min(rows, SHARED_ROWS)), number.dtype)
+    return own if rows <= SHARED_ROWS else _repeated(own[:1], rows)
 
 
 def as_ints(values: Sequence[int] | NDArray[Any]) -> Ints:

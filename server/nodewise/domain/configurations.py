@@ -360,7 +360,8 @@ class Configurations(_Remembering):
 
     def is_whole(self) -> bool:
         """Whether surely every worker is a replica that is waited for: nothing else is stated of any row."""
-        one, none = constant_ints(len(self), 1), constant_ints(len(self), 0)
+        rows = len(self.workers)
+        one, none = constant_ints(rows, 1), constant_ints(rows, 0)
         return (
             self.tensor_parallel is one
             and self.pipeline_parallel is one

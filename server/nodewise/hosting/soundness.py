@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from nodewise.domain.errors import NodewiseError, Reason, Refusal, Violation
@@ -13,10 +13,8 @@ MOST_NAME: Final = 64
 MOST_TEXT: Final = 16_384
 """Characters of a name (of a part, a station, a reason) and of a text for people."""
 
-
-def is_a(value: Any, kind: type) -> bool:
-    """As ``isinstance``, for attributes of a plugin's values, which need not hold what they are annotated with."""
-    return isinstance(value, kind)
+is_a: Final[Callable[[Any, type], bool]] = isinstance
+"""For attributes of a plugin's values, which need not hold what they are annotated with."""
 
 
 def is_name(name: Any) -> bool:

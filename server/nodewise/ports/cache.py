@@ -65,15 +65,15 @@ class CacheSpace:
             self._held[id(part)] = holders + 1
             if not holders:
                 self._weight += weight
-        return self._made_room()
+        return [] if self._weight <= self.capacity else self._make_room()
 
     def reweighed(self, entry: _Entry, weight: int) -> list[_Entry]:
         """Count an entry as so much from now on, its parts as before; returns what goes for it, as :meth:`added`."""
         self._weight += weight - entry.weight
         entry.weight = weight
-        return self._made_room()
+        return [] if self._weight <= self.capacity else self._make_room()
 
-    def _made_room(self) -> list[_Entry]:
+    def _make_room(self) -> list[_Entry]:
         gone = []
         while self._weight > self.capacity:
             oldest = next(iter(self.order))

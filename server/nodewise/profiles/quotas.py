@@ -65,19 +65,24 @@ class Usage:
 NO_USAGE: Final = Usage()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StoreQuotas:
     """Most that may be stored; 0 = no limit.
 
     Attributes
     ----------
-    stored_bytes, trace_bytes, profiles : int
-        Of a namespace, as :class:`Usage` counts. Far above what measured jobs come to: a hundred thousand profiles of a
-        thousand runs each take about 10 GB.
+    stored_bytes : int
+        Evidence of a namespace (the first segment of a profile's id; ids without a slash share one), deleted profiles
+        included until they are purged. A hundred thousand profiles of a thousand runs each take about 10 GB.
+        0 = no limit, as for all quotas.
+    trace_bytes : int
+        Traces of a namespace, as they were sent, each session's count.
+    profiles : int
+        Profiles of a namespace.
     total_bytes : int
-        Of all namespaces together, evidence and traces.
+        Evidence and traces of all namespaces together.
     free_bytes : int
-        Least that writing evidence leaves free on the disks of the store and its traces, where they can be asked.
+        What ingest leaves free on the disks of the store and of traces, where these are directories.
     """
 
     stored_bytes: int = 64 << 30

@@ -73,7 +73,7 @@ def store_of(settings: Settings) -> ProfileStore:
             scored=settings.scoring,
             artefact_bytes=kept,
             deleted_kept_s=settings.deleted_profiles_kept_s,
-            quotas=settings.quotas.store(),
+            quotas=settings.quotas,
         )
         return open_store(settings.store, options)
     except NodewiseError as error:

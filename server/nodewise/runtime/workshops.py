@@ -100,7 +100,7 @@ def workshop_of(
     settings: Settings, registry: Registry, catalogue: Catalogue, traces: TraceStore, **more: Any
 ) -> Workshop:
     """A workshop over plugins, a catalogue and a store of traces; ``more`` are further arguments of its Answers."""
-    limits = settings.limits.limits()
+    limits = settings.limits
     loader = TraceLoader(traces, registry.trace_readers, limits.trace_unpacked_bytes)
     made = Answers(
         registry,

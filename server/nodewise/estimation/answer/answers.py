@@ -481,7 +481,7 @@ class Answers:
 def _is_small(configurations: Configurations) -> bool:
     """Whether rows may be answered in the caller's thread."""
     return (
-        len(configurations) <= INLINE_ROWS
+        len(configurations.workers) <= INLINE_ROWS
         and largest(configurations.workers) <= INLINE_SCALE
         and largest(configurations.nodes) <= INLINE_SCALE
     )

@@ -112,7 +112,10 @@ class Estimators:
 
     def shown(self, name: str, profile: Profile, configurations: Configurations) -> Shown:
         """The resolved rows of which an estimator takes every stated column into account."""
-        columns = self.named(name).record.columns
+        return self._shown_to(self.named(name), profile, configurations)
+
+    def _shown_to(self, loaded: Loaded[EstimatorRecord], profile: Profile, configurations: Configurations) -> Shown:
+        columns = loaded.record.columns
         if states_no_more(columns, configurations):
             return Shown(configurations, None, ())
         precision = profile.workload.precision or ""
@@ -145,11 +148,11 @@ class Estimators:
         PluginError
             ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
         """
-        shown = self.shown(name, profile, configurations)
+        loaded = self.named(name)
+        shown = self._shown_to(loaded, profile, configurations)
         if shown.refusals and not len(shown.configurations):
             return Assessment(refusal=shown.refusals[0].refusal)
         query = Query(configurations=shown.configurations, options=options, catalogue=self.catalogue)
-        loaded = self.named(name)
         try:
             found = call(
                 loaded,

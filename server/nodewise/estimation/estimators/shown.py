@@ -42,9 +42,9 @@ class Shown:
 
 def states_no_more(columns: frozenset[str], configurations: Configurations) -> bool:
     """Whether rows surely state nothing that is not among ``columns``: all of it is as it is where nothing is said."""
-    if configurations.has_groups or configurations.precisions != ("",):
+    if configurations.worker_groups is not None or configurations.precisions != ("",):
         return False
-    nothing = Configurations.unstated(len(configurations))
+    nothing = Configurations.unstated(len(configurations.workers))
     others = _others(columns)
     return others is None or all(map(is_, others(configurations), others(nothing)))
 

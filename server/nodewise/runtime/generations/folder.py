@@ -22,9 +22,9 @@ import orjson
 import structlog
 from packaging.utils import canonicalize_name
 
+from nodewise.processes.process import start_ticks
 from nodewise.runtime.generations.manifest import Generation, Installed, State
 from nodewise.runtime.settings import Settings
-from nodewise.runtime.vitals import born_ticks
 
 __all__ = ["PluginsFolder", "PluginsFolderError", "plugins_folder_of", "replaced"]
 
@@ -210,7 +210,7 @@ class PluginsFolder:
 
     def tell(self, pid: int, told: Mapping[str, Any]) -> None:
         """Say what a process serves by now."""
-        data = orjson.dumps({**told, "born_ticks": born_ticks(pid)})
+        data = orjson.dumps({**told, "born_ticks": start_ticks(pid)})
         replaced(self.path / "serving" / f"{pid}.json", data, durable=False)
 
     def told(self) -> dict[int, dict[str, Any]]:
@@ -221,7 +221,7 @@ class PluginsFolder:
             try:
                 os.kill(pid, 0)
                 told = orjson.loads(path.read_bytes())
-                if told.get("born_ticks") == born_ticks(pid):
+                if told.get("born_ticks") == start_ticks(pid):
                     found[pid] = told
                 else:  # another process has its number by now
                     path.unlink(missing_ok=True)
