@@ -15,8 +15,8 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, Pydanti
 from nodewise.estimation.weights import CACHE_BYTES
 from nodewise.ports.limits import Limits
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
-from nodewise.profiles.remote_traces import DEFAULT_CACHE_BYTES
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S
+from nodewise.profiles.traces import DEFAULT_CACHE_BYTES
 from nodewise.runtime.groups_of_settings import (
     ConnectionSettings,
     EstimatorSettings,

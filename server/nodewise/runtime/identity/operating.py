@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nodewise.domain.errors import Kind, NodewiseError
-from nodewise.profiles.opening import open_store
+from nodewise.profiles.opening import StoreOptions, open_store
 from nodewise.profiles.store import StoreFormatError
 from nodewise.profiles.tokens import StoredToken, TokenLedger
 from nodewise.profiles.traces import TraceStore
@@ -89,7 +89,8 @@ def _ledger(config: Path | None, store: str | None) -> Iterator[tuple[TokenLedge
     where = redacted_url(settings.store)
     try:
         # Tokens need no traces, and where the server has them is nothing to ask for.
-        opened = open_store(settings.store, settings.durability, TraceStore(None), scored=settings.scoring)
+        options = StoreOptions(durability=settings.durability, traces=TraceStore(), scored=settings.scoring)
+        opened = open_store(settings.store, options)
     except StoreFormatError as error:
         raise StartError(f"store {where}: {error}", of_input=False) from None
     except NodewiseError as error:

@@ -18,7 +18,7 @@ import structlog
 from pydantic import BeforeValidator, PlainSerializer, TypeAdapter
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.profiles.store import store_unavailable
+from nodewise.profiles.condition import store_unavailable
 from nodewise.runtime.generations.folder import replaced
 from nodewise.runtime.learning.sources import Corpora
 
