@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from nodewise.domain.columns import Floats, Ints, as_ints, constant_floats, constant_ints, freeze
+from nodewise.domain.columns import Floats, Ints, as_ints, constant_floats, constant_ints, freeze, shared_value
 from nodewise.domain.configurations import (
     UNSTATED,
     Configurations,
@@ -291,13 +291,14 @@ def read_settings(message: pb.ConfigurationSettings, path: str, reader: Reader) 
     return found.replaced(**columns) if columns else found
 
 
-def write_configurations(configurations: Configurations) -> pb.Configurations:
-    """All columns that are not defaults throughout."""
+def write_configurations(configurations: Configurations, *, in_short: bool = False) -> pb.Configurations:
+    """All columns that are not defaults throughout; ``in_short``: a column that is known to be one number as that."""
     message = pb.Configurations(nodes=configurations.nodes.tolist(), workers=configurations.workers.tolist())
     for fact in NUMBER_COLUMNS:
-        column = getattr(configurations, fact.row)
-        if fact.row not in _SCALE and (column != unstated(fact)).any():
-            getattr(message, fact.field).extend(column.tolist())
+        column, default = getattr(configurations, fact.row), unstated(fact)
+        shared = shared_value(column)
+        if fact.row not in _SCALE and shared != default and (column != default).any():
+            getattr(message, fact.field).extend([shared] if in_short and shared is not None else column.tolist())
     if configurations.worker_groups is not None:
         write_groups(configurations, message)
     if configurations.devices != ("",):

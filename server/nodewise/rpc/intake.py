@@ -12,9 +12,9 @@ from google.protobuf.message import DecodeError, Message
 
 from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.facts import NUMBER_COLUMNS
+from nodewise.mapper.scan import Plan, plan_of, scan
 from nodewise.ports.limits import Limits
 from nodewise.rpc.caps import above_cap
-from nodewise.rpc.scan import Plan, plan_of, scan
 
 __all__ = ["RECEIVED_BYTES", "InFlight", "Intake", "Large", "caps_of"]
 
