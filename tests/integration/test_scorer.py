@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import structlog
 from misbehaving import Constant, answered, record
-from patience import PATIENCE_S
+from patience import PATIENCE_S, wait_until
 
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.profile import Observations
@@ -139,7 +139,7 @@ def test_a_scorer_that_stops_gives_its_commit_back_untouched(store: ProfileStore
     waiting = threading.Thread(target=scorer.join)
     waiting.start()
     assert waiting.is_alive(), "an estimator of its is not back"
-    assert scorer.wait_until_idle(0.0) is False
+    assert store.scores.waiting()
     held.set()
     waiting.join(PATIENCE_S)
     assert not waiting.is_alive()
@@ -162,7 +162,7 @@ def test_commits_are_scored_as_they_come(store: ProfileStore) -> None:
     scorer.start()
     observed(store, "other", commits=2)
     scorer.notify()
-    assert scorer.wait_until_idle(PATIENCE_S)
+    wait_until(lambda: not store.scores.waiting())
     assert sums(store)["plain"].observations == ROWS
     scorer.stop()
     scorer.join()

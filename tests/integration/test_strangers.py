@@ -204,9 +204,9 @@ def test_what_an_owner_does_is_put_down_whatever_comes_of_it(
 
 def test_tokens_of_who_owns_the_store_are_put_down_too(site: Site) -> None:
     text, token = created(site.config, None, "the first", ["admin"], [], None)
-    revoked(site.config, None, token["token_id"])
+    revoked(site.config, None, token.token_id)
     made, ended = site.entries()[-2:]
     assert (made["method"], ended["method"]) == ("nodewise.tokens.CreateToken", "nodewise.tokens.RevokeToken")
-    assert made["what"] == {"token_id": token["token_id"], "roles": ["admin"], "prefixes": []}
+    assert made["what"] == {"token_id": token.token_id, "roles": ["admin"], "prefixes": []}
     assert made["subject"] == f"user:{os.getuid()}"
     assert text not in site.audit.read_text(encoding="utf-8")

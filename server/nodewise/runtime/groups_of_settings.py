@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import ClassVar, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from nodewise.hosting.processes.address import Address
 from nodewise.hosting.processes.limits import HostLimits
 from nodewise.ports.quotas import CallerQuotas
 from nodewise.profiles.quotas import StoreQuotas
@@ -15,6 +16,7 @@ from nodewise.profiles.store import Retention
 __all__ = [
     "MOST_CONNECTIONS",
     "ConnectionSettings",
+    "EstimatorSettings",
     "HostSettings",
     "Quotas",
     "RetentionSettings",
@@ -56,9 +58,41 @@ class HostSettings(BaseModel):
         description="what the process of a distribution may allocate beyond what it has as it starts",
     )
 
+    paths: tuple[str, ...] = Field(
+        (),
+        description="files and folders that plugins may read and write besides those of their modules, where the "
+        "kernel has Landlock",
+    )
+
+    environment: tuple[str, ...] = Field(
+        (), description="names of variables that plugins see besides a few harmless ones, such as PATH"
+    )
+
     def limits(self) -> HostLimits:
         """As the lower rooms read them."""
         return HostLimits(**self.model_dump(exclude={"start_patience_s"}))
+
+
+class EstimatorSettings(BaseModel):
+    """Where an estimator answers; see ``hosting.processes.address.Address``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    target: str = Field(pattern=r"unix:/.+|[^/\s]+:\d+", description="unix:///path or host:port")
+    ca: str = Field("", description="PEM file of who signs the server's certificate; empty = the system's")
+    certificate: str = Field("", description="PEM file of the server's own certificate as a client; empty = none")
+    key: str = Field("", description="PEM file of its key")
+    plain: bool = Field(default=False, description="speak to host:port without TLS")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_text(cls, value: object) -> object:
+        """A target alone stands for a table of it."""
+        return {"target": value} if isinstance(value, str) else value
+
+    def address(self) -> Address:
+        """As the lower rooms read it."""
+        return Address(**self.model_dump())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,8 +34,6 @@ HEAD_START_S: Final = 0.1
 """Seconds that a commit's reply, and the fit that starts with it, are ahead of scoring."""
 LOOK_S: Final = 30.0
 """Seconds between looks for commits of other processes that nobody scored."""
-OTHERS_S: Final = 0.2
-"""Seconds between looks at what other processes have scored, for those who wait until all is."""
 KEPT_BYTES: Final = 16 << 20
 """Of profiles that are kept to read only what came after them: the next commit to the same job is often near."""
 
@@ -72,7 +70,6 @@ class Scoring:
         self._profiles: LruCache[str, Profile] = LruCache(KEPT_BYTES)
         self._woken = threading.Event()
         self._stopped = threading.Event()
-        self._settled = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="nodewise-scoring", daemon=True)
 
     def start(self) -> None:
@@ -96,17 +93,6 @@ class Scoring:
         """Wait until the thread has ended, which is forever where an estimator never returns. After ``stop``."""
         if self._thread.ident is not None:
             self._thread.join()
-
-    def wait_until_idle(self, timeout_s: float) -> bool:
-        """Wait until no commit is left to score; False = some were after so many seconds."""
-        ends_s = time.monotonic() + timeout_s
-        with self._settled:
-            while self._store.scores.waiting():
-                remaining_s = ends_s - time.monotonic()
-                if remaining_s <= 0.0:
-                    return False
-                self._settled.wait(min(remaining_s, OTHERS_S))  # other processes settle too, and notify nobody here
-        return True
 
     def _run(self) -> None:
         while not self._stopped.is_set():
@@ -136,8 +122,6 @@ class Scoring:
             ledger.release(commit)
             return False
         counted = ledger.settle(commit, sums)
-        with self._settled:
-            self._settled.notify_all()
         _log.debug(
             "commit_scored",
             profile_id=commit.profile_id,

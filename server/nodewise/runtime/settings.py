@@ -15,10 +15,11 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, Pydanti
 from nodewise.estimation.weights import CACHE_BYTES
 from nodewise.ports.limits import Limits
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
-from nodewise.profiles.remote_traces import DEFAULT_CACHE_BYTES
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S
+from nodewise.profiles.traces import DEFAULT_CACHE_BYTES
 from nodewise.runtime.groups_of_settings import (
     ConnectionSettings,
+    EstimatorSettings,
     HostSettings,
     Quotas,
     RetentionSettings,
@@ -100,6 +101,11 @@ class Settings(BaseSettings):
         "of their own",
     )
     hosts: HostSettings = HostSettings()
+    estimators: dict[str, EstimatorSettings] = Field(
+        {},
+        description="estimators in servers of their own, by name: unix:///path or host:port (TLS), or a table of "
+        "target, ca, certificate, key and plain",
+    )
     fallback_estimators: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
         description="who stands in for an estimator that is named and cannot answer, where the call allows it, in this "

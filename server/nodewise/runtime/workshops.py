@@ -55,7 +55,8 @@ def registry_of(
         If two of them claim one name.
     """
     limits, trusted = settings.hosts.limits(), settings.trusted_plugins
-    hosting = Hosting(limits=limits, trusted=trusted, listings=listings, wait_s=wait_s)
+    addresses = {name: each.address() for name, each in settings.estimators.items()}
+    hosting = Hosting(limits=limits, trusted=trusted, listings=listings, wait_s=wait_s, addresses=addresses)
     return load_registry(
         allowed=settings.plugins,
         safe_mode=settings.safe_mode,
