@@ -15,9 +15,7 @@ GENERATED = {"docs/accuracy.md", "docs/conformance.md", "docs/errors.md", "docs/
 NOT_YET = {
     "docs/explanation/architecture.md",
     "docs/guides/security.md",
-    "docs/guides/swapping.md",
     "docs/plugins.md",
-    "docs/plugins/stores.md",
     "docs/threat-model.md",
 }
 WORDS = {
