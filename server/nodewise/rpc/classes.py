@@ -12,7 +12,7 @@ from nodewise.domain.errors import NodewiseError
 from nodewise.rpc.admission import AdmissionQueue
 from nodewise.rpc.refusals import Refusals
 
-__all__ = ["QUESTIONS_AT_WORK", "STINT_S", "Admission"]
+__all__ = ["QUESTIONS_AT_WORK", "STINT_S", "Admission", "Observe"]
 
 QUESTIONS_AT_WORK: Final = 2
 """Questions in the event loop at a time: one that computes, and one that waits for the store meanwhile."""
@@ -33,6 +33,9 @@ _ACCEPTING_S: Final = 0.01
 """Longest time in which only arrivals are accepted."""
 
 
+Observe = Callable[[str, str, float, str], None]
+
+
 class Admission:
     """Admission queues of a server.
 
@@ -49,6 +52,10 @@ class Admission:
     def __init__(self, wait_s: float, threads: int, pool: int) -> None:
         self.arrivals = 0
         """Calls that gRPC has handed over so far."""
+        self.replies = [0, 0]
+        """Requests whose reply was unknown, and known, before they were decoded."""
+        self.observe: Observe | None = None
+        """Called with path, transport, seconds and status code of each call that ends; set before the start."""
         self.refusals = Refusals()
         self.on_error: Callable[[str, Any, str, NodewiseError], None] | None = None
         """Called with path, context, request id and error of each call that ends by an error."""
