@@ -7,15 +7,13 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from types import TracebackType
-from typing import Any, Final
+from typing import Any
 
 import grpc
 
 from nodewise.rpc.classes import Observe
 
 __all__ = ["Timed", "timed_stream", "timed_unary"]
-
-_NAMES: Final = {each.value[0]: each.name for each in grpc.StatusCode}
 
 
 class Timed:
@@ -46,8 +44,8 @@ class Timed:
 
     def _code(self, kind: type[BaseException]) -> str:
         code = self._context.code()
-        if code:
-            return _NAMES.get(code, "UNKNOWN")
+        if isinstance(code, grpc.StatusCode):
+            return code.name
         if not issubclass(kind, (asyncio.CancelledError, GeneratorExit, ConnectionError)):
             return "UNKNOWN"
         return "DEADLINE_EXCEEDED" if self._context.time_remaining() == 0 else "CANCELLED"

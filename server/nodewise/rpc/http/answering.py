@@ -56,7 +56,7 @@ class HttpContext:
     def __init__(self, request: BaseRequest) -> None:
         self.request = request
         self._end_s: float | None = None
-        self._code = 0
+        self._code: grpc.StatusCode | None = None
         headers = request.headers
         stated = headers.get(REQUEST_ID)
         usable = stated is not None and stated.isascii() and stated.isprintable()
@@ -98,20 +98,20 @@ class HttpContext:
     def set_trailing_metadata(self, trailers: Iterable[tuple[str, str | bytes]]) -> None:
         """Nothing but the request id stands there, which is told in a header."""
 
-    def code(self) -> int:
-        """Of the status that ended the call; 0 = none did."""
+    def code(self) -> grpc.StatusCode | None:
+        """Of the status that ended the call; None = none did."""
         return self._code
 
     async def abort_with_status(self, status: grpc.Status) -> NoReturn:
         """End the call."""
-        self._code = status.code.value[0]
+        self._code = status.code
         raise EndedError(_status(status.code, status.details, status.trailing_metadata or ()))
 
     async def abort(
         self, code: grpc.StatusCode, details: str = "", trailing_metadata: Iterable[tuple[str, str | bytes]] = ()
     ) -> NoReturn:
         """End the call."""
-        self._code = code.value[0]
+        self._code = code
         raise EndedError(_status(code, details, trailing_metadata))
 
 
