@@ -96,7 +96,7 @@ def test_every_metric_is_there_and_state_follows_within_seconds(server: ServerPr
     for _ in range(4):
         ask(server)
     wait_until(lambda: value(server, "nodewise_workers") == 2)
-    wait_until(lambda: value(server, "nodewise_ingested_rows_total") > 0)
+    wait_until(lambda: value(server, "nodewise_store_writes_total") > 0)
     wait_until(lambda: value(server, "nodewise_store_profiles") == 1)
     wait_until(lambda: value(server, "nodewise_plugin_calls_total", outcome="ok") > 0)
     assert value(server, "nodewise_store_up") == 1
