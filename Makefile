@@ -25,7 +25,7 @@ help:
 	@echo "make test-long      the tests marked long, chaos or oracle: failures, operation, comparisons with others' programs"
 	@echo "make test-stores    stores in PostgreSQL and traces in an S3 bucket"
 	@echo "make test-torch     the tests marked torch, with the CPU build of PyTorch where pip finds it"
-	@echo "make test-clients   build, lint, tests and examples of the clients of all languages, and their conformance"
+	@echo "make test-clients   build, lint, tests and examples of the clients of all languages, their conformance, and the estimator in Go"
 	@echo "make test-integrations  the integrations with Slurm, Ray, Optuna, SkyPilot and Kubernetes, on the real managers"
 	@echo "make coverage       every test while lines are counted, and their floor; takes twice as long"
 	@echo "make conformance    the conformance of all clients alone; writes docs/conformance.md (RESTARTS=100 restarts under load)"
@@ -119,6 +119,7 @@ test-torch:
 test-clients:
 	@$(PYTHON) tools/environment.py dev
 	@$(VENV)/python tools/test_clients.py $(CLIENTS)
+	$(if $(CLIENTS),,$(VENV)/pytest tests/integration/test_estimator_servers.py)
 
 # Cluster managers: those in Python are heavy and have an environment each, the others' own programs are needed. What pip
 # cannot install, or does not run, is left out and named.
@@ -180,6 +181,7 @@ lint:
 	$(VENV)/python tools/openapi_document.py --check
 	$(VENV)/python tools/check_prose.py
 	$(VENV)/python tools/run_proselint.py
+	$(VENV)/python tools/check_commits.py
 
 # What differs from BASE, a branch; what is left out for want of time is named.
 BASE ?= main

@@ -37,8 +37,8 @@ from nodewise.rpc.streams import Streams
 from nodewise.rpc.wire_predictions import write_basis
 from nodewise.runtime.audit_log import AuditLog
 from nodewise.runtime.compute.pool import ComputePool
-from nodewise.runtime.compute.processes import ProcessHand
-from nodewise.runtime.compute.threads import ThreadHand
+from nodewise.runtime.compute.processes import ProcessRunner
+from nodewise.runtime.compute.threads import ThreadRunner
 from nodewise.runtime.connections import connection_options
 from nodewise.runtime.generations.folder import plugins_folder_of
 from nodewise.runtime.generations.lessons import begun_with, carried_over, changed_estimators
@@ -56,7 +56,6 @@ from nodewise.runtime.learning.kept import KeptLessons
 from nodewise.runtime.learning.learning import Learning
 from nodewise.runtime.scoring import Scoring
 from nodewise.runtime.settings import Settings, SettingsError
-from nodewise.runtime.store_watch import StoreWatch
 from nodewise_protos.v1 import profile_pb2
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ PENDING_CALLS: Final = 100_000
 """Calls that may wait in gRPC until the loop takes them: more than arrive while it is held up for seconds."""
 THREADS_END_S: Final = 2.0
 """Patience with threads at the end, after every call in flight has had its grace."""
-THREAD_HANDS: Final = 2
+THREAD_RUNNERS: Final = 2
 """Long calls at a time where they run in threads: these share one interpreter, more at once would end no sooner."""
 
 
@@ -106,7 +105,7 @@ class Application:
         self._settings = settings
         self._audit = audit
         self._store = store
-        self._limits = settings.limits.limits()
+        self._limits = settings.limits
         self.callers = callers_of(settings, store)
         """Tells callers apart; None = everybody may do everything."""
         # Apart, so that a plugin that never returns keeps no profile from being read, a fit ahead no answer, and a
@@ -122,10 +121,10 @@ class Application:
         self._reader = ProfileReader(store, space)
         self._profiles = Profiles(
             *(store, self._writer, self._reader, self._limits, self._reads, self._committed, self._doubts),
-            quotas=settings.quotas.store(),
+            quotas=settings.quotas,
         )
-        self._compute = ComputePool(ProcessHand if processes else ThreadHand, processes or THREAD_HANDS)
-        self._hands = processes or THREAD_HANDS
+        runners = processes or THREAD_RUNNERS
+        self._compute = ComputePool(ProcessRunner if processes else ThreadRunner, runners)
         self._resources = SharedResources(
             settings=settings,
             store=store,
@@ -160,15 +159,13 @@ class Application:
         self._offered: tuple[object, ...] = ()
         self._health = Health()
         self._looks = ThreadPoolExecutor(1, thread_name_prefix="nodewise-store-watch")
-        self.store_watch = StoreWatch(store, self._health.store, self._looks, self._health.traces)
-        """What ails the store, as this worker sees it."""
         self._watching: asyncio.Task[None] | None = None
         self._keeping = StoreKeeping(store, settings.retention.rules(), settings.store_inspect_interval_s)
         self._server: grpc.aio.Server | None = None
         self._http: HttpListener | None = None
         self.http_port = 0
         """Where HTTP is answered; 0 = nowhere."""
-        self._admission = Admission(settings.queue_wait_s, settings.threads, self._hands)
+        self._admission = Admission(settings.queue_wait_s, settings.threads, runners)
 
     @property
     def tracks(self) -> Tracks:
@@ -263,7 +260,7 @@ class Application:
             self.scoring.start()
         self._keeping.start()
         await self._health.follow(self.tracks)
-        self._watching = asyncio.get_running_loop().create_task(self.store_watch.run())
+        self._watching = asyncio.get_running_loop().create_task(self._health.watch(self._store, self._looks))
         return port
 
     async def _listen_http(self, listen: str, routers: Sequence[Router], *, share_port: bool) -> None:
@@ -359,7 +356,7 @@ class Application:
             self._admission,
             known,
             self.callers,
-            quotas=self._settings.quotas.callers(),
+            quotas=self._settings.quotas,
             audit=None if self._audit is None else Audit(self._audit.write),
         )
 
