@@ -49,13 +49,13 @@ from nodewise.runtime.identity.administering import TokenAdministration, refused
 from nodewise.runtime.identity.callers import callers_of
 from nodewise.runtime.identity.reflecting import offer_reflection
 from nodewise.runtime.identity.settings import is_loopback
-from nodewise.runtime.identity.tls import CertificatesError, ServerCertificates
+from nodewise.runtime.identity.tls import ServerCertificates
 from nodewise.runtime.keeping import StoreKeeping
 from nodewise.runtime.learning.effects import Effects
 from nodewise.runtime.learning.kept import KeptLessons
 from nodewise.runtime.learning.learning import Learning
 from nodewise.runtime.scoring import Scoring
-from nodewise.runtime.settings import Settings, SettingsError
+from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import profile_pb2
 
 if TYPE_CHECKING:
@@ -223,6 +223,8 @@ class Application:
         ------
         PortInUseError
             If the address cannot be had.
+        SettingsError
+            If the certificates cannot be used.
         """
         server = grpc.aio.server(
             options=[
@@ -244,7 +246,7 @@ class Application:
             offer_reflection((*SERVICES, health.SERVICE_NAME), server, self.callers)
         if self.callers is not None:
             await self.callers.begin()
-        credentials = self._credentials()
+        credentials = ServerCertificates(self._settings.tls).credentials() if self._settings.tls.is_on else None
         try:
             port = server.add_secure_port(listen, credentials) if credentials else server.add_insecure_port(listen)
         except RuntimeError:
@@ -265,25 +267,16 @@ class Application:
 
     async def _listen_http(self, listen: str, routers: Sequence[Router], *, share_port: bool) -> None:
         """Answer HTTP as well. Raises PortInUseError, SettingsError."""
-        from nodewise.runtime.http_listening import http_listener  # noqa: PLC0415  # only where it is wanted
+        from nodewise.runtime.http_listening import HttpListener  # noqa: PLC0415  # only where it is wanted
 
-        listener = http_listener(self._settings, listen, routers, self._resources.kept.space, self._health.is_serving)
+        listener = HttpListener(self._settings, listen, routers, self._resources.kept.space, self._health.is_serving)
         try:
-            self.http_port = await listener.start(listen, share_port=share_port)
+            self.http_port = await listener.start(share_port=share_port)
         except OSError:
             raise PortInUseError(
                 f"setting http: cannot listen on {listen}: the port is in use or the address is not this machine's"
             ) from None
         self._http = listener
-
-    def _credentials(self) -> grpc.ServerCredentials | None:
-        """Of the listener; None = plaintext. Raises SettingsError."""
-        if not self._settings.tls.is_on:
-            return None
-        try:
-            return ServerCertificates(self._settings.tls).credentials()
-        except CertificatesError as error:
-            raise SettingsError(str(error)) from None
 
     async def stop(self, *, at_once: asyncio.Event | None = None) -> bool:
         """Drain: tell health, wait for balancers, let calls in flight finish, write what is queued, close the store.

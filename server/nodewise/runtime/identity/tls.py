@@ -14,14 +14,11 @@ import structlog
 
 from nodewise.runtime.identity.files import Watched
 from nodewise.runtime.identity.settings import TlsSettings
+from nodewise.runtime.settings import SettingsError
 
-__all__ = ["CertificatesError", "ServerCertificates"]
+__all__ = ["ServerCertificates"]
 
 _log = structlog.get_logger(__name__)
-
-
-class CertificatesError(Exception):
-    """Files that cannot be used; the text names the setting and says why."""
 
 
 class ServerCertificates:
@@ -37,7 +34,7 @@ class ServerCertificates:
 
     Raises
     ------
-    CertificatesError
+    SettingsError
         If they cannot be used.
     """
 
@@ -75,7 +72,7 @@ class ServerCertificates:
                 return False
             try:
                 self._used = self._read()
-            except CertificatesError as error:
+            except SettingsError as error:
                 _log.error("certificate_kept", problem=str(error))
                 return False
             except Exception:  # noqa: BLE001  # a handshake must not fail by it
@@ -94,15 +91,15 @@ class ServerCertificates:
             context.load_cert_chain(settings.certificate, settings.key, password=_encrypted)
         except (ssl.SSLError, ValueError):
             told = "must hold a certificate and its key, which is not encrypted, in PEM; they do not fit together"
-            raise CertificatesError(f"setting tls.certificate, tls.key: {told}") from None
+            raise SettingsError(f"setting tls.certificate, tls.key: {told}") from None
         if (certificate, key) != (_bytes("certificate", settings.certificate), _bytes("key", settings.key)):
-            raise CertificatesError("setting tls.certificate, tls.key: they are being replaced")
+            raise SettingsError("setting tls.certificate, tls.key: they are being replaced")
         authorities = _bytes("client_authorities", settings.client_authorities) if settings.client_authorities else None
         if authorities is not None:
             try:
                 context.load_verify_locations(cadata=authorities.decode("ascii"))
             except (ssl.SSLError, ValueError):
-                raise CertificatesError("setting tls.client_authorities: must hold certificates in PEM") from None
+                raise SettingsError("setting tls.client_authorities: must hold certificates in PEM") from None
             context.verify_mode = ssl.CERT_REQUIRED
         _log.info("certificate_read", path=settings.certificate, sha256=hashlib.sha256(certificate).hexdigest())
         return grpc.ssl_server_certificate_configuration([(key, certificate)], authorities), context
@@ -112,7 +109,7 @@ def _bytes(name: str, path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise CertificatesError(f"setting tls.{name}: {path} cannot be read ({error.strerror})") from None
+        raise SettingsError(f"setting tls.{name}: {path} cannot be read ({error.strerror})") from None
 
 
 def _encrypted() -> NoReturn:
