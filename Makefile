@@ -170,7 +170,7 @@ lint:
 	$(if $(DEMO),$(VENV)/mypy $(DEMO))
 	$(VENV)/mypy $(wildcard examples/plugins/nodewise_example_*/*.py)
 	MYPYPATH=examples/plugins/nodewise_baselines $(VENV)/mypy examples/plugins/nodewise_baselines/nodewise_baselines
-	$(VENV)/lint-imports
+	$(VENV)/lint-imports --config importlinter.toml
 	$(VENV)/buf lint
 	$(VENV)/buf format --diff --exit-code protos
 	$(VENV)/python tools/file_options.py --check
