@@ -1,7 +1,7 @@
 """Ask the server of this container for its health over HTTP: exit 0 where it serves, else one line and 1.
 
 Run as ``python -I -S healthcheck.py``. It imports a little of the standard library and nothing else, because it is
-started every few seconds. It reads the server's own settings: the environment, then the file that NODEWISE_CONFIG names.
+started every few seconds. It reads the settings of the server: the environment, then the file of NODEWISE_CONFIG.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import textwrap
 import threading
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -17,10 +18,13 @@ from certificates import Authority
 from serving import COMMAND
 
 from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.identity.checks import check_identity
 from nodewise.runtime.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
+DOCKERFILE = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+UNIT = (DEPLOY / "nodewise.service").read_text(encoding="utf-8")
 
 
 def health_check(environment: Mapping[str, str]) -> tuple[int, str]:
@@ -105,13 +109,14 @@ def test_every_setting_that_is_named_exists() -> None:
 
 
 def test_the_image_takes_files_that_exist_and_are_let_in() -> None:
-    text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
     admitted = [
         line[1:]
         for line in (DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
         if line.startswith("!")
     ]
-    copied = [path for line in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE) for path in line.split()]
+    copied = [
+        path for line in re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.MULTILINE) for path in line.split()
+    ]
     assert len(copied) > 10
     for path in copied:
         assert (ROOT / path).exists(), path
@@ -119,8 +124,7 @@ def test_the_image_takes_files_that_exist_and_are_let_in() -> None:
 
 
 def test_every_extra_of_the_image_is_one_and_pinned() -> None:
-    text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
-    (extras,) = re.findall(r'^ARG EXTRAS="(.*)"$', text, re.MULTILINE)
+    (extras,) = re.findall(r'^ARG EXTRAS="(.*)"$', DOCKERFILE, re.MULTILINE)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     everything = {
         line for line in (ROOT / "requirements" / "dev.txt").read_text().splitlines() if re.match(r"[a-z].*==", line)
@@ -133,7 +137,20 @@ def test_every_extra_of_the_image_is_one_and_pinned() -> None:
         assert {pin.split(" ")[0] for pin in pins} <= {pin.split(" ")[0] for pin in everything}
 
 
-UNIT = (DEPLOY / "nodewise.service").read_text(encoding="utf-8")
+def test_the_settings_of_the_base_are_such_and_need_nothing_but_its_secrets() -> None:
+    base = (DEPLOY / "kustomize" / "base" / "nodewise.yaml").read_text(encoding="utf-8")
+    (document,) = re.findall(r"nodewise\.toml: \|\n((?: {4}.*\n|\n)+)", base)
+    settings = Settings(
+        listen="0.0.0.0:50551",
+        store="postgresql://nodewise@db.example.org/nodewise",
+        tls={"certificate": "tls.crt", "key": "tls.key"},
+        **tomllib.loads(textwrap.dedent(document)),
+    )
+    check_identity(settings)
+    (seconds,) = re.findall(r"terminationGracePeriodSeconds: (\d+)", base)
+    assert int(seconds) > settings.drain_delay_s + settings.grace_s + 5.0
+    (ports,) = re.findall(r"NODEWISE_LISTEN=0\.0\.0\.0:(\d+) NODEWISE_HTTP=0\.0\.0\.0:(\d+)", DOCKERFILE)
+    assert re.findall(r"containerPort: (\d+)", base) == list(ports)
 
 
 def test_a_stop_has_the_time_that_the_server_takes() -> None:
