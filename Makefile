@@ -25,7 +25,7 @@ help:
 	@echo "make test-long      the tests marked long, chaos or oracle: failures, operation, comparisons with others' programs"
 	@echo "make test-stores    stores in PostgreSQL and traces in an S3 bucket"
 	@echo "make test-torch     the tests marked torch, with the CPU build of PyTorch where pip finds it"
-	@echo "make test-clients   build, lint, tests and examples of the clients of all languages, and their conformance"
+	@echo "make test-clients   build, lint, tests and examples of the clients of all languages, their conformance, and the estimator in Go"
 	@echo "make test-integrations  the integrations with Slurm, Ray, Optuna, SkyPilot and Kubernetes, on the real managers"
 	@echo "make coverage       every test while lines are counted, and their floor; takes twice as long"
 	@echo "make conformance    the conformance of all clients alone; writes docs/conformance.md (RESTARTS=100 restarts under load)"
@@ -119,6 +119,7 @@ test-torch:
 test-clients:
 	@$(PYTHON) tools/environment.py dev
 	@$(VENV)/python tools/test_clients.py $(CLIENTS)
+	$(if $(CLIENTS),,$(VENV)/pytest tests/integration/test_estimator_servers.py)
 
 # Cluster managers: those in Python are heavy and have an environment each, the others' own programs are needed. What pip
 # cannot install, or does not run, is left out and named.
@@ -169,7 +170,7 @@ lint:
 	$(if $(DEMO),$(VENV)/mypy $(DEMO))
 	$(VENV)/mypy $(wildcard examples/plugins/nodewise_example_*/*.py)
 	MYPYPATH=examples/plugins/nodewise_baselines $(VENV)/mypy examples/plugins/nodewise_baselines/nodewise_baselines
-	$(VENV)/lint-imports
+	$(VENV)/lint-imports --config importlinter.toml
 	$(VENV)/buf lint
 	$(VENV)/buf format --diff --exit-code protos
 	$(VENV)/python tools/file_options.py --check

@@ -26,7 +26,7 @@ from results import Result
 
 from nodewise.profiles.opening import open_store
 from nodewise.runtime.event_loop import new_event_loop
-from nodewise.runtime.identity.secret_texts import new_token
+from nodewise.runtime.identity.tokens import new_token
 
 IN_FLIGHT = 16
 PATIENCE_S = "60"

@@ -18,9 +18,9 @@ from nodewise.planning.plan import planned
 from nodewise.planning.planner import planner_of
 from nodewise.planning.results import PlanQuestion, PlanResult
 from nodewise.ports.limits import Limits
-from nodewise.rpc.contents import read_content
 from nodewise.rpc.options import ReadOptions
 from nodewise.rpc.plans import read_plan
+from nodewise.rpc.sources import read_content
 from nodewise_cli.inputs.documents import read_value
 from nodewise_values import PlanRequest
 from nodewise_values.wire import to_message

@@ -19,6 +19,11 @@ def cpu_clock_of(pid: int) -> int:
     return (~pid) << 3 | _SCHEDULED
 
 
+def _name(pid: int) -> str:
+    """As ``ps -o comm`` tells it."""
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
 class Server:
     """A server process on loopback, unless told otherwise pinned to one core where the machine has several.
 
@@ -57,14 +62,15 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """Of the process that answers: the worker, where there is a supervisor, beside a zygote perhaps."""
+        """Of the process that answers: the worker, where there is a supervisor, beside its spare perhaps."""
         pids = self.pids()
-        named = (pid for pid in pids if Path(f"/proc/{pid}/comm").read_text().strip() == "nodewise-worker")
-        return next(named, pids[:2][-1])
+        return next((pid for pid in pids if _name(pid) == "nodewise-worker"), pids[:2][-1])
 
     def cpu_s(self) -> float:
         """User and system time so far, of all threads and processes that serve, to the nanosecond."""
-        return sum(time.clock_gettime_ns(cpu_clock_of(pid)) for pid in self.pids()) / 1e9
+        return (
+            sum(time.clock_gettime_ns(cpu_clock_of(pid)) for pid in self.pids() if _name(pid) != "nodewise-spare") / 1e9
+        )
 
     def __enter__(self) -> Server:
         return self

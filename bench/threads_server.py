@@ -22,8 +22,8 @@ from nodewise.hosting.registry import load_registry
 from nodewise.ports.limits import Limits
 from nodewise.rpc.answering import Answering
 from nodewise.rpc.calls import Call
-from nodewise.rpc.contents import read_content
 from nodewise.rpc.predictions import Predictions
+from nodewise.rpc.sources import read_content
 from nodewise.runtime.event_loop import new_event_loop
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 

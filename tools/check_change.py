@@ -97,9 +97,9 @@ def lints(changed: Sequence[str], typed: Sequence[str]) -> list[Lint]:
     if python:
         found.append(Lint("ruff", [str(BIN / "ruff"), "check", "--force-exclude", *python]))
         found.append(Lint("ruff format", [str(BIN / "ruff"), "format", "--check", "--force-exclude", *python]))
-    if any(path.endswith(".py") for path in changed) or "pyproject.toml" in changed:
+    if any(path.endswith(".py") for path in changed) or {"pyproject.toml", "importlinter.toml"} & set(changed):
         found.append(Lint("mypy", [str(BIN / "mypy"), *typed]))
-        found.append(Lint("import-linter", [str(BIN / "lint-imports")]))
+        found.append(Lint("import-linter", [str(BIN / "lint-imports"), "--config", "importlinter.toml"]))
     if any(path.startswith("protos/nodewise/") for path in changed):
         subprocess.run([sys.executable, "tools/third_party_protos.py"], cwd=ROOT, check=True)
         found.append(Lint("buf lint", [str(BIN / "buf"), "lint"]))

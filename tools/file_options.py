@@ -23,7 +23,7 @@ def with_options(text: str, source: Path, owner: dict[str, str]) -> str:
         "go_package": f'"{owner["go_module"]}/gen/{folder.as_posix()};{package}"',
         "java_multiple_files": "true",
         "java_outer_classname": f'"{outer}"',
-        "java_package": f'"{owner["java_package"]}.{folder.name}"',
+        "java_package": f'"{".".join((owner["java_package"], *folder.parts[1:]))}"',
     }
     bare = OPTIONS.sub("", text)
     end = max(found.end() for found in HEAD.finditer(bare))

@@ -5,6 +5,7 @@
 
 import json
 import re
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -13,7 +14,6 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from nodewise.domain.errors import CATALOGUE, NodewiseError
-from nodewise.ports.limits import Limits
 from nodewise.rpc.errors import grpc_code, status_of
 from nodewise.runtime.settings import Settings
 
@@ -84,11 +84,11 @@ def settings_table() -> str:
     """Every setting with its variable, default and meaning."""
     lines = ["| setting | environment | default | meaning |", "|---|---|---|---|"]
     lines += [_line(name, f"NODEWISE_{name.upper()}", field) for name, field in _plain(Settings)]
-    described = _limits_described()
     for group, model in _groups(Settings):
-        for name, field in model.model_fields.items():
+        described = _described(model)
+        for name, field in _members(model).items():
             variable = f"NODEWISE_{group.upper()}__{name.upper()}"
-            lines.append(_line(f"{group}.{name}", variable, field, described[name] if group == "limits" else ""))
+            lines.append(_line(f"{group}.{name}", variable, field, described.get(name, "")))
     return "\n".join(lines)
 
 
@@ -111,14 +111,21 @@ def _plain(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
     return [(name, field) for name, field in model.model_fields.items() if name not in groups]
 
 
-def _groups(model: type[BaseModel]) -> list[tuple[str, type[BaseModel]]]:
+def _groups(model: type[BaseModel]) -> list[tuple[str, type]]:
     """Settings that are groups of settings; limits first, as they are looked for most."""
     found = [
         (name, field.annotation)
         for name, field in model.model_fields.items()
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+        if isinstance(field.annotation, type)
+        and (issubclass(field.annotation, BaseModel) or is_dataclass(field.annotation))
     ]
     return sorted(found, key=lambda each: each[0] != "limits")
+
+
+def _members(group: type) -> dict[str, FieldInfo]:
+    if issubclass(group, BaseModel):
+        return group.model_fields
+    return {each.name: FieldInfo(default=each.default) for each in fields(group)}  # type: ignore[arg-type]  # the rest are dataclasses
 
 
 def _line(name: str, variable: str, field: FieldInfo, meaning: str = "") -> str:
@@ -133,11 +140,11 @@ def _default(value: Any) -> str:
     return f"`{json.dumps(value)}`" if not isinstance(value, str) else f"`{value or chr(34) * 2}`"
 
 
-def _limits_described() -> dict[str, str]:
-    """The meaning of each limit, out of the docstring of ``Limits``."""
+def _described(group: type) -> dict[str, str]:
+    """The meaning of each attribute of a dataclass, out of its docstring and those of its bases."""
     described: dict[str, str] = {}
     names: list[str] = []
-    for line in (Limits.__doc__ or "").splitlines():
+    for line in [line for each in group.__mro__ for line in (each.__doc__ or "").splitlines()]:
         heading = re.fullmatch(r"    ([a-z_, ]+) : int", line)
         if heading:
             names = heading[1].split(", ")

@@ -33,14 +33,19 @@ GENERATED = (
 PACKAGE = "nodewise_protos"
 
 # `from nodewise.v1 import x_pb2 as y` and `import nodewise.v1.x_pb2`, and how stubs name what they imported that way.
-IMPORT_FROM = re.compile(r"^(from )nodewise(\.v\d\w* import )", re.MULTILINE)
-DOTTED = re.compile(r"(?<![\w./\"'])nodewise(\.v\d\w*\.\w+_pb2)\b")
+IMPORT_FROM = re.compile(r"^(from )nodewise((?:\.plugin)?\.v\d\w* import )", re.MULTILINE)
+DOTTED = re.compile(r"(?<![\w./\"'])nodewise((?:\.plugin)?\.v\d\w*\.\w+_pb2)\b")
 # A file without a service gets no _pb2_grpc module: it would hold nothing but a version check.
 SERVICE = re.compile(r"^service ", re.MULTILINE)
 
-INITS = {f"{PACKAGE}/__init__.py": '"""Generated messages and gRPC stubs of the Nodewise contract."""\n'} | {
-    f"{PACKAGE}/{version}/__init__.py": f'"""Messages and gRPC stubs of nodewise.{version}, two modules a file."""\n'
-    for version in ("v1", "v1beta1")
+_DOES = "Messages and gRPC stubs"
+INITS = {
+    f"{PACKAGE}/__init__.py": '"""Generated messages and gRPC stubs of the Nodewise contract."""\n',
+    f"{PACKAGE}/plugin/__init__.py": f'"""{_DOES} that plugins in other processes speak."""\n',
+    **{
+        f"{PACKAGE}/{name.replace('.', '/')}/__init__.py": f'"""{_DOES} of nodewise.{name}, two modules a file."""\n'
+        for name in ("v1", "v1beta1", "plugin.v1")
+    },
 }
 
 

@@ -41,7 +41,8 @@ def generated_values(descriptor_set: bytes) -> dict[str, str]:
     _know_options(files)
     # Read a second time, now that the options are known.
     files = descriptor_pb2.FileDescriptorSet.FromString(descriptor_set)
-    ours = [file for file in files.file if file.package.startswith("nodewise.") and file.name != OPTIONS_FILE]
+    # Plugins and hosts speak nodewise.plugin; callers never meet its messages.
+    ours = [file for file in files.file if file.package.startswith("nodewise.v") and file.name != OPTIONS_FILE]
     homes = {f".{file.package}.{name}": file for file in ours for name in _names(file)}
     lazy = _lazy(ours)
     written = {_path(file): _module(file, homes, lazy) for file in ours if _names(file)}

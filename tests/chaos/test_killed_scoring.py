@@ -12,6 +12,7 @@ from serving import ServerProcess
 from nodewise.estimation.answer.answers import Answers
 from nodewise.hosting.registry import load_registry
 from nodewise.profiles.sqlite_store import SqliteProfileStore
+from nodewise.profiles.store import StoreOptions
 from nodewise.runtime.scoring import LEASE_S, Scoring
 from nodewise_client import (
     AppendProfileRequest,
@@ -39,7 +40,7 @@ def content(commit: int) -> ProfileContent:
 
 def test_every_commit_is_scored_once_though_the_scorer_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    later = SqliteProfileStore(path, now=lambda: time.time() + 2.0 * LEASE_S)
+    later = SqliteProfileStore(path, StoreOptions(now=lambda: time.time() + 2.0 * LEASE_S))
     with ServerProcess("--store", f"sqlite:{path}") as server, Client(server.target) as client:
         for commit in range(COMMITS + 1):
             client.append_profile(AppendProfileRequest(profile_id="job", content=content(commit)))

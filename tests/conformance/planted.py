@@ -212,7 +212,10 @@ ESTIMATORS = (
     ),
     estimator("evaluate as predict", "another step_s than predict", of=partitioning, evaluate=evaluated),
     estimator(
-        "lower bounds", "below the lower bound", of=partitioning, space=lambda right, *asked: Larger(right(*asked))
+        "lower bounds",
+        "below the bound of its prefix",
+        of=partitioning,
+        space=lambda right, *asked: Larger(right(*asked)),
     ),
 )
 

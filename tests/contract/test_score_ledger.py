@@ -14,7 +14,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.scores import RunningScore, ScoreSums
 from nodewise.profiles.ledger import MOST_ATTEMPTS, MOST_WAITING, UnscoredCommit
 from nodewise.profiles.opening import open_store
-from nodewise.profiles.store import Evidence, ProfileStore
+from nodewise.profiles.store import Evidence, ProfileStore, StoreOptions
 
 LEASE_S = 1000.0
 OVER_S = 0.0
@@ -161,7 +161,7 @@ def test_no_more_commits_wait_than_can_be_scored_soon() -> None:
 
 
 def test_commits_need_not_be_put_down() -> None:
-    store = open_store("memory:", scored=False)
+    store = open_store("memory:", StoreOptions(scored=False))
     committed(store, last=3)
     assert store.scores.waiting() == 0
     store.close()

@@ -11,7 +11,7 @@ from stores import refused
 
 from nodewise.domain.errors import Reason
 from nodewise.domain.step_times import STEP_PARTS, StepTimes
-from nodewise.profiles import sql_steps
+from nodewise.profiles import step_reports
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.naming import Naming
 from nodewise.profiles.step_reports import WINDOWS_KEPT_S
@@ -72,7 +72,7 @@ def test_hours_hold_the_mean_step_over_ranks(job: ProfileStore) -> None:
 
 
 def test_old_and_too_many_windows_go(job: ProfileStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_steps, "_MOST_REPORTS", 2)
+    monkeypatch.setattr(step_reports, "_MOST_REPORTS", 2)
     now_s = time.time()
     job.steps.add("job", report(0, now_s - WINDOWS_KEPT_S - 100.0))
     for number in range(5):

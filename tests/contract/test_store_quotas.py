@@ -11,9 +11,8 @@ from profile_batches import batch, chunk
 from stores import KINDS, POSTGRESQL, SHARED_KINDS, opener, refused
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.profiles.quotas import NO_USAGE, StoreQuotas, Usage
+from nodewise.profiles.quotas import NO_USAGE, StoreQuotas, Usage, usage_by_namespace
 from nodewise.profiles.sql_store import SqlProfileStore
-from nodewise.profiles.sql_usage import usage_by_namespace
 from nodewise.profiles.store import AppendRequest, DeleteRequest, Evidence, ProfileStore
 
 Database = Callable[[], str]

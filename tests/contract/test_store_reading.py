@@ -125,17 +125,6 @@ def test_lists_by_name_prefix_and_position(store: ProfileStore) -> None:
     assert found.etag == loaded.etag
 
 
-def test_iterates_over_every_profile(store: ProfileStore) -> None:
-    names = [f"job {number:03}" for number in range(300)]
-    store.apply([AppendRequest(name, "s", [batch(1, 1.0, commit=True)]) for name in names])
-    found = []
-    for profile in store.profiles():
-        found.append(profile.profile_id)
-        if profile.profile_id == "job 000":
-            store.delete("job 001")
-    assert found == [name for name in names if name != "job 001"]
-
-
 def test_names_are_data(store: ProfileStore) -> None:
     name = "x'; DROP TABLE profiles; --"
     store.append(name, name, [batch(1, 1.0, commit=True)])

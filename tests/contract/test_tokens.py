@@ -10,10 +10,10 @@ import pytest
 from stores import Opener, refused
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.profiles import sql_tokens
+from nodewise.profiles import tokens
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.tokens import StoredToken, TokenLedger
-from nodewise.runtime.identity.secret_texts import new_token
+from nodewise.runtime.identity.tokens import new_token
 
 
 def ledger_of(store: ProfileStore) -> TokenLedger:
@@ -64,7 +64,7 @@ def test_what_is_too_much_is_refused_and_what_ended_does_not_count(
     store: ProfileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = ledger_of(store)
-    monkeypatch.setattr(sql_tokens, "MOST_TOKENS", 2)
+    monkeypatch.setattr(tokens, "MOST_TOKENS", 2)
     ledger.add(made(life_s=1e-9))
     ledger.add(made())
     ledger.add(made())

@@ -22,7 +22,7 @@ from nodewise.profiles.opening import open_store
 from nodewise.rpc.access import PROFILE_ID, RULES, names_in
 from nodewise.rpc.services import _DESCRIPTORS
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.identity.secret_texts import new_token, parted
+from nodewise.runtime.identity.tokens import new_token, parted
 from nodewise.runtime.settings import Settings
 from nodewise_client import Client, PermissionDeniedError, UnauthenticatedError
 from nodewise_protos.v1 import prediction_service_pb2 as predictions

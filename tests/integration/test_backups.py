@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from nodewise.profiles.opening import open_store, open_traces
 from nodewise.profiles.reader import ProfileReader
-from nodewise.profiles.store import ProfileStore
+from nodewise.profiles.store import ProfileStore, StoreOptions
 from nodewise_cli.app import app
 
 Places = Callable[[str], list[str]]
@@ -40,7 +40,7 @@ def place(tmp_path: Path, database: Callable[[], str], bucket: Callable[[], str]
 
 def opened(options: list[str]) -> ProfileStore:
     traces = open_traces(options[3]) if len(options) > 2 else None
-    return open_store(options[1], traces=traces)
+    return open_store(options[1], StoreOptions(traces=traces))
 
 
 def ran(*arguments: str | Path, status: int = 0) -> dict[str, Any]:
@@ -280,13 +280,13 @@ def test_replicas_that_run_follow_what_is_restored(
     traces = str(tmp_path / "shared")
     url = database()
     ran("restore", tmp_path / "one", "--store", url, "--traces", traces)
-    store = open_store(url, traces=open_traces(traces))
+    store = open_store(url, StoreOptions(traces=open_traces(traces)))
     reader = ProfileReader(store)
     store.append("jobs/full", "v", [batch(1, 9.0, commit=True)])
     later, generation = reader.get("jobs/full"), store.generation()
     database()
     ran("restore", tmp_path / "one", "--store", url, "--traces", traces)
-    other = open_store(url, traces=open_traces(traces))
+    other = open_store(url, StoreOptions(traces=open_traces(traces)))
     other.append("jobs/full", "w", [batch(1, 8.0, commit=True)])
     now = other.generation()
     assert isinstance(now, int)

@@ -21,9 +21,10 @@ from raw_connections import (
 )
 from serving import Failure, Stubs, failure_of, inline
 
+from nodewise.ports.limits import Limits
 from nodewise.runtime.connections import connection_options, most_connections
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.groups_of_settings import MOST_CONNECTIONS, ConnectionSettings, LimitSettings
+from nodewise.runtime.groups_of_settings import MOST_CONNECTIONS, ConnectionSettings
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import configuration_pb2, prediction_service_pb2
 from nodewise_protos.v1 import profile_service_pb2 as pb
@@ -123,7 +124,7 @@ def test_replies_that_nobody_reads_are_bounded() -> None:
         profile=inline(), ranges=[configuration_pb2.ConfigurationRange(workers={"first": 1, "last": 4_000})]
     )
     sent = ask.SerializeToString()
-    limits = LimitSettings(unread_reply_bytes=100_000)
+    limits = Limits(unread_reply_bytes=100_000)
     settings = Settings(store="memory:", grace_s=0.1, limits=limits)
     with EmbeddedServer(settings) as server, Stubs(server.target) as stubs:
 

@@ -16,8 +16,8 @@ from tiny_traces import TinyDiagnoser, TinyReader, diagnoser, reader, tiny
 
 from nodewise.domain.errors import CATALOGUE, Reason
 from nodewise.plugin import Allocation, Grant
+from nodewise.ports.limits import Limits
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.groups_of_settings import LimitSettings
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import configuration_pb2 as configurations
 from nodewise_protos.v1 import objective_pb2 as objectives
@@ -54,7 +54,7 @@ def stubs() -> Iterator[Stubs]:
         diagnosers=(diagnoser(TinyDiagnoser(raises=ValueError(SECRET)), "fails"), diagnoser(TinyDiagnoser(steps=()))),
         sharing_models=(sharing_model("fails", _raise), sharing_model("none", lambda *_: [])),
     )
-    settings = Settings(store="memory:", limits=LimitSettings(rows_per_call=64, jobs_per_call=4, rows_per_batch=8))
+    settings = Settings(store="memory:", limits=Limits(rows_per_call=64, jobs_per_call=4, rows_per_batch=8))
     with EmbeddedServer(settings, registry) as server, Stubs(server.target) as found:
         yield found
 

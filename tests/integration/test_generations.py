@@ -17,9 +17,10 @@ from tiny_wheels import wheel
 
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.generations.folder import PluginsFolder
-from nodewise.runtime.generations.operating import Operating, OperatingError
+from nodewise.runtime.generations.operating import Operating
 from nodewise.runtime.groups_of_settings import HostSettings
 from nodewise.runtime.settings import Settings
+from nodewise.runtime.starting import StartError
 from nodewise_cli.failures import CommandError
 from nodewise_protos.v1 import options_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
@@ -253,14 +254,14 @@ def test_what_pip_installs_lies_apart(tmp_path: Path) -> None:
 def test_what_cannot_be_installed(tmp_path: Path) -> None:
     operating, pip = Operating(folder := PluginsFolder(tmp_path / "plugins")), pip_offline()
     other = wheel(tmp_path, "1.0", distribution="other", group="nothing")
-    with pytest.raises(OperatingError, match="must bring one distribution"):
+    with pytest.raises(StartError, match="must bring one distribution"):
         operating.install([str(other)], pip)
     newer = wheel(tmp_path, "1.0", requires=("numpy>=99",))
     with pytest.raises(CommandError, match="pip could not install it"):
         operating.install([str(newer)], pip)
     with pytest.raises(CommandError, match="no such thing"):
         operating.install(["no such thing"], pip)
-    with pytest.raises(OperatingError, match="not in the newest generation"):
+    with pytest.raises(StartError, match="not in the newest generation"):
         operating.remove(["numpy"])
     assert folder.generations() == []
     assert not any((tmp_path / "plugins" / "distributions").iterdir())

@@ -27,7 +27,7 @@ from serving import ServerProcess, Stubs, inline
 
 from nodewise.profiles.opening import open_store
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.identity.secret_texts import new_token
+from nodewise.runtime.identity.tokens import new_token
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 from nodewise_protos.v1 import profile_service_pb2

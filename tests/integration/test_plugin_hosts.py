@@ -116,8 +116,6 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerProc
         put(site, name, brings(name, "predict", does))
     for name, does in KEEPS_ON.items():
         put(site, name, brings(name, "fit", does))
-    for name, does in NO_IMPORT.items():
-        put(site, name, does)
     for where in ("assess", "fit"):
         put(site, f"ends-in-{where}", brings(f"ends-in-{where}", where, "os._exit(5)"))
     put(site, "no-number", brings("no-number", "predict", "return answer(np.full(len(configurations), np.nan))"))
@@ -133,7 +131,9 @@ def server(site: Path, **environment: str) -> ServerProcess:
     paths = [str(site), *filter(None, [os.environ.get("PYTHONPATH")])]
     budgets = {
         "NODEWISE_HOSTS__CALL_BUDGET_S": f"{BUDGET_S:g}",
-        "NODEWISE_HOSTS__LOAD_BUDGET_S": f"{3 * BUDGET_S:g}",
+        # A crowd of hosts starts at once, and shares what the machine has left.
+        "NODEWISE_HOSTS__LOAD_BUDGET_S": f"{PATIENCE_S:g}",
+        "NODEWISE_HOSTS__START_PATIENCE_S": f"{PATIENCE_S:g}",
         "NODEWISE_LEARN_INTERVAL_S": "0",
     }
     settings = {"PYTHONPATH": os.pathsep.join(paths), **budgets, **environment}
@@ -178,15 +178,23 @@ def test_an_answer_that_cannot_be_true_is_told_as_such(crowd: tuple[ServerProces
     assert failed(stubs, name).reason == "ESTIMATOR_INVALID_RESULT"
 
 
-def test_what_does_not_load_is_listed_among_the_problems(crowd: tuple[ServerProcess, Stubs]) -> None:
+def test_plugins_are_listed_with_where_they_run(crowd: tuple[ServerProcess, Stubs]) -> None:
     _, stubs = crowd
     reply = stubs.prediction.ListPlugins(pb.ListPluginsRequest(page_size=1000), timeout=PATIENCE_S)
-    problems = {problem.name: problem.problem.message for problem in reply.problems}
-    assert "exited with status 4" in problems["exits-at-import"]
-    assert "exceeded its budget" in problems["hangs-at-import"]
     modes = {plugin.name: plugin.mode for plugin in reply.plugins}
     assert modes["well"] == plugin_pb2.PLUGIN_MODE_PROCESS
     assert modes["queueing"] == plugin_pb2.PLUGIN_MODE_INLINE
+
+
+def test_what_does_not_load_is_listed_among_the_problems(tmp_path: Path) -> None:
+    for name, does in NO_IMPORT.items():
+        put(tmp_path, name, does)
+    budget = {"NODEWISE_HOSTS__LOAD_BUDGET_S": f"{5 * BUDGET_S:g}"}
+    with server(tmp_path, **budget) as running, Stubs(running.target) as stubs:
+        reply = stubs.prediction.ListPlugins(pb.ListPluginsRequest(page_size=1000), timeout=PATIENCE_S)
+    problems = {problem.name: problem.problem.message for problem in reply.problems}
+    assert "exited with status 4" in problems["exits-at-import"]
+    assert "exceeded its budget" in problems["hangs-at-import"]
 
 
 @pytest.mark.long
@@ -213,7 +221,11 @@ def test_a_plugin_that_fails_again_and_again_is_left_alone(crowd: tuple[ServerPr
 def test_auto_goes_on_while_a_plugin_hangs(tmp_path: Path) -> None:
     mark = tmp_path / "asked"
     put(tmp_path, "hangs", brings("hangs", "assess", f"open({str(mark)!r}, 'w').close(); time.sleep(1000)"))
-    with server(tmp_path, NODEWISE_HOSTS__CALL_BUDGET_S="600") as running, Stubs(running.target) as stubs:
+    paths = f'["{tmp_path}"]'
+    with (
+        server(tmp_path, NODEWISE_HOSTS__CALL_BUDGET_S="600", NODEWISE_HOSTS__PATHS=paths) as running,
+        Stubs(running.target) as stubs,
+    ):
         stuck = stubs.prediction.Predict.future(asked("hangs"), timeout=PATIENCE_S)
         while not mark.exists():  # else auto may be the first who asks it
             assert not stuck.done()

@@ -23,7 +23,7 @@ from nodewise.estimation.question import Question
 from nodewise.hosting.registry import load_registry
 from nodewise.ports.limits import Limits
 from nodewise.rpc.candidates import read_candidates
-from nodewise.rpc.contents import read_content
+from nodewise.rpc.sources import read_content
 from nodewise.runtime.embedded import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_client import (

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from patience import PATIENCE_S
+from scored import wait_until_scored
 from typer.testing import CliRunner
 
 from nodewise.runtime.embedded import EmbeddedServer
@@ -158,7 +159,7 @@ def test_what_lessons_change_in_running_scores_is_told(tmp_path: Path) -> None:
         store(client, "team/second", job(0.03))
         told(client, lambda found: found.jobs_count == 2)
         store(client, "team/first", job(0.02, (8,)))
-        assert server.wait_until_scored(PATIENCE_S)
+        wait_until_scored(server)
         found = learned(client)
         assert found is not None
         effects = {each.estimator: each.effect for each in found.priors if each.effect is not None}

@@ -18,7 +18,7 @@ from tiny_traces import tiny
 from typer.testing import CliRunner
 
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.groups_of_settings import QuotaSettings
+from nodewise.runtime.groups_of_settings import Quotas
 from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app
 from nodewise_client import Client, ResourceExhaustedError
@@ -27,7 +27,7 @@ from nodewise_protos.v1 import profile_service_pb2 as pb
 from nodewise_protos.v1beta1 import simulation_pb2
 from nodewise_protos.v1beta1 import simulation_service_pb2 as simulations
 
-QUOTAS = QuotaSettings(
+QUOTAS = Quotas(
     stored_bytes=20_000, trace_bytes=100, profiles=3, streams_per_caller=2, long_calls_per_caller=1, free_bytes=0
 )
 

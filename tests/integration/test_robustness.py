@@ -16,9 +16,9 @@ from serving import Stubs, failure_of, inline, registry_with, workers
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.plugin import Configurations, Notice
+from nodewise.ports.limits import Limits
 from nodewise.runtime import application
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.groups_of_settings import LimitSettings
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import configuration_pb2 as configurations
 from nodewise_protos.v1 import options_pb2
@@ -77,7 +77,7 @@ def stubs() -> Iterator[Stubs]:
         record("far-notice", Constant(predict=_far_notice)),
         record("odd-names", Constant(predict=_odd_names)),
     )
-    settings = Settings(store="memory:", limits=LimitSettings(rows_per_call=5_000, reply_bytes=16_384))
+    settings = Settings(store="memory:", limits=Limits(rows_per_call=5_000, reply_bytes=16_384))
     with EmbeddedServer(settings, registry_with(odd)) as server, Stubs(server.target) as found:
         yield found
 

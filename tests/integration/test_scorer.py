@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import structlog
 from misbehaving import Constant, answered, record
-from patience import PATIENCE_S
+from patience import PATIENCE_S, wait_until
 
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.profile import Observations
@@ -123,29 +123,6 @@ def test_an_answer_that_cannot_be_true_is_none(store: ProfileStore) -> None:
     assert sums(store)["liar"] == NONE
 
 
-def test_an_estimator_that_never_returns_holds_up_nobody_and_is_asked_once(store: ProfileStore) -> None:
-    observed(store, commits=4)
-    held, calls = threading.Event(), []
-
-    def hold(asked: Configurations) -> Any:
-        calls.append(len(asked))
-        held.wait()
-        return answered(asked, np.ones(len(asked)))
-
-    # Auto asks it too, and is held up with it.
-    scorer = scoring(store, {"plain": Constant(), "stuck": Constant(predict=hold)}, estimator_s=0.2)
-    assert scorer.score_one()
-    asked_once = len(calls)
-    assert scorer.score_one()
-    assert len(calls) == asked_once, "not asked again while it is stuck"
-    found = sums(store)
-    assert found["plain"].observations == 2 * ROWS
-    assert found["stuck"] == ScoreSums(unanswered=2 * ROWS)
-    held.set()
-    scorer.stop()
-    scorer.join()
-
-
 def test_a_scorer_that_stops_gives_its_commit_back_untouched(store: ProfileStore) -> None:
     observed(store)
     held, reached = threading.Event(), threading.Event()
@@ -162,7 +139,7 @@ def test_a_scorer_that_stops_gives_its_commit_back_untouched(store: ProfileStore
     waiting = threading.Thread(target=scorer.join)
     waiting.start()
     assert waiting.is_alive(), "an estimator of its is not back"
-    assert scorer.wait_until_idle(0.0) is False
+    assert store.scores.waiting()
     held.set()
     waiting.join(PATIENCE_S)
     assert not waiting.is_alive()
@@ -185,7 +162,7 @@ def test_commits_are_scored_as_they_come(store: ProfileStore) -> None:
     scorer.start()
     observed(store, "other", commits=2)
     scorer.notify()
-    assert scorer.wait_until_idle(PATIENCE_S)
+    wait_until(lambda: not store.scores.waiting())
     assert sums(store)["plain"].observations == ROWS
     scorer.stop()
     scorer.join()

@@ -14,6 +14,7 @@ import pytest
 from misbehaving import Constant, answered, record
 from patience import PATIENCE_S
 from scaling_profiles import EIGHT, USUAL, Scale
+from scored import wait_until_scored
 from serving import registry_with
 from typer.testing import CliRunner
 
@@ -126,12 +127,12 @@ def test_what_arrives_scores_what_was_predicted_before_it(tmp_path: Path) -> Non
                 ]
             )
             writer.commit()
-        assert server.wait_until_scored(PATIENCE_S)
+        wait_until_scored(server)
         before = client.list_estimators()
         assert (score_of(before, "auto"), score_of(before, "scaling")) == (None, None), "nothing had been predicted"
         by_scaling, by_auto = foretold(client, "scaling", LATER), foretold(client, "auto", LATER)
         client.append_profile(AppendProfileRequest(profile_id="job", content=content(LATER, FACTORS)))
-        assert server.wait_until_scored(PATIENCE_S)
+        wait_until_scored(server)
         found = client.list_estimators()
         expected = ByHand.of(by_scaling, LATER, FACTORS)
         assert 0 < sum(expected.covered) < len(LATER), "some within and some outside, or this shows little"
@@ -151,7 +152,7 @@ def test_the_command_line_shows_the_scores(tmp_path: Path) -> None:
         assert {entry["name"]: entry["version"] for entry in entries} == versions
         client.append_profile(AppendProfileRequest(profile_id="job", content=content(EIGHT)))
         client.append_profile(AppendProfileRequest(profile_id="job", content=content(LATER, FACTORS)))
-        assert server.wait_until_scored(PATIENCE_S)
+        wait_until_scored(server)
         score = score_of(client.list_estimators(), "scaling")
         assert score is not None
         entries = json.loads(CliRunner().invoke(app, command).stdout)["estimators"]
@@ -170,17 +171,17 @@ def test_scores_outlive_the_server_and_count_everything_once(tmp_path: Path) -> 
         client.append_profile(
             AppendProfileRequest(profile_id="job", content=content(LATER[:1], FACTORS[:1]), request_id="again")
         )
-        assert server.wait_until_scored(PATIENCE_S)
+        wait_until_scored(server)
         first.agrees(score_of(client.list_estimators(), "scaling"))
     with EmbeddedServer(settings(tmp_path)) as server, Client(server.target) as client:
         client.append_profile(
             AppendProfileRequest(profile_id="job", content=content(LATER[:1], FACTORS[:1]), request_id="again")
         )
-        assert server.wait_until_scored(PATIENCE_S)
+        wait_until_scored(server)
         first.agrees(score_of(client.list_estimators(), "scaling"))
         second = ByHand.of(foretold(client, "scaling", LATER[1:2]), LATER[1:2], FACTORS[1:2])
         client.append_profile(AppendProfileRequest(profile_id="job", content=content(LATER[1:2], FACTORS[1:2])))
-        assert server.wait_until_scored(PATIENCE_S)
+        wait_until_scored(server)
         first.with_more(second).agrees(score_of(client.list_estimators(), "scaling"))
 
 
@@ -201,7 +202,7 @@ def test_a_server_scores_what_another_left(tmp_path: Path, seen: ProfileStore) -
     assert seen.scores.waiting() == 1, "given back when the server stopped"
     held.set()
     with EmbeddedServer(settings(tmp_path)) as server, Client(server.target) as client:
-        assert server.wait_until_scored(PATIENCE_S)
+        wait_until_scored(server)
         expected.agrees(score_of(client.list_estimators(), "scaling"))
 
 
@@ -209,7 +210,7 @@ def test_switched_off_nothing_is_put_down_and_what_was_scored_stays(tmp_path: Pa
     with EmbeddedServer(settings(tmp_path)) as server, Client(server.target) as client:
         client.append_profile(AppendProfileRequest(profile_id="job", content=content(EIGHT)))
         client.append_profile(AppendProfileRequest(profile_id="job", content=content(LATER, FACTORS)))
-        assert server.wait_until_scored(PATIENCE_S)
+        wait_until_scored(server)
         before = score_of(client.list_estimators(), "scaling")
     with EmbeddedServer(settings(tmp_path, scoring=False)) as server, Client(server.target) as client:
         client.append_profile(AppendProfileRequest(profile_id="job", content=content(LATER, FACTORS)))
@@ -231,8 +232,8 @@ def test_servers_on_one_store_share_the_scoring_and_the_scores(tmp_path: Path, s
             asked.append_profile(AppendProfileRequest(profile_id=job, content=content(EIGHT)))
             expected = expected.with_more(ByHand.of(foretold(asked, "scaling", LATER, job), LATER, FACTORS))
             told.append_profile(AppendProfileRequest(profile_id=job, content=content(LATER, FACTORS)))
-        assert one.wait_until_scored(PATIENCE_S)
-        assert other.wait_until_scored(PATIENCE_S)
+        wait_until_scored(one)
+        wait_until_scored(other)
         for client in (first, second):
             expected.agrees(score_of(client.list_estimators(), "scaling"))
     (counted,) = [each.sums for each in seen.scores.scores() if each.estimator == "scaling"]

@@ -15,7 +15,7 @@ from patience import PATIENCE_S
 from serving import Failure, Stubs, failure_of, observed, stored, workers
 
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.groups_of_settings import QuotaSettings
+from nodewise.runtime.groups_of_settings import Quotas
 from nodewise.runtime.identity.operating import created, revoked
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import prediction_service_pb2 as predictions
@@ -74,7 +74,7 @@ class Site:
             audit_log=str(self.audit),
             grace_s=0.1,
             scoring=False,
-            quotas=QuotaSettings(trace_bytes=3 * MIB, free_bytes=0),
+            quotas=Quotas(trace_bytes=3 * MIB, free_bytes=0),
         )
 
     def token(self, roles: Sequence[str], *prefixes: str) -> list[tuple[str, str]]:
@@ -204,9 +204,9 @@ def test_what_an_owner_does_is_put_down_whatever_comes_of_it(
 
 def test_tokens_of_who_owns_the_store_are_put_down_too(site: Site) -> None:
     text, token = created(site.config, None, "the first", ["admin"], [], None)
-    revoked(site.config, None, token["token_id"])
+    revoked(site.config, None, token.token_id)
     made, ended = site.entries()[-2:]
     assert (made["method"], ended["method"]) == ("nodewise.tokens.CreateToken", "nodewise.tokens.RevokeToken")
-    assert made["what"] == {"token_id": token["token_id"], "roles": ["admin"], "prefixes": []}
+    assert made["what"] == {"token_id": token.token_id, "roles": ["admin"], "prefixes": []}
     assert made["subject"] == f"user:{os.getuid()}"
     assert text not in site.audit.read_text(encoding="utf-8")

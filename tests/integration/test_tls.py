@@ -15,7 +15,7 @@ from serving import ServerProcess
 
 from nodewise.profiles.opening import open_store
 from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.identity.secret_texts import new_token
+from nodewise.runtime.identity.tokens import new_token
 from nodewise.runtime.settings import Settings
 from nodewise_client import (
     CallerRole,

@@ -53,7 +53,8 @@ def put(site: Path, name: str, body: str) -> None:
 
 def environment(site: Path, warmed: Path) -> dict[str, str]:
     paths = [str(site), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {"PYTHONPATH": os.pathsep.join(paths), "WARMED": str(warmed)}
+    allowed = {"NODEWISE_HOSTS__ENVIRONMENT": '["WARMED"]', "NODEWISE_HOSTS__PATHS": f'["{warmed}"]'}
+    return {"PYTHONPATH": os.pathsep.join(paths), "WARMED": str(warmed), **allowed}
 
 
 @pytest.fixture

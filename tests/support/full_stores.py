@@ -46,7 +46,7 @@ def as_asked(store: ProfileStore) -> Any:
     assert isinstance(store, SqlProfileStore)
     listed = store.list(deleted=True)
     profiles = {}
-    for profile in store.profiles():
+    for profile in [store.load(summary.profile_id) for summary in store.list()]:
         earlier = [store.load(profile.profile_id, revision=number + 1).digest for number in range(profile.revision)]
         contents = []
         for trace in profile.traces:

@@ -20,7 +20,7 @@ from tiny_traces import TinyReader, reader
 from valid_requests import filling, valid_requests
 
 from nodewise.domain.errors import CATALOGUE, Kind, Reason
-from nodewise.runtime.groups_of_settings import LimitSettings
+from nodewise.ports.limits import Limits
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import problem_pb2
 
@@ -34,7 +34,7 @@ _FLOATS: Final = (FieldDescriptor.TYPE_DOUBLE, FieldDescriptor.TYPE_FLOAT)
 WAYS: Final = ("spoilt", "wild", "bytes")
 
 # Small enough that a request which is taken is answered in milliseconds; what is refused is refused as it always is.
-LIMITS: Final = LimitSettings(
+LIMITS: Final = Limits(
     rows_per_call=2_000,
     jobs_per_call=64,
     backtest_rows=500,

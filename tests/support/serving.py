@@ -91,7 +91,7 @@ def ended(pid: int) -> bool:
 
 
 def workers_of(supervisor: int) -> list[int]:
-    """Those under a supervisor, oldest first; not the zygote that forks them."""
+    """Those under a supervisor, oldest first; not the spare of the only one."""
     return [pid for pid in children_of(supervisor) if name_of(pid) == "nodewise-worker"]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.profiles.opening import open_store, open_traces
-from nodewise.profiles.store import ProfileStore
+from nodewise.profiles.store import Durability, ProfileStore, StoreOptions
 from nodewise.profiles.traces import TraceStore
 
 __all__ = ["KINDS", "KINDS_ELSEWHERE", "POSTGRESQL", "SHARED_KINDS", "Opener", "elsewhere", "opener", "refused"]
@@ -28,12 +28,12 @@ KINDS_ELSEWHERE = (*KINDS, pytest.param("sqlite with s3", marks=pytest.mark.stor
 def opener(kind: str, directory: Path, database: Callable[[], str], **options: Any) -> Opener:
     """Opens stores of a kind in a directory, or in an empty database, whose URL is asked for where it is needed."""
     if kind == "memory":
-        return lambda: open_store("memory:", **options)
+        return lambda: open_store("memory:", StoreOptions(**options))
     if kind == "postgresql":
         url = database()
-        return lambda: open_store(url, traces=TraceStore(directory / "traces"), **options)
-    durability = "power" if kind == "sqlite-power" else "process"
-    return lambda: open_store(f"sqlite:{directory / 'store.db'}", durability, **options)
+        return lambda: open_store(url, StoreOptions(traces=TraceStore(directory / "traces"), **options))
+    durability: Durability = "power" if kind == "sqlite-power" else "process"
+    return lambda: open_store(f"sqlite:{directory / 'store.db'}", StoreOptions(durability=durability, **options))
 
 
 def elsewhere(kind: str, directory: Path, database: Callable[[], str], bucket: str) -> Opener:
@@ -42,7 +42,7 @@ def elsewhere(kind: str, directory: Path, database: Callable[[], str], bucket: s
         kind
     ]()
     caches = (directory / f"cache-{number}" for number in count())
-    return lambda: open_store(url, traces=open_traces(bucket, next(caches)))
+    return lambda: open_store(url, StoreOptions(traces=open_traces(bucket, next(caches))))
 
 
 def refused(reason: Reason, call: Callable[..., object], *arguments: object) -> NodewiseError:

@@ -7,6 +7,7 @@ is what is tested, `serving.ServerProcess` is the one to take.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -18,7 +19,8 @@ from typing import Any
 
 from nodewise.estimation.estimators.warm_up import warm_up
 from nodewise.hosting.registry import load_registry
-from nodewise.runtime.life import serve_alone
+from nodewise.runtime.assembly import application_of, start_faults
+from nodewise.runtime.event_loop import new_event_loop
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings
 
@@ -81,6 +83,19 @@ def warm_servers() -> Iterator[WarmServers]:
             starting.kill()
 
 
+def _serve(settings: Settings) -> None:
+    """Serve until the process is killed, and tell the address."""
+
+    async def serve() -> None:
+        port = await application.start(settings.listen, http=settings.http_listen)
+        print(f"{settings.listen.rpartition(':')[0]}:{port}", flush=True)
+        await asyncio.Event().wait()
+
+    with start_faults(settings), asyncio.Runner(loop_factory=new_event_loop) as runner:
+        application = application_of(settings, processes=settings.compute_processes or 1, audited=True)
+        runner.run(serve())
+
+
 def _start_as_told() -> None:
     """Fork a server for each line of settings, tell its number and address, and how it ended."""
     configure_logging("error")
@@ -89,7 +104,7 @@ def _start_as_told() -> None:
         child = os.fork()
         if not child:
             print(os.getpid(), flush=True)
-            serve_alone(Settings(**json.loads(line)), lambda target: print(target, flush=True))
+            _serve(Settings(**json.loads(line)))
             os._exit(0)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import sys
 
 __all__ = ["main"]
 
@@ -21,11 +20,6 @@ def main() -> None:
     from nodewise.runtime.blas import one_thread_each
 
     one_thread_each()
-    if sys.argv[1:2] == ["serve"] and "--help" not in sys.argv:
-        # What the server's processes import takes longer than all that is read first.
-        from nodewise.runtime.ahead import begin_zygote
-
-        begin_zygote()
     gc.disable()  # what is imported stays
     from nodewise_cli.app import app
 

@@ -122,7 +122,7 @@ def _method(method: MethodDescriptor) -> Method:
 
 
 def _files() -> Iterator[FileDescriptor]:
-    for path in sorted(_ROOT.rglob("*_service_pb2.py")):
+    for path in sorted(_ROOT.glob("v*/*_service_pb2.py")):
         parts = path.relative_to(_ROOT).with_suffix("").parts
         file: FileDescriptor = import_module(".".join((nodewise_protos.__name__, *parts))).DESCRIPTOR
         yield file

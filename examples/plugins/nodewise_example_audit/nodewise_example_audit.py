@@ -16,14 +16,7 @@ class AuditedStore(SqliteProfileStore):
     """Tells the journal what was stored, after it was: a line may be missing where the process died, none is wrong."""
 
     def __init__(self, path: Path, options: StoreOptions) -> None:
-        super().__init__(
-            path,
-            options.durability,
-            options.traces,
-            scored=options.scored,
-            artefact_bytes=options.artefact_bytes,
-            deleted_kept_s=options.deleted_kept_s,
-        )
+        super().__init__(path, options)
         self._journal = path.with_name(f"{path.name}.journal")
 
     def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:

@@ -684,292 +684,6 @@ CONFIGURATION_RANGE: Final[Mapping[str, Fact]] = by_field(
 )
 """Of ConfigurationRange, by field."""
 
-OBJECTIVE: Final[Mapping[str, Fact]] = by_field(
-    Fact(
-        field="confidence",
-        row="confidence",
-        csv=None,
-        kind="float",
-        unit="",
-        minimum=0.5,
-        maximum=0.9999,
-        exclusive_minimum=True,
-        meaning="Judge by the bound of the interval that holds with this probability. Absent = by the point.",
-    ),
-    Fact(
-        field="max_extrapolation_ratio",
-        row="max_extrapolation_ratio",
-        csv=None,
-        kind="float",
-        unit="",
-        default=4.0,
-        minimum=0.0,
-        meaning=(
-            "Recommend no row of more nodes, or more workers, than this many times the most that a run of the job was "
-            "measured on, but the current one. Such rows are predicted all the same. Absent = 4; 0 = recommend any "
-            "row. Without a measured run nothing is held back. Where phase timings identify more than their own scale, "
-            "extrapolation_ratios counts instead. Completion and Plan do not look at it."
-        ),
-    ),
-)
-"""Of Objective, by field."""
-
-KNEE: Final[Mapping[str, Fact]] = by_field(
-    Fact(
-        field="share",
-        row="share",
-        csv=None,
-        kind="float",
-        unit="",
-        default=0.5,
-        minimum=0.0,
-        maximum=1.0,
-        exclusive_minimum=True,
-        meaning=(
-            "Share of the smallest configuration's throughput per node that each further node must bring. Absent = 0.5."
-        ),
-    ),
-)
-"""Of Knee, by field."""
-
-LEAST_TIME: Final[Mapping[str, Fact]] = by_field(
-    Fact(
-        field="max_nodes",
-        row="max_nodes",
-        csv=None,
-        kind="int",
-        unit="nodes",
-        minimum=1,
-        meaning="At most this many nodes, those of parameter servers included. Absent = no limit.",
-    ),
-    Fact(
-        field="max_cost",
-        row="max_cost",
-        csv=None,
-        kind="float",
-        unit="",
-        minimum=0.0,
-        exclusive_minimum=True,
-        meaning="At most this cost in the offers' currency. Absent = no limit.",
-    ),
-)
-"""Of LeastTime, by field."""
-
-LEAST_COST: Final[Mapping[str, Fact]] = by_field(
-    Fact(
-        field="deadline_seconds",
-        row="deadline_seconds",
-        csv=None,
-        kind="float",
-        unit="s",
-        minimum=0.0,
-        exclusive_minimum=True,
-        meaning="Finish within this many seconds from now. Absent = no deadline.",
-    ),
-)
-"""Of LeastCost, by field."""
-
-FEWEST_DEVICES: Final[Mapping[str, Fact]] = by_field(
-    Fact(
-        field="deadline_seconds",
-        row="deadline_seconds",
-        csv=None,
-        kind="float",
-        unit="s",
-        minimum=0.0,
-        exclusive_minimum=True,
-        required=True,
-        meaning="Finish within this many seconds from now. Must be given.",
-    ),
-)
-"""Of FewestDevices, by field."""
-
-WORK: Final[Mapping[str, Fact]] = by_field(
-    Fact(
-        field="samples",
-        row="samples",
-        csv=None,
-        kind="float",
-        unit="samples",
-        minimum=0.0,
-        exclusive_minimum=True,
-        meaning="Samples left to train on; needs a known batch, in the question or in the job's evidence.",
-    ),
-    Fact(
-        field="epochs",
-        row="epochs",
-        csv=None,
-        kind="float",
-        unit="epochs",
-        minimum=0.0,
-        exclusive_minimum=True,
-        meaning="Epochs left; needs the workload's samples per epoch.",
-    ),
-)
-"""Of Work, by field."""
-
-OFFER: Final[Mapping[str, Fact]] = by_field(
-    Fact(
-        field="name",
-        row="name",
-        csv=None,
-        kind="str",
-        unit="",
-        maximum_length=64,
-        meaning="Name, unique in the request. Needed only where rows name offers.",
-    ),
-    Fact(
-        field="device_name",
-        row="device_name",
-        csv=None,
-        kind="str",
-        unit="",
-        maximum_length=64,
-        meaning="Accelerator of the node. Empty = any device without an offer of its own.",
-    ),
-    Fact(
-        field="region",
-        row="region",
-        csv=None,
-        kind="str",
-        unit="",
-        maximum_length=64,
-        meaning='Where, e.g. "us-east-1a". Empty = not known.',
-    ),
-    Fact(
-        field="price_per_node_hour",
-        row="price_per_node_hour",
-        csv=None,
-        kind="float",
-        unit="",
-        minimum=0.0,
-        meaning="Price of one node for one hour; parameter servers' nodes are charged alike.",
-    ),
-    Fact(
-        field="currency",
-        row="currency",
-        csv=None,
-        kind="str",
-        unit="",
-        maximum_length=16,
-        meaning="Currency, for people. All offers of a request share one.",
-    ),
-    Fact(
-        field="start_up_seconds",
-        row="start_up_seconds",
-        csv=None,
-        kind="float",
-        unit="s",
-        minimum=0.0,
-        maximum=10000000.0,
-        meaning="Seconds until its nodes work, in which they are paid for: part of the time and the cost to finish.",
-    ),
-)
-"""Of Offer, by field."""
-
-STATISTICAL_EFFICIENCY: Final[Mapping[str, Fact]] = by_field(
-    Fact(
-        field="gradient_noise_scale_samples",
-        row="gradient_noise_scale_samples",
-        csv=None,
-        kind="float",
-        unit="samples",
-        minimum=0.0,
-        required=True,
-        meaning="Gradient noise scale of the training now.",
-    ),
-    Fact(
-        field="initial_batch_samples",
-        row="initial_batch_samples",
-        csv=None,
-        kind="float",
-        unit="samples",
-        minimum=0.0,
-        exclusive_minimum=True,
-        required=True,
-        meaning="Global batch that samples are worth one each at.",
-    ),
-)
-"""Of StatisticalEfficiency, by field."""
-
-BATCH_BOUNDS: Final[Mapping[str, Fact]] = by_field(
-    Fact(
-        field="min_global_batch_samples",
-        row="least",
-        csv=None,
-        kind="float",
-        unit="samples",
-        whole=True,
-        minimum=1,
-        maximum=2147483647,
-        required=True,
-        meaning="Least global batch.",
-    ),
-    Fact(
-        field="max_global_batch_samples",
-        row="most",
-        csv=None,
-        kind="float",
-        unit="samples",
-        whole=True,
-        minimum=1,
-        maximum=2147483647,
-        required=True,
-        meaning="Greatest global batch.",
-    ),
-    Fact(
-        field="max_batch_per_worker_samples",
-        row="most_per_worker",
-        csv=None,
-        kind="float",
-        unit="samples",
-        whole=True,
-        minimum=1,
-        maximum=2147483647,
-        meaning=(
-            "Most samples that a worker can take in a micro-step; more are accumulated. Absent = a worker takes its "
-            "share at once."
-        ),
-    ),
-)
-"""Of BatchBounds, by field."""
-
-CURRENT_CONFIGURATION: Final[Mapping[str, Fact]] = by_field(
-    Fact(
-        field="row",
-        row="row",
-        csv=None,
-        kind="int",
-        unit="",
-        minimum=0,
-        meaning="Its row in the question.",
-    ),
-    Fact(
-        field="restart_cost_seconds",
-        row="restart_cost_seconds",
-        csv=None,
-        kind="float",
-        unit="s",
-        minimum=0.0,
-        maximum=10000000.0,
-        meaning="Seconds lost when the job moves.",
-    ),
-    Fact(
-        field="payback_seconds",
-        row="payback_seconds",
-        csv=None,
-        kind="float",
-        unit="s",
-        minimum=0.0,
-        exclusive_minimum=True,
-        meaning=(
-            "Seconds in which the move must have paid for itself. Absent = those of the work left, or 3600 where it is "
-            "not known."
-        ),
-    ),
-)
-"""Of CurrentConfiguration, by field."""
-
 MODEL_OPTIONS: Final[Mapping[str, Fact]] = by_field(
     Fact(
         field="interval_coverage",
@@ -2232,6 +1946,292 @@ PROFILE_SOURCE: Final[Mapping[str, Fact]] = by_field(
     ),
 )
 """Of ProfileSource, by field."""
+
+OBJECTIVE: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="confidence",
+        row="confidence",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.5,
+        maximum=0.9999,
+        exclusive_minimum=True,
+        meaning="Judge by the bound of the interval that holds with this probability. Absent = by the point.",
+    ),
+    Fact(
+        field="max_extrapolation_ratio",
+        row="max_extrapolation_ratio",
+        csv=None,
+        kind="float",
+        unit="",
+        default=4.0,
+        minimum=0.0,
+        meaning=(
+            "Recommend no row of more nodes, or more workers, than this many times the most that a run of the job was "
+            "measured on, but the current one. Such rows are predicted all the same. Absent = 4; 0 = recommend any "
+            "row. Without a measured run nothing is held back. Where phase timings identify more than their own scale, "
+            "extrapolation_ratios counts instead. Completion and Plan do not look at it."
+        ),
+    ),
+)
+"""Of Objective, by field."""
+
+KNEE: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="share",
+        row="share",
+        csv=None,
+        kind="float",
+        unit="",
+        default=0.5,
+        minimum=0.0,
+        maximum=1.0,
+        exclusive_minimum=True,
+        meaning=(
+            "Share of the smallest configuration's throughput per node that each further node must bring. Absent = 0.5."
+        ),
+    ),
+)
+"""Of Knee, by field."""
+
+LEAST_TIME: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="max_nodes",
+        row="max_nodes",
+        csv=None,
+        kind="int",
+        unit="nodes",
+        minimum=1,
+        meaning="At most this many nodes, those of parameter servers included. Absent = no limit.",
+    ),
+    Fact(
+        field="max_cost",
+        row="max_cost",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="At most this cost in the offers' currency. Absent = no limit.",
+    ),
+)
+"""Of LeastTime, by field."""
+
+LEAST_COST: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="deadline_seconds",
+        row="deadline_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="Finish within this many seconds from now. Absent = no deadline.",
+    ),
+)
+"""Of LeastCost, by field."""
+
+FEWEST_DEVICES: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="deadline_seconds",
+        row="deadline_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        exclusive_minimum=True,
+        required=True,
+        meaning="Finish within this many seconds from now. Must be given.",
+    ),
+)
+"""Of FewestDevices, by field."""
+
+WORK: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="samples",
+        row="samples",
+        csv=None,
+        kind="float",
+        unit="samples",
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="Samples left to train on; needs a known batch, in the question or in the job's evidence.",
+    ),
+    Fact(
+        field="epochs",
+        row="epochs",
+        csv=None,
+        kind="float",
+        unit="epochs",
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning="Epochs left; needs the workload's samples per epoch.",
+    ),
+)
+"""Of Work, by field."""
+
+OFFER: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="name",
+        row="name",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=64,
+        meaning="Name, unique in the request. Needed only where rows name offers.",
+    ),
+    Fact(
+        field="device_name",
+        row="device_name",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=64,
+        meaning="Accelerator of the node. Empty = any device without an offer of its own.",
+    ),
+    Fact(
+        field="region",
+        row="region",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=64,
+        meaning='Where, e.g. "us-east-1a". Empty = not known.',
+    ),
+    Fact(
+        field="price_per_node_hour",
+        row="price_per_node_hour",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        meaning="Price of one node for one hour; parameter servers' nodes are charged alike.",
+    ),
+    Fact(
+        field="currency",
+        row="currency",
+        csv=None,
+        kind="str",
+        unit="",
+        maximum_length=16,
+        meaning="Currency, for people. All offers of a request share one.",
+    ),
+    Fact(
+        field="start_up_seconds",
+        row="start_up_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=10000000.0,
+        meaning="Seconds until its nodes work, in which they are paid for: part of the time and the cost to finish.",
+    ),
+)
+"""Of Offer, by field."""
+
+STATISTICAL_EFFICIENCY: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="gradient_noise_scale_samples",
+        row="gradient_noise_scale_samples",
+        csv=None,
+        kind="float",
+        unit="samples",
+        minimum=0.0,
+        required=True,
+        meaning="Gradient noise scale of the training now.",
+    ),
+    Fact(
+        field="initial_batch_samples",
+        row="initial_batch_samples",
+        csv=None,
+        kind="float",
+        unit="samples",
+        minimum=0.0,
+        exclusive_minimum=True,
+        required=True,
+        meaning="Global batch that samples are worth one each at.",
+    ),
+)
+"""Of StatisticalEfficiency, by field."""
+
+BATCH_BOUNDS: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="min_global_batch_samples",
+        row="least",
+        csv=None,
+        kind="float",
+        unit="samples",
+        whole=True,
+        minimum=1,
+        maximum=2147483647,
+        required=True,
+        meaning="Least global batch.",
+    ),
+    Fact(
+        field="max_global_batch_samples",
+        row="most",
+        csv=None,
+        kind="float",
+        unit="samples",
+        whole=True,
+        minimum=1,
+        maximum=2147483647,
+        required=True,
+        meaning="Greatest global batch.",
+    ),
+    Fact(
+        field="max_batch_per_worker_samples",
+        row="most_per_worker",
+        csv=None,
+        kind="float",
+        unit="samples",
+        whole=True,
+        minimum=1,
+        maximum=2147483647,
+        meaning=(
+            "Most samples that a worker can take in a micro-step; more are accumulated. Absent = a worker takes its "
+            "share at once."
+        ),
+    ),
+)
+"""Of BatchBounds, by field."""
+
+CURRENT_CONFIGURATION: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="row",
+        row="row",
+        csv=None,
+        kind="int",
+        unit="",
+        minimum=0,
+        meaning="Its row in the question.",
+    ),
+    Fact(
+        field="restart_cost_seconds",
+        row="restart_cost_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=10000000.0,
+        meaning="Seconds lost when the job moves.",
+    ),
+    Fact(
+        field="payback_seconds",
+        row="payback_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        exclusive_minimum=True,
+        meaning=(
+            "Seconds in which the move must have paid for itself. Absent = those of the work left, or 3600 where it is "
+            "not known."
+        ),
+    ),
+)
+"""Of CurrentConfiguration, by field."""
 
 SUGGEST_MEASUREMENTS_REQUEST: Final[Mapping[str, Fact]] = by_field(
     Fact(
@@ -4464,16 +4464,6 @@ BY_MESSAGE: Final[Mapping[str, Mapping[str, Fact]]] = MappingProxyType(
         "nodewise.v1.ConfigurationSettings": CONFIGURATION_SETTINGS,
         "nodewise.v1.CountRange": COUNT_RANGE,
         "nodewise.v1.ConfigurationRange": CONFIGURATION_RANGE,
-        "nodewise.v1.Objective": OBJECTIVE,
-        "nodewise.v1.Knee": KNEE,
-        "nodewise.v1.LeastTime": LEAST_TIME,
-        "nodewise.v1.LeastCost": LEAST_COST,
-        "nodewise.v1.FewestDevices": FEWEST_DEVICES,
-        "nodewise.v1.Work": WORK,
-        "nodewise.v1.Offer": OFFER,
-        "nodewise.v1.StatisticalEfficiency": STATISTICAL_EFFICIENCY,
-        "nodewise.v1.BatchBounds": BATCH_BOUNDS,
-        "nodewise.v1.CurrentConfiguration": CURRENT_CONFIGURATION,
         "nodewise.v1.ModelOptions": MODEL_OPTIONS,
         "nodewise.v1.PredictOptions": PREDICT_OPTIONS,
         "nodewise.v1.SharedDeviceRun": SHARED_DEVICE_RUN,
@@ -4489,6 +4479,16 @@ BY_MESSAGE: Final[Mapping[str, Mapping[str, Fact]]] = MappingProxyType(
         "nodewise.v1.TraceChunk": TRACE_CHUNK,
         "nodewise.v1.Profile": PROFILE,
         "nodewise.v1.ProfileSource": PROFILE_SOURCE,
+        "nodewise.v1.Objective": OBJECTIVE,
+        "nodewise.v1.Knee": KNEE,
+        "nodewise.v1.LeastTime": LEAST_TIME,
+        "nodewise.v1.LeastCost": LEAST_COST,
+        "nodewise.v1.FewestDevices": FEWEST_DEVICES,
+        "nodewise.v1.Work": WORK,
+        "nodewise.v1.Offer": OFFER,
+        "nodewise.v1.StatisticalEfficiency": STATISTICAL_EFFICIENCY,
+        "nodewise.v1.BatchBounds": BATCH_BOUNDS,
+        "nodewise.v1.CurrentConfiguration": CURRENT_CONFIGURATION,
         "nodewise.v1.SuggestMeasurementsRequest": SUGGEST_MEASUREMENTS_REQUEST,
         "nodewise.v1.ProfileBatch": PROFILE_BATCH,
         "nodewise.v1.RetractEvidenceRequest": RETRACT_EVIDENCE_REQUEST,

@@ -9,7 +9,7 @@ from typing import Final
 
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.conformance.evidence import Evidence, Job
-from nodewise.conformance.findings import NonConformanceError, require, sound
+from nodewise.conformance.findings import require, sound, sound_answer
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Options, Predictions
@@ -17,7 +17,6 @@ from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
 from nodewise.estimation.estimators.check import checked
 from nodewise.estimation.estimators.shown import shown_to
-from nodewise.hosting.calls import ImpossibleAnswerError
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, LearningEstimator, Model, Prior, Query
 from nodewise.profiles.digest import content_digest
@@ -56,11 +55,11 @@ class Asked:
 
     def predict(self, rows: Configurations) -> Predictions:
         """The checked answer to some rows."""
-        answer = sound(f"predict on {self.job.name!r}", lambda: self.model.predict(rows, self.options))
-        try:
-            return checked(answer, rows)
-        except ImpossibleAnswerError as error:
-            raise NonConformanceError(f"predict on {self.job.name!r} answers what cannot be true: {error}") from None
+        return sound_answer(
+            f"predict on {self.job.name!r}",
+            lambda: self.model.predict(rows, self.options),
+            lambda answer: checked(answer, rows),
+        )
 
     @property
     def rows(self) -> Configurations:

@@ -6,24 +6,22 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
-from types import MappingProxyType
 from typing import Any, Final
 
 from nodewise.conformance.completions import COMPLETION_CHECKS
 from nodewise.conformance.diagnosers import DIAGNOSER_CHECKS
 from nodewise.conformance.estimators import ESTIMATOR_CHECKS
 from nodewise.conformance.evidence import Evidence
-from nodewise.conformance.findings import NonConformanceError
+from nodewise.conformance.findings import Checks, NonConformanceError
 from nodewise.conformance.made_up import made_up
 from nodewise.conformance.policies import POLICY_CHECKS
 from nodewise.conformance.readers import READER_CHECKS
 from nodewise.conformance.sharing import SHARING_CHECKS
-from nodewise.hosting.registry import Registry, load_registry
+from nodewise.hosting.processes.address import Address
+from nodewise.hosting.registry import Hosting, Registry, load_registry
 from nodewise.plugin import ENTRY_POINT_GROUP
 
-__all__ = ["Case", "cases", "installed_cases", "registry_cases"]
-
-Checks = Mapping[str, Callable[[Any, Evidence], None]]
+__all__ = ["Case", "address_cases", "cases", "installed_cases", "registry_cases"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +77,21 @@ def registry_cases(registry: Registry, names: Iterable[str], evidence: Evidence 
     return [case for case in _cases(registry, evidence) if case.name in wanted]
 
 
+def address_cases(name: str, target: str, evidence: Evidence | None = None) -> list[Case]:
+    """The cases of an estimator that answers in a server of its own, at ``unix:///path`` or ``host:port`` without TLS.
+
+    Raises
+    ------
+    LookupError
+        There is no estimator of that name; the text says what was found.
+    """
+    addresses = {name: Address(target=target, plain=True)}
+    registry = load_registry(entry_points=list, hosting=Hosting(addresses=addresses))
+    if name not in registry.estimators:
+        raise LookupError("; ".join(f"{each.name}: {each.message}" for each in registry.problems))
+    return _cases(registry, evidence)
+
+
 def installed_cases(names: Iterable[str], evidence: Evidence | None = None) -> list[Case]:
     """The cases of installed plugins: of entry points or distributions of these names, or of records so named.
 
@@ -104,15 +117,13 @@ def _calls(point: metadata.EntryPoint) -> set[str]:
     return {point.name} if point.dist is None else {point.name, point.dist.name}
 
 
-_CHECKS: Final[Mapping[str, tuple[str, Checks]]] = MappingProxyType(
-    {
-        "estimator": ("estimators", ESTIMATOR_CHECKS),
-        "policy": ("policies", POLICY_CHECKS),
-        "trace_reader": ("trace_readers", READER_CHECKS),
-        "diagnoser": ("diagnosers", DIAGNOSER_CHECKS),
-        "sharing_model": ("sharing_models", SHARING_CHECKS),
-    }
-)
+_CHECKS: Final[Mapping[str, tuple[str, Checks]]] = {
+    "estimator": ("estimators", ESTIMATOR_CHECKS),
+    "policy": ("policies", POLICY_CHECKS),
+    "trace_reader": ("trace_readers", READER_CHECKS),
+    "diagnoser": ("diagnosers", DIAGNOSER_CHECKS),
+    "sharing_model": ("sharing_models", SHARING_CHECKS),
+}
 
 
 @cache

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -12,7 +10,7 @@ import numpy as np
 from nodewise.completion.checks import checked_as, checked_completion
 from nodewise.completion.estimate import CAPABILITY
 from nodewise.conformance.evidence import Evidence
-from nodewise.conformance.findings import NonConformanceError, require, sound
+from nodewise.conformance.findings import Checks, NonConformanceError, require, sound, sound_answer
 from nodewise.domain.completion_offers import (
     CompletionCheckpoints,
     CompletionGroup,
@@ -26,7 +24,6 @@ from nodewise.domain.errors import NodewiseError
 from nodewise.domain.lifetimes import AvailabilityLaw, ExponentialLifetimes, LifetimeLaw, NamedLifetimes
 from nodewise.domain.profile import Profile
 from nodewise.domain.transitions import HybridOutcome, HybridTimes, OnDemandOutcome, OnDemandQuestion
-from nodewise.hosting.calls import ImpossibleAnswerError
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import CompletionEstimator, EstimatorRecord, Query
 
@@ -71,11 +68,7 @@ def _estimator(loaded: Loaded[EstimatorRecord]) -> CompletionEstimator:
 
 
 def _complete(estimator: CompletionEstimator, case: CompletionCase, terms: CompletionTerms = TERMS) -> Completion:
-    answer = sound("complete", lambda: estimator.complete(case, terms))
-    try:
-        return checked_completion(answer)
-    except ImpossibleAnswerError as error:
-        raise NonConformanceError(f"complete answers what cannot be true: {error}") from None
+    return sound_answer("complete", lambda: estimator.complete(case, terms), checked_completion)
 
 
 def _throughput(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
@@ -138,21 +131,16 @@ def _transitions(loaded: Loaded[EstimatorRecord], _: Evidence) -> None:
         starts=50,
     )
     times = HybridTimes(synchronous_s=10_000.0, asynchronous_s=1_000.0, fractions=(0.0, 0.5, 1.0))
-    try:
-        checked_as(OnDemandOutcome)(sound("play", lambda: estimator.play(question, TERMS)))
-        found = checked_as(HybridOutcome)(sound("switch", lambda: estimator.switch(times)))
-    except ImpossibleAnswerError as error:
-        raise NonConformanceError(f"play or switch answer what cannot be true: {error}") from None
+    sound_answer("play", lambda: estimator.play(question, TERMS), checked_as(OnDemandOutcome))
+    found = sound_answer("switch", lambda: estimator.switch(times), checked_as(HybridOutcome))
     require(len(found.points) == 3, "switch tells no time of some fractions that were asked about")
 
 
-COMPLETION_CHECKS: Final[Mapping[str, Callable[[Loaded[EstimatorRecord], Evidence], None]]] = MappingProxyType(
-    {
-        "throughput is refused": _throughput,
-        "answers": _answers,
-        "purity": _purity,
-        "deadlines": _deadlines,
-        "refusals": _refuses,
-        "transitions": _transitions,
-    }
-)
+COMPLETION_CHECKS: Final[Checks] = {
+    "throughput is refused": _throughput,
+    "answers": _answers,
+    "purity": _purity,
+    "deadlines": _deadlines,
+    "refusals": _refuses,
+    "transitions": _transitions,
+}

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any, Final
 
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.conformance.evidence import Evidence, Recording
-from nodewise.conformance.findings import difference, require, sound
+from nodewise.conformance.findings import Checks, difference, for_each, require, sound_answer
 from nodewise.diagnosis.checks import wrong_diagnosis, wrong_replay
 from nodewise.domain.diagnosis import DiagnosisQuestion
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.replay import Change, ChangeKind, ReplayQuestion
+from nodewise.hosting.calls import unless_wrong
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import Catalogue, DiagnoserRecord
 
@@ -51,21 +51,11 @@ def _answer(
     replays = isinstance(question, ReplayQuestion)
     known: tuple[Any, ...] = (recording.traces,) if replays else (recording.traces, recording.profile)
     method, wrong_with = ("replay", wrong_replay) if replays else ("diagnose", wrong_diagnosis)
+    ask = partial(getattr(diagnoser, method), *known, question, context)
     try:
-        found = sound(method, lambda: getattr(diagnoser, method)(*known, question, context))
+        return sound_answer(f"{method} of {recording.name!r}", ask, unless_wrong(wrong_with))
     except NodewiseError:
         return None
-    wrong = wrong_with(found)
-    require(wrong is None, f"{method} of {recording.name!r} answers what cannot be true: {wrong}")
-    return found
-
-
-def _each(check: Callable[[Loaded[DiagnoserRecord], Recording], None]) -> Callable[[Loaded[Any], Evidence], None]:
-    def run(loaded: Loaded[DiagnoserRecord], evidence: Evidence) -> None:
-        for recording in evidence.recordings:
-            check(loaded, recording)
-
-    return run
 
 
 def _answers(loaded: Loaded[DiagnoserRecord], evidence: Evidence) -> None:
@@ -138,14 +128,12 @@ def _time(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
     _answer(loaded, recording, DiagnosisQuestion(), seconds=0.0)
 
 
-DIAGNOSER_CHECKS: Final[Mapping[str, Callable[[Loaded[Any], Evidence], None]]] = MappingProxyType(
-    {
-        "answers": _answers,
-        "replays": _each(_replay),
-        "sums": _each(_sums),
-        "order": _each(_order),
-        "inputs are not written to": _each(_inputs),
-        "purity": _each(_purity),
-        "no time left": _each(_time),
-    }
-)
+DIAGNOSER_CHECKS: Final[Checks] = {
+    "answers": _answers,
+    "replays": for_each("recordings", _replay),
+    "sums": for_each("recordings", _sums),
+    "order": for_each("recordings", _order),
+    "inputs are not written to": for_each("recordings", _inputs),
+    "purity": for_each("recordings", _purity),
+    "no time left": for_each("recordings", _time),
+}

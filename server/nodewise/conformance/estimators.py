@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 
 from nodewise.conformance.answering import Asked, answering, assessed, fitted, jobs_of, prior_of, require_tellable
-from nodewise.conformance.architectures import check_architectures
 from nodewise.conformance.evidence import Evidence, Job
-from nodewise.conformance.findings import difference, require, row_difference, sound
+from nodewise.conformance.findings import Checks, difference, require, row_difference, sound, sound_answer
 from nodewise.conformance.planning import check_bounds, check_evaluation
-from nodewise.conformance.stated import stating
-from nodewise.domain.columns import as_ints
+from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.predictions import Predictions
+from nodewise.domain.facts import CONFIGURATION_DEFAULTS
+from nodewise.domain.groups import WorkerGroup, WorkerGroups
+from nodewise.domain.predictions import Options, Predictions
 from nodewise.domain.profile import Profile
+from nodewise.domain.workload import Workload
+from nodewise.estimation.estimators.check_architectures import checked_architectures
 from nodewise.estimation.suggestion.covariance import wrong_with
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import (
     BASIC_COLUMNS,
+    Architectures,
     ArchitecturesModel,
     CovariantModel,
     EstimatorRecord,
@@ -32,6 +34,16 @@ from nodewise.plugin import (
 from nodewise.profiles.digest import content_digest
 
 __all__ = ["ESTIMATOR_CHECKS"]
+
+_VALUES: Final = {
+    name: 1 + default
+    for name, default in CONFIGURATION_DEFAULTS.items()
+    if isinstance(default, int) and name not in BASIC_COLUMNS
+}
+"""Values of columns of whole numbers; where a row has that value already, twice as much."""
+
+_SLOWER: Final = 2.0
+"""Compute time of the one worker of each row that differs from the others."""
 
 
 def _each(check: Callable[[Asked], None]) -> Callable[[Loaded[EstimatorRecord], Evidence], None]:
@@ -149,11 +161,38 @@ def _columns(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
     for asked in answering(loaded, evidence):
         plain = asked.predict(asked.rows)
         for column in sorted(left):
-            rows = stating(column, asked.rows)
+            rows = _stating(column, asked.rows)
             if rows is not None and row_difference(plain, asked.predict(rows)) is not None:
                 left -= {column}
     named = ", ".join(sorted(left))
     require(not left, f"columns lists {named}, which changes no answer: leave it out, or take it into account")
+
+
+def _stating(column: str, rows: Configurations) -> Configurations | None:
+    """The rows with another value of a column; None = the column is not known here."""
+    if column in _VALUES:
+        stated = _VALUES[column]
+        before = getattr(rows, column)
+        return rows.replaced(**{column: as_ints(np.where(before == stated, 2 * stated, stated))})
+    if column == "hybrid_sync_fraction":
+        return rows.replaced(hybrid_sync_fraction=as_floats((rows.hybrid_sync_fraction + 0.25) % 1.0))
+    if column == "hybrid_switch_s":
+        return rows.replaced(hybrid_switch_s=as_floats(rows.hybrid_switch_s + 10.0))
+    if column == "precision":
+        return rows.replaced(precisions=("fp32", "fp16"), precision_index=as_ints(np.arange(len(rows)) % 2))
+    if column == "groups":
+        return rows.replaced(worker_groups=WorkerGroups.of(map(_groups, _device_rows(rows)), rows.devices))
+    return None
+
+
+def _device_rows(rows: Configurations) -> list[tuple[str, int]]:
+    return list(zip(rows.device_names(), rows.workers.tolist(), strict=True))
+
+
+def _groups(row: tuple[str, int]) -> list[WorkerGroup]:
+    device, workers = row
+    alike = [WorkerGroup(device, workers - 1)] if workers > 1 else []
+    return [*alike, WorkerGroup(device, 1, _SLOWER)]
 
 
 def _learning(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
@@ -194,35 +233,69 @@ def _architectures(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
     for job in jobs:
         asked = None if len(job.profile.observations) else fitted(loaded, job, prior)
         if asked is not None and isinstance(asked.model, ArchitecturesModel):
-            check_architectures(asked.model, job, asked.rows, asked.options, partial(alone, job))
+            _check_architectures(asked.model, job, asked.rows, asked.options, partial(alone, job))
 
 
-def _planning(check: Callable[[str, PlanningModel, Job, Callable[[Configurations], Predictions]], None]) -> Any:
+def _check_architectures(
+    model: ArchitecturesModel,
+    job: Job,
+    rows: Configurations,
+    options: Options,
+    alone: Callable[[Profile, Configurations], Predictions],
+) -> None:
+    """Many architectures at once get what each gets as a profile of its own, which ``alone`` answers."""
+    workloads = [replace(job.profile.workload, **facts) for facts in _variants(job.profile.workload)]
+    many = Architectures.joined([Architectures.of(workload) for workload in workloads])
+    found = sound_answer(
+        f"predict_architectures of {job.name!r}",
+        lambda: model.predict_architectures(many, rows, options),
+        lambda answer: checked_architectures(answer, len(many) * len(rows)),
+    )
+    expected = [
+        (as_ints(np.arange(len(rows)) + place * len(rows)), alone(_facts_alone(job.profile, workload), rows))
+        for place, workload in enumerate(workloads)
+    ]
+    where = row_difference(found.predictions, Predictions.joined(len(many) * len(rows), expected))
+    require(where is None, f"architectures of {job.name!r} asked at once differ in {where} from one by one")
+
+
+def _variants(workload: Workload) -> list[dict[str, Any]]:
+    """Facts of architectures beside those of a job: larger, smaller, far larger, of another family, hardly known."""
+    flops = workload.flops_per_sample or 1e9
+    sizes = [{"flops_per_sample": factor * flops} for factor in (1.0, 0.5, 2.0, 1e6)]
+    return [*sizes, {"family": "another", "flops_per_sample": flops}, {"flops_per_sample": None}]
+
+
+def _facts_alone(profile: Profile, workload: Workload) -> Profile:
+    own = Profile(workload=workload, network=profile.network)
+    return replace(own, digest=content_digest(own))
+
+
+def _planning(check: Callable[[Loaded[EstimatorRecord], Asked], None]) -> Any:
     """A check of models that make the search fast, on jobs with constraints."""
 
-    def run(asked: Asked) -> None:
-        if isinstance(asked.model, PlanningModel) and asked.job.constraints is not None:
-            check(asked.record.name, asked.model, asked.job, asked.predict)
+    def run(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
+        for asked in answering(loaded, evidence):
+            if isinstance(asked.model, PlanningModel) and asked.job.constraints is not None:
+                check(loaded, asked)
 
-    return _each(run)
+    return run
 
 
-ESTIMATOR_CHECKS: Final[Mapping[str, Callable[[Loaded[EstimatorRecord], Evidence], None]]] = MappingProxyType(
-    {
-        "answers": _answers,
-        "shapes, bounds and sums": _each(_shapes),
-        "inputs are not written to": _each(_inputs),
-        "purity": _each(_purity),
-        "determinism": _determinism,
-        "order of rows": _each(_order),
-        "all rows as row by row": _each(_row_by_row),
-        "expected errors as row by row": _claims,
-        "refusals": _refusals,
-        "columns": _columns,
-        "learning": _learning,
-        "covariance": _each(_covariance),
-        "architectures at once as one by one": _architectures,
-        "evaluate as predict": _planning(check_evaluation),
-        "lower bounds": _planning(check_bounds),
-    }
-)
+ESTIMATOR_CHECKS: Final[Checks] = {
+    "answers": _answers,
+    "shapes, bounds and sums": _each(_shapes),
+    "inputs are not written to": _each(_inputs),
+    "purity": _each(_purity),
+    "determinism": _determinism,
+    "order of rows": _each(_order),
+    "all rows as row by row": _each(_row_by_row),
+    "expected errors as row by row": _claims,
+    "refusals": _refusals,
+    "columns": _columns,
+    "learning": _learning,
+    "covariance": _each(_covariance),
+    "architectures at once as one by one": _architectures,
+    "evaluate as predict": _planning(check_evaluation),
+    "lower bounds": _planning(check_bounds),
+}

@@ -8,15 +8,32 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from nodewise.conformance.evidence import Evidence
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Predictions
+from nodewise.hosting.calls import ImpossibleAnswerError
+from nodewise.hosting.registry import Loaded
 
-__all__ = ["ROUNDING", "NonConformanceError", "difference", "has_path", "require", "row_difference", "sound"]
+__all__ = [
+    "ROUNDING",
+    "Checks",
+    "NonConformanceError",
+    "difference",
+    "for_each",
+    "has_path",
+    "require",
+    "row_difference",
+    "sound",
+    "sound_answer",
+]
 
 ROUNDING: Final = 1e-9
 """Relative difference allowed where rows stand in other company: libraries add in an order that the length decides."""
 
 AnswerT = TypeVar("AnswerT")
+
+Checks = Mapping[str, Callable[[Loaded[Any], Evidence], None]]
+"""Checks of a kind of plugin, by name."""
 
 
 class NonConformanceError(AssertionError):
@@ -43,6 +60,24 @@ def sound(what: str, call: Callable[[], AnswerT]) -> AnswerT:
         raise NonConformanceError(
             f"{what} raised {type(error).__name__}: {error}; refuse, or raise NodewiseError with a reason"
         ) from error
+
+
+def sound_answer(what: str, call: Callable[[], Any], check: Callable[[Any], AnswerT]) -> AnswerT:
+    """The answer of a call as a check returns it, which raises ImpossibleAnswerError for what cannot be true."""
+    try:
+        return check(sound(what, call))
+    except ImpossibleAnswerError as error:
+        raise NonConformanceError(f"{what} answers what cannot be true: {error}") from None
+
+
+def for_each(kind: str, check: Callable[[Any, Any], None]) -> Callable[[Loaded[Any], Evidence], None]:
+    """A check of everything of a kind that plugins are asked about, by its name in Evidence."""
+
+    def run(loaded: Loaded[Any], evidence: Evidence) -> None:
+        for one in getattr(evidence, kind):
+            check(loaded, one)
+
+    return run
 
 
 def difference(first: Any, second: Any, path: str = "") -> str | None:

@@ -8,13 +8,13 @@ from typing import Any, Final
 import numpy as np
 
 from nodewise.conformance.evidence import Cluster, Evidence, Job, Recording
-from nodewise.conformance.made_up_sharing import made_up_sharings
 from nodewise.domain.columns import Ints, as_floats, as_ints, constant_floats, constant_ints, freeze
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.planning import PlanConstraints, PlanPool
 from nodewise.domain.profile import Observations, PhaseTimings, Profile, TraceReference
 from nodewise.domain.schedule import ClusterState, CurrentAllocation, Curves, JobState, NodePool
 from nodewise.domain.shared_pairs import SharedPairs
+from nodewise.domain.sharing import PairRun, SharingMode, SharingQuestion, SoloJob
 from nodewise.domain.trace import (
     CollectiveKind,
     Collectives,
@@ -47,7 +47,7 @@ def made_up() -> Evidence:
         ),
         clusters=(_busy_cluster(), _empty_cluster(), _shared_cluster()),
         recordings=(Recording(name="two ranks", traces=recorded),),
-        sharings=made_up_sharings(),
+        sharings=_sharings(),
     )
 
 
@@ -259,6 +259,25 @@ def _curves(tables: list[dict[int, tuple[float, ...]]]) -> Curves:
         samples_per_s=as_floats(rates),
         configurations=Configurations.of(len(rows), workers=as_ints(devices)),
     )
+
+
+# --- jobs on one device
+
+_SHARING: Final = (
+    SoloJob("busy-large", "busy", 0.95, 0.6, 6e9, 0.20),
+    SoloJob("busy-small", "busy", 0.80, 0.5, 4e9, 0.08),
+    SoloJob("waiting", "waiting", 0.25, 0.1, 2e9, 0.01),
+    SoloJob("unknown"),
+)
+
+
+def _sharings() -> tuple[SharingQuestion, ...]:
+    """Jobs that share a device: a question in each mode, and one with pairs that ran."""
+    large, small, waiting, unknown = _SHARING
+    sets = ((large, small), (large, waiting), (small, unknown), (waiting, waiting), (large, small, waiting), (large,))
+    runs = (PairRun((large, small), (0.55, 0.47)), PairRun((waiting, large), (0.83, 0.91)))
+    asked = [SharingQuestion(device="V100", mode=mode, sets=sets, memory_bytes=16e9) for mode in SharingMode]
+    return (*asked, SharingQuestion(device="V100", runs=runs, sets=sets, memory_bytes=16e9))
 
 
 # --- a recording

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from nodewise.conformance.evidence import Cluster, Evidence
-from nodewise.conformance.findings import NonConformanceError, difference, require, sound
+from nodewise.conformance.findings import Checks, NonConformanceError, difference, for_each, require, sound
 from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.schedule import Allocation, ClusterState, Shares
@@ -42,27 +40,11 @@ def _verdict(loaded: Loaded[PolicyRecord], cluster: Cluster, state: ClusterState
         raise NonConformanceError(f"on {cluster.name!r}: {error.message}") from error
 
 
-def _each(check: Callable[[Loaded[PolicyRecord], Cluster], None]) -> Callable[[Loaded[PolicyRecord], Evidence], None]:
-    def run(loaded: Loaded[PolicyRecord], evidence: Evidence) -> None:
-        for cluster in evidence.clusters:
-            check(loaded, cluster)
-
-    return run
-
-
 def _feasible(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
     """Never more than there is, every job once, nothing for a job without a prediction."""
     state = _with_parameters(loaded.record, cluster)
     _decide(loaded, cluster, state)
-    grants = _verdict(loaded, cluster, state).grants
-    require(len(grants) == len(state.jobs), f"{len(grants)} grants for {len(state.jobs)} jobs; every job has one")
-    for index, pool in enumerate(state.pools):
-        given = sum(
-            grant.devices + job.server_devices
-            for grant, job in zip(grants, state.jobs, strict=True)
-            if grant.devices and grant.pool == index and grant.shares_with < 0
-        )
-        require(given <= pool.total_devices, f"gives {given} of {pool.total_devices} devices of pool {pool.name!r}")
+    _verdict(loaded, cluster, state)
 
 
 def _gives(loaded: Loaded[PolicyRecord], evidence: Evidence) -> None:
@@ -114,14 +96,12 @@ def _parameters(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
             _verdict(loaded, cluster, _with_parameters(loaded.record, cluster, **{each.name: value}))
 
 
-POLICY_CHECKS: Final[Mapping[str, Callable[[Loaded[Any], Evidence], None]]] = MappingProxyType(
-    {
-        "gives": _gives,
-        "feasibility": _each(_feasible),
-        "inputs are not written to": _each(_inputs),
-        "purity": _each(_purity),
-        "memory": _each(_memory),
-        "no time left": _each(_budget),
-        "parameters": _each(_parameters),
-    }
-)
+POLICY_CHECKS: Final[Checks] = {
+    "gives": _gives,
+    "feasibility": for_each("clusters", _feasible),
+    "inputs are not written to": for_each("clusters", _inputs),
+    "purity": for_each("clusters", _purity),
+    "memory": for_each("clusters", _memory),
+    "no time left": for_each("clusters", _budget),
+    "parameters": for_each("clusters", _parameters),
+}

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, Final, cast
 
 import numpy as np
 
 from nodewise.conformance.evidence import Evidence, File
-from nodewise.conformance.findings import NonConformanceError, difference, has_path, require, sound
+from nodewise.conformance.findings import (
+    Checks,
+    NonConformanceError,
+    difference,
+    has_path,
+    require,
+    sound,
+    sound_answer,
+)
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.trace import Trace, TraceSource
+from nodewise.hosting.calls import unless_wrong
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import TraceReaderRecord
 from nodewise.profiles.trace_checks import wrong_with
@@ -49,10 +57,7 @@ class _Chunks(io.RawIOBase):
 
 def _read_with(loaded: Loaded[TraceReaderRecord], content: bytes, source: TraceSource, most: int) -> Sequence[Trace]:
     stream = cast("BinaryIO", io.BufferedReader(_Chunks(content, most), max(most, 1)))
-    traces = sound("read", lambda: loaded.record.reader.read(stream, source))
-    wrong = wrong_with(traces)
-    require(wrong is None, f"read returns what cannot be: {wrong}")
-    return traces
+    return sound_answer("read", lambda: loaded.record.reader.read(stream, source), unless_wrong(wrong_with))
 
 
 def _whole(loaded: Loaded[TraceReaderRecord], file: File, most: int = HEAD_BYTES) -> Sequence[Trace]:
@@ -138,12 +143,10 @@ def _secrets(loaded: Loaded[TraceReaderRecord], file: File) -> None:
                 raise NonConformanceError(f"{word!r} comes out of {file.name!r}: strip paths, hosts and users")
 
 
-READER_CHECKS: Final[Mapping[str, Callable[[Loaded[Any], Evidence], None]]] = MappingProxyType(
-    {
-        "recognises": _recognises,
-        "reads": _each(_reads),
-        "pieces of any size": _each(_streams),
-        "damage": _each(_damage),
-        "paths, hosts and users": _each(_secrets),
-    }
-)
+READER_CHECKS: Final[Checks] = {
+    "recognises": _recognises,
+    "reads": _each(_reads),
+    "pieces of any size": _each(_streams),
+    "damage": _each(_damage),
+    "paths, hosts and users": _each(_secrets),
+}

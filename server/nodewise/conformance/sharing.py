@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 import numpy as np
 
 from nodewise.conformance.evidence import Evidence
-from nodewise.conformance.findings import ROUNDING, difference, require, sound
+from nodewise.conformance.findings import ROUNDING, Checks, difference, for_each, require, sound_answer
 from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.sharing import DeviceShares, SharingQuestion, SoloJob
+from nodewise.hosting.calls import unless_wrong
 from nodewise.hosting.registry import Loaded
 from nodewise.plugin import SharingModelRecord
 from nodewise.sharing.checks import wrong_shares
@@ -28,24 +28,13 @@ _Loaded = Loaded[SharingModelRecord]
 
 def _answer(loaded: _Loaded, question: SharingQuestion, seconds: float = ASKED_S) -> list[DeviceShares] | None:
     """Sound answers; None = it refuses."""
-    model = loaded.record.model
+    ask = partial(loaded.record.model.predict_shares, question, Budget(seconds))
     try:
-        found = sound("predict_shares", lambda: model.predict_shares(question, Budget(seconds)))
+        return list(sound_answer("predict_shares", ask, unless_wrong(partial(wrong_shares, question=question))))
     except NodewiseError as error:
         allowed = error.reason is Reason.NOT_IMPLEMENTED or (seconds <= 0 and error.reason is Reason.DEADLINE_EXCEEDED)
         require(allowed, f"predict_shares refuses with {error.reason}; only a mode may be refused, NOT_IMPLEMENTED")
         return None
-    wrong = wrong_shares(found, question)
-    require(wrong is None, f"predict_shares answers what cannot be true: {wrong}")
-    return list(found)
-
-
-def _each(check: Callable[[_Loaded, SharingQuestion], None]) -> Callable[[_Loaded, Evidence], None]:
-    def run(loaded: _Loaded, evidence: Evidence) -> None:
-        for question in evidence.sharings:
-            check(loaded, question)
-
-    return run
 
 
 def _answers(loaded: _Loaded, evidence: Evidence) -> None:
@@ -102,13 +91,11 @@ def _name(jobs: tuple[SoloJob, ...]) -> str:
     return " and ".join(job.name for job in jobs)
 
 
-SHARING_CHECKS: Final[Mapping[str, Callable[[Loaded[Any], Evidence], None]]] = MappingProxyType(
-    {
-        "answers": _answers,
-        "order of jobs": _each(_order),
-        "company of sets": _each(_company),
-        "measured pairs": _each(_check_measured),
-        "purity": _each(_purity),
-        "no time left": _each(_time),
-    }
-)
+SHARING_CHECKS: Final[Checks] = {
+    "answers": _answers,
+    "order of jobs": for_each("sharings", _order),
+    "company of sets": for_each("sharings", _company),
+    "measured pairs": for_each("sharings", _check_measured),
+    "purity": for_each("sharings", _purity),
+    "no time left": for_each("sharings", _time),
+}

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.conformance.cases import Case
-from nodewise.conformance.findings import NonConformanceError
+from nodewise.conformance.findings import NonConformanceError, require
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Observations
@@ -53,16 +53,11 @@ def _rates(store: ProfileStore, revision: int | None = None) -> list[float]:
     return found
 
 
-def _must(holds: object, otherwise: str) -> None:
-    if not holds:
-        raise NonConformanceError(otherwise)
-
-
 def _check_refusal(reason: str, call: Callable[[], object]) -> None:
     try:
         call()
     except NodewiseError as error:
-        _must(error.reason == reason, f"raises {error.reason} where {reason} is due")
+        require(error.reason == reason, f"raises {error.reason} where {reason} is due")
     else:
         raise NonConformanceError(f"does what must be refused with {reason}")
 
@@ -70,11 +65,11 @@ def _check_refusal(reason: str, call: Callable[[], object]) -> None:
 def _units(opening: Opening) -> None:
     store = opening()
     staged = store.append("job", "s", [_batch(1, 1.0, commit=False)])
-    _must(staged.durable_sequence_number == 1, "a batch that was stored is not said to be durable")
+    require(staged.durable_sequence_number == 1, "a batch that was stored is not said to be durable")
     _check_refusal("PROFILE_NOT_FOUND", lambda: store.load("job"))
     committed = store.append("job", "s", [_batch(2, 2.0)])
-    _must((committed.revision, committed.committed_sequence_number) == (1, 2), "a unit did not count with its commit")
-    _must(_rates(store) == [1.0, 2.0], "the rows of a unit are not those that were sent, in their order")
+    require((committed.revision, committed.committed_sequence_number) == (1, 2), "a unit did not count with its commit")
+    require(_rates(store) == [1.0, 2.0], "the rows of a unit are not those that were sent, in their order")
     store.close()
 
 
@@ -82,10 +77,10 @@ def _once(opening: Opening) -> None:
     store = opening()
     for _ in range(2):
         store.append("job", "s", [_batch(1, 1.0)])
-    _must(_rates(store) == [1.0], "a batch that was sent twice is stored twice")
+    require(_rates(store) == [1.0], "a batch that was sent twice is stored twice")
     _check_refusal("BATCH_CONFLICT", lambda: store.append("job", "s", [_batch(1, 9.0)]))
     _check_refusal("BATCH_OUT_OF_ORDER", lambda: store.append("job", "s", [_batch(3, 3.0)]))
-    _must(_rates(store) == [1.0], "what was refused left something behind")
+    require(_rates(store) == [1.0], "what was refused left something behind")
     store.close()
 
 
@@ -97,9 +92,13 @@ def _check_durability(opening: Opening) -> None:
     store.close()
     again = opening()
     found = again.load("job")
-    _must(found.digest == before.digest and found.uid == before.uid, "a profile is another after the store was closed")
-    _must(found.workload == facts and found.labels == {"team": "one"}, "facts or labels were lost")
-    _must([each.profile_id for each in again.list(labels=[("team", "one")])] == ["job"], "labels do not find profiles")
+    require(
+        found.digest == before.digest and found.uid == before.uid, "a profile is another after the store was closed"
+    )
+    require(found.workload == facts and found.labels == {"team": "one"}, "facts or labels were lost")
+    require(
+        [each.profile_id for each in again.list(labels=[("team", "one")])] == ["job"], "labels do not find profiles"
+    )
     again.close()
 
 
@@ -108,11 +107,11 @@ def _check_sharing(opening: Opening) -> None:
     for number in range(1, 9):
         for store in (one, other):
             store.append("job", "s", [_batch(number, float(number))])
-    _must(_rates(one) == [float(number) for number in range(1, 9)], "two who send the same store it twice")
+    require(_rates(one) == [float(number) for number in range(1, 9)], "two who send the same store it twice")
     before = one.generation()
     other.append("job", "t", [_batch(1, 9.0)])
-    _must(one.load("job").revision == 9, "what one process stored another does not load")
-    _must(other.generation() != before, "the generation stays where a profile changed")
+    require(one.load("job").revision == 9, "what one process stored another does not load")
+    require(other.generation() != before, "the generation stays where a profile changed")
     one.close()
     other.close()
 
@@ -121,8 +120,8 @@ def _together(opening: Opening) -> None:
     store = opening()
     good, bad = AppendRequest("job", "s", [_batch(1, 1.0)]), AppendRequest("job", "t", [_batch(2, 1.0)])
     outcomes = store.apply([good, bad, AppendRequest("job", "u", [_batch(1, 3.0)])])
-    _must(isinstance(outcomes[1], NodewiseError), "apply() does not return the error of a request that is refused")
-    _must(_rates(store) == [1.0, 3.0], "an error of one request has cost others theirs")
+    require(isinstance(outcomes[1], NodewiseError), "apply() does not return the error of a request that is refused")
+    require(_rates(store) == [1.0, 3.0], "an error of one request has cost others theirs")
     store.close()
 
 
@@ -132,9 +131,9 @@ def _history(opening: Opening) -> None:
     store.append("job", "s", [_batch(2, 3.0)])
     for _ in range(2):
         summary = store.retract("job", "r", Evidence.of([2]), "throttled")
-        _must(summary.revision == 3, "the same retraction twice is two")
-    _must(_rates(store) == [1.0, 3.0], "retracted observations count")
-    _must(_rates(store, 2) == [1.0, 2.0, 3.0], "an earlier revision is not as it was")
+        require(summary.revision == 3, "the same retraction twice is two")
+    require(_rates(store) == [1.0, 3.0], "retracted observations count")
+    require(_rates(store, 2) == [1.0, 2.0, 3.0], "an earlier revision is not as it was")
     _check_refusal("REVISION_NOT_FOUND", lambda: store.load("job", None, 4))
     _check_refusal("EVIDENCE_NOT_FOUND", lambda: store.retract("job", "q", Evidence.of([2])))
     store.close()
@@ -147,9 +146,9 @@ def _deletion(opening: Opening) -> None:
     _check_refusal("ETAG_MISMATCH", lambda: store.delete("job", "another"))
     store.delete("job", etag)
     _check_refusal("PROFILE_NOT_FOUND", lambda: store.load("job"))
-    _must(not store.list() and len(store.list(deleted=True)) == 1, "a deleted profile is listed, or cannot be")
+    require(not store.list() and len(store.list(deleted=True)) == 1, "a deleted profile is listed, or cannot be")
     store.undelete("job")
-    _must(_rates(store) == [1.0], "a profile that was brought back is not as it was")
+    require(_rates(store) == [1.0], "a profile that was brought back is not as it was")
     store.close()
 
 
@@ -163,7 +162,7 @@ def _traces(opening: Opening) -> None:
     store.append("job", "s", [_batch(1, 1.0, commit=False, trace_chunks=(chunks[0],))])
     store.append("job", "s", [_batch(2, 2.0, trace_chunks=(chunks[1],))])
     with store.traces.open(store.load("job").traces[0].content_sha256) as file:
-        _must(file.read() == b"".join(pieces), "a trace is not what was sent")
+        require(file.read() == b"".join(pieces), "a trace is not what was sent")
     store.close()
 
 
@@ -172,11 +171,11 @@ def _scores(opening: Opening) -> None:
     for number in (1, 2):
         store.append("job", "s", [_batch(number, float(number))])
     commit = store.scores.claim(60.0)
-    _must(commit is not None and commit.revision == 2, "a commit to a profile that was there waits for no score")
+    require(commit is not None and commit.revision == 2, "a commit to a profile that was there waits for no score")
     assert commit is not None
-    _must(store.scores.claim(60.0) is None, "a commit is claimed twice")
-    _must(store.scores.settle(commit, {}), "a claimed commit cannot be settled")
-    _must(not store.scores.settle(commit, {}), "a commit counts twice")
+    require(store.scores.claim(60.0) is None, "a commit is claimed twice")
+    require(store.scores.settle(commit, {}), "a claimed commit cannot be settled")
+    require(not store.scores.settle(commit, {}), "a commit counts twice")
     store.close()
 
 

@@ -18,13 +18,13 @@ import numpy as np
 from nodewise.domain.diagnosis import Bottleneck, Diagnosis, RankShares, StepPart, Strategy
 from nodewise.domain.replay import Replay, ReplayedCollective, ReplayedStep, Timeline
 from nodewise.domain.step_times import StepAlarm, StepsDiagnosis
+from nodewise.hosting.soundness import MOST_TEXT, is_text
 
 __all__ = ["wrong_diagnosis", "wrong_replay", "wrong_steps_diagnosis"]
 
 MOST_SECONDS: Final = 1e10
 """Times since 1970 included."""
 MOST_NS: Final = 10**18
-MOST_TEXT: Final = 16_384
 BOUNDS: Final = frozenset({"none", "host", "device", "network", "skew", "loading"})
 
 _LEAST: Final[Mapping[tuple[type, str], float]] = {
@@ -40,6 +40,21 @@ _LEAST: Final[Mapping[tuple[type, str], float]] = {
     (ReplayedCollective, "step"): 1,
     (ReplayedStep, "step"): 1,
 }
+
+
+_TIMELINE: Final = {
+    "rank": (0, ""),
+    "lane": (0, "lanes"),
+    "name": (0, "names"),
+    "begin_ns": (-MOST_NS, ""),
+    "duration_ns": (0, ""),
+    "kind": (0, "kinds"),
+    "waiting_ns": (0, ""),
+    "part": (-1, "parts"),
+}
+"""Columns of a timeline: the least entry of each, and what it is an index into ("" = it is a number of its own)."""
+_OPTIONAL: Final = frozenset({"kind", "waiting_ns", "part"})
+"""Columns of a timeline that may be empty."""
 
 
 class _Wrong(Exception):  # noqa: N818  # a finding, told as a text
@@ -58,7 +73,7 @@ def wrong_diagnosis(answer: Any) -> str | None:
 
 def wrong_steps_diagnosis(answer: Any) -> str | None:
     """Why what is said of the times of steps cannot be true, else None."""
-    return _tell(lambda found: _check_record(found, StepsDiagnosis), answer)
+    return _tell(lambda found: _check(found, StepsDiagnosis, "the answer"), answer)
 
 
 def _tell(check: Callable[[Any], None], answer: Any) -> str | None:
@@ -70,49 +85,29 @@ def _tell(check: Callable[[Any], None], answer: Any) -> str | None:
 
 
 def _check_replay(replay: Any) -> None:
-    _check_record(replay, Replay)
-    if not replay.steps:
-        raise _Wrong("steps are none")
+    _check(replay, Replay, "the answer")
+    _require(replay.steps, "steps are none")
     ranks = len(replay.ranks)
     for place, step in enumerate(replay.steps):
         for name in ("rank_measured_host_s", "rank_predicted_host_s"):
-            if len(getattr(step, name)) not in {0, ranks}:
-                raise _Wrong(f"steps[{place}].{name} has not one entry a rank")
+            _require(len(getattr(step, name)) in {0, ranks}, f"steps[{place}].{name} has not one entry a rank")
     for name in ("clock_offset_s", "clock_uncertainty_s"):
         column = getattr(replay, name)
-        _column(column, ranks, name, "f")
-        if not np.isfinite(column).all():
-            raise _Wrong(f"{name} is not finite")
+        _check_column(column, ranks, name, "f")
+        _require(np.isfinite(column).all(), f"{name} is not finite")
 
 
 def _check_diagnosis(diagnosis: Any) -> None:
-    _check_record(diagnosis, Diagnosis)
-    if diagnosis.bound_by not in BOUNDS:
-        raise _Wrong(f"bound_by is none of {', '.join(sorted(BOUNDS))}")
+    _check(diagnosis, Diagnosis, "the answer")
+    _require(diagnosis.bound_by in BOUNDS, f"bound_by is none of {', '.join(sorted(BOUNDS))}")
 
 
-def _check_record(value: Any, kind: Any, path: str = "") -> None:
-    """A value of the domain, field by field."""
-    _require_kind(value, kind, path or "the answer")
-    before = f"{path}." if path else ""
-    for name, annotated in _annotations(kind):
-        _check(getattr(value, name), annotated, f"{before}{name}", _LEAST.get((kind, name), 0))
-    if kind is Strategy and value.predicted_step_s == 0.0:
-        raise _Wrong(f"{before}predicted_step_s is 0")
-    if kind is ReplayedCollective and not len(value.ranks) == len(value.arrival_s) == len(value.wait_s):
-        raise _Wrong(f"{path} has not one arrival and one wait a rank")
-    if kind is RankShares and not len(value.step_ordinals) == len(value.step_begin_ns) == len(value.step_duration_ns):
-        raise _Wrong(f"{path} has not one begin and one length a step")
-    if kind is Timeline:
-        _check_timeline(value)
+def _require(holds: object, otherwise: str) -> None:
+    if not holds:
+        raise _Wrong(otherwise)
 
 
-@cache
-def _annotations(kind: type) -> tuple[tuple[str, Any], ...]:
-    return tuple(get_type_hints(kind).items())
-
-
-def _check(value: Any, kind: Any, path: str, least: float) -> None:
+def _check(value: Any, kind: Any, path: str, least: float = 0) -> None:
     """A value as it is annotated; columns are left to those who know how many rows they have."""
     origin, inner = get_origin(kind), get_args(kind)
     if kind in _SCALARS:
@@ -121,76 +116,75 @@ def _check(value: Any, kind: Any, path: str, least: float) -> None:
         if value is not None:
             _check(value, inner[0], path, least)
     elif origin is tuple:
-        _check_entries(value, inner[0], path, least)
+        records = is_dataclass(inner[0])
+        _require(
+            isinstance(value, tuple if records else Sequence) and not isinstance(value, str), f"{path} is no tuple"
+        )
+        for place, each in enumerate(value):
+            _check(each, inner[0], f"{path}[{place}]" if records else path, least)
     elif origin in (dict, Mapping):
         for name, each in value.items():
-            _text(name, path)
+            _check_text(name, path)
             _check(each, inner[1], f"{path}[{name}]", least)
-    elif is_dataclass(kind):
-        _check_record(value, kind, path)
-    elif isinstance(kind, type) and issubclass(kind, Enum):
-        _require_kind(value, kind, path)
+    elif isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, Enum)):
+        _require(isinstance(value, kind), f"{path} is a {type(value).__name__} instead of a {kind.__name__}")
+        if is_dataclass(kind):
+            _check_record(value, kind, path)
 
 
-def _check_entries(values: Any, kind: Any, path: str, least: float) -> None:
-    if is_dataclass(kind):
-        _require_kind(values, tuple, path)
-        for place, value in enumerate(values):
-            _check_record(value, kind, f"{path}[{place}]")
-        return
-    if kind is str and (isinstance(values, str) or not isinstance(values, Sequence)):
-        raise _Wrong(f"{path} is no sequence of texts")
-    for value in values:
-        _SCALARS[kind](value, path, least)
+def _check_record(value: Any, kind: type, path: str) -> None:
+    """A value of the domain, field by field."""
+    for name, annotated in _annotations(kind):
+        _check(getattr(value, name), annotated, f"{path}.{name}", _LEAST.get((kind, name), 0))
+    if kind is Strategy:
+        _require(value.predicted_step_s, f"{path}.predicted_step_s is 0")
+    elif kind is ReplayedCollective:
+        alike = len(value.ranks) == len(value.arrival_s) == len(value.wait_s)
+        _require(alike, f"{path} has not one arrival and one wait a rank")
+    elif kind is RankShares:
+        alike = len(value.step_ordinals) == len(value.step_begin_ns) == len(value.step_duration_ns)
+        _require(alike, f"{path} has not one begin and one length a step")
+    elif kind is Timeline:
+        _check_timeline(value, path)
 
 
-def _check_timeline(timeline: Timeline) -> None:
+@cache
+def _annotations(kind: type) -> tuple[tuple[str, Any], ...]:
+    return tuple(get_type_hints(kind).items())
+
+
+def _check_timeline(timeline: Timeline, path: str) -> None:
     rows = len(timeline.begin_ns)
-    for name in ("rank", "lane", "name", "begin_ns", "duration_ns"):
-        _column(getattr(timeline, name), rows, f"timeline.{name}", "iu")
-    for name in ("kind", "waiting_ns", "part"):
-        _column(getattr(timeline, name), rows if len(getattr(timeline, name)) else 0, f"timeline.{name}", "iu")
-    for index, names, least in (
-        ("lane", "lanes", 0),
-        ("name", "names", 0),
-        ("kind", "kinds", 0),
-        ("part", "parts", -1),
-    ):
-        column = getattr(timeline, index)
-        if len(column) and not (column.min() >= least and column.max() < len(getattr(timeline, names))):
-            raise _Wrong(f"timeline.{index} is no index into {names}")
-    for name, least in (("rank", 0), ("begin_ns", -MOST_NS), ("duration_ns", 0), ("waiting_ns", 0)):
+    for name, (least, words) in _TIMELINE.items():
         column = getattr(timeline, name)
-        if len(column) and not (column.min() >= least and column.max() <= MOST_NS):
-            raise _Wrong(f"timeline.{name} is out of range")
+        _check_column(column, 0 if name in _OPTIONAL and not len(column) else rows, f"{path}.{name}", "iu")
+        most = len(getattr(timeline, words)) - 1 if words else MOST_NS
+        wrong = f"is no index into {words}" if words else "is out of range"
+        _require(not len(column) or (column.min() >= least and column.max() <= most), f"{path}.{name} {wrong}")
 
 
-def _require_kind(value: Any, kind: type, path: str) -> None:
-    if not isinstance(value, kind):
-        raise _Wrong(f"{path} is a {type(value).__name__} instead of a {kind.__name__}")
+def _check_column(column: Any, rows: int, path: str, kinds: str) -> None:
+    right = isinstance(column, np.ndarray) and column.shape == (rows,) and column.dtype.kind in kinds
+    _require(right, f"{path} is no column of {rows} numbers")
 
 
-def _column(column: Any, rows: int, path: str, kinds: str) -> None:
-    if not isinstance(column, np.ndarray) or column.shape != (rows,) or column.dtype.kind not in kinds:
-        raise _Wrong(f"{path} is no column of {rows} numbers")
+def _check_number(value: Any, path: str, least: float) -> None:
+    right = isinstance(value, float | int | np.floating | np.integer) and not isinstance(value, bool)
+    _require(right, f"{path} is no number")
+    _require(math.isfinite(value) and least <= value <= MOST_SECONDS, f"{path} is {value}")
 
 
-def _number(value: Any, path: str, least: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, float | int | np.floating | np.integer):
-        raise _Wrong(f"{path} is no number")
-    if not (math.isfinite(value) and least <= value <= MOST_SECONDS):
-        raise _Wrong(f"{path} is {float(value)}")
+def _check_whole(value: Any, path: str, least: float) -> None:
+    right = isinstance(value, int | np.integer) and not isinstance(value, bool) and least <= value < 2**63
+    _require(right, f"{path} is no whole number of {least} or more")
 
 
-def _whole(value: Any, path: str, least: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value < 2**63:
-        raise _Wrong(f"{path} is no whole number of {least} or more")
+def _check_text(value: Any, path: str, _least: float = 0) -> None:
+    _require(is_text(value), f"{path} is no text of at most {MOST_TEXT} characters")
 
 
-def _text(value: Any, path: str, _least: float = 0) -> None:
-    if not isinstance(value, str) or len(value) > MOST_TEXT:
-        raise _Wrong(f"{path} is no text of at most {MOST_TEXT} characters")
-    value.encode()  # halves of characters have no bytes: a ValueError
-
-
-_SCALARS: Final[Mapping[Any, Callable[[Any, str, float], None]]] = {float: _number, int: _whole, str: _text}
+_SCALARS: Final[Mapping[Any, Callable[[Any, str, float], None]]] = {
+    float: _check_number,
+    int: _check_whole,
+    str: _check_text,
+}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Final
 
 import numpy as np
 
 from nodewise.diagnosis.checks import wrong_diagnosis, wrong_replay, wrong_steps_diagnosis
-from nodewise.diagnosis.diagnosers import diagnoser_of
 from nodewise.diagnosis.evidence import evidence_of
 from nodewise.diagnosis.recorded import recorded_timeline, with_kinds
 from nodewise.diagnosis.results import Diagnosed, Replayed, TraceQuestion
@@ -19,7 +18,7 @@ from nodewise.domain.replay import Replay, ReplayQuestion
 from nodewise.domain.step_times import StepsDiagnosis, StepTimes
 from nodewise.hosting.calls import call, unless_wrong
 from nodewise.hosting.registry import Loaded
-from nodewise.plugin import Catalogue, DiagnoserRecord, Run
+from nodewise.plugin import DiagnoserContext, DiagnoserRecord
 from nodewise.profiles.reading import TraceLoader
 
 __all__ = ["diagnosed", "replayed", "steps_diagnosed"]
@@ -30,27 +29,12 @@ _ERRORS: Final = tuple(each.name for each in fields(Replay) if each.name.endswit
 Diagnosers = Mapping[str, Loaded[DiagnoserRecord]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Context:
-    """What diagnosers meet."""
-
-    run: Run
-    catalogue: Catalogue
-
-    def remaining_s(self) -> float:
-        return self.run.remaining_s()
-
-    def advanced(self, stage: str, done: int, total: int) -> None:
-        self.run.advanced(stage, done, total)
-
-
 def replayed(
     diagnosers: Diagnosers,
     loader: TraceLoader,
     question: TraceQuestion,
     wanted: ReplayQuestion,
-    run: Run,
-    catalogue: Catalogue,
+    context: DiagnoserContext,
 ) -> Replayed:
     """Replay steps of a job. Takes up to minutes: for a thread.
 
@@ -59,10 +43,10 @@ def replayed(
     NodewiseError
         What stands in the way of an answer.
     """
-    loaded = diagnoser_of(diagnosers, question.diagnoser)
-    evidence = evidence_of(loader, question, run)
+    loaded = _diagnoser_of(diagnosers, question.diagnoser)
+    evidence = evidence_of(loader, question, context)
     wanted = _steps_wanted(wanted, evidence.steps)
-    diagnoser, check, context = loaded.record.diagnoser, unless_wrong(wrong_replay), _Context(run, catalogue)
+    diagnoser, check = loaded.record.diagnoser, unless_wrong(wrong_replay)
     replay: Replay = call(loaded, diagnoser, "replay", evidence.traces, wanted, context, check=check)
     if wanted.changes:
         replay = _without_measured(replay)
@@ -86,8 +70,7 @@ def diagnosed(
     loader: TraceLoader,
     question: TraceQuestion,
     wanted: DiagnosisQuestion,
-    run: Run,
-    catalogue: Catalogue,
+    context: DiagnoserContext,
 ) -> Diagnosed:
     """Diagnose a job. Takes up to minutes: for a thread.
 
@@ -96,10 +79,10 @@ def diagnosed(
     NodewiseError
         What stands in the way of an answer.
     """
-    loaded = diagnoser_of(diagnosers, question.diagnoser)
-    evidence = evidence_of(loader, question, run)
+    loaded = _diagnoser_of(diagnosers, question.diagnoser)
+    evidence = evidence_of(loader, question, context)
     _require_steps(wanted.steps, "steps", evidence.steps)
-    diagnoser, check, context = loaded.record.diagnoser, unless_wrong(wrong_diagnosis), _Context(run, catalogue)
+    diagnoser, check = loaded.record.diagnoser, unless_wrong(wrong_diagnosis)
     traces, profile = evidence.traces, question.profile
     diagnosis: Diagnosis = call(loaded, diagnoser, "diagnose", traces, profile, wanted, context, check=check)
     if diagnosis.timeline is not None:
@@ -130,7 +113,7 @@ def steps_diagnosed(diagnosers: Diagnosers, name: str, windows: StepTimes, hours
     NodewiseError
         DIAGNOSER_NOT_FOUND, also for one that looks at traces alone.
     """
-    loaded = diagnoser_of(diagnosers, name)
+    loaded = _diagnoser_of(diagnosers, name)
     diagnoser = loaded.record.diagnoser
     if not hasattr(diagnoser, "diagnose_steps"):
         raise NodewiseError(
@@ -140,6 +123,30 @@ def steps_diagnosed(diagnosers: Diagnosers, name: str, windows: StepTimes, hours
         )
     check = unless_wrong(wrong_steps_diagnosis)
     found: StepsDiagnosis = call(loaded, diagnoser, "diagnose_steps", windows, hours, check=check)
+    return found
+
+
+def _diagnoser_of(diagnosers: Diagnosers, name: str) -> Loaded[DiagnoserRecord]:
+    """The diagnoser of a name; without one the only diagnoser, else the only shipped one.
+
+    Raises
+    ------
+    NodewiseError
+        DIAGNOSER_NOT_FOUND, with the names that are loaded.
+    """
+    available = ", ".join(diagnosers) or "none"
+    found = diagnosers.get(name)
+    if found is None and not name:
+        for kept in (list(diagnosers.values()), [each for each in diagnosers.values() if each.mode == "inline"]):
+            if len(kept) == 1:
+                return kept[0]
+    if found is None:
+        what = f"no diagnoser is named {name!r}" if name else "no diagnoser is named, and there is no only one"
+        raise NodewiseError(
+            Reason.DIAGNOSER_NOT_FOUND,
+            f"{what}; loaded are: {available}",
+            {"diagnoser": name, "available": available},
+        )
     return found
 
 

@@ -23,9 +23,9 @@ from nodewise.hosting.interrupts import is_interrupt
 from nodewise.hosting.processes.faults import HostBusyError, HostFaultError
 from nodewise.hosting.processes.remote import Following, GoneError, Remote, has_all
 from nodewise.hosting.processes.words import LONG
+from nodewise.hosting.records import HOOKS
 from nodewise.hosting.registry import Loaded
 from nodewise.hosting.soundness import MOST_TEXT, as_text, is_sound_error
-from nodewise.plugin import DiagnoserRecord, EstimatorRecord, PolicyRecord, SharingModelRecord, TraceReaderRecord
 
 __all__ = [
     "ImpossibleAnswerError",
@@ -45,34 +45,6 @@ _log = structlog.get_logger(__name__)
 AnswerT = TypeVar("AnswerT")
 
 _MISSING: Final = object()
-
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """A kind of plugin in errors: its name, its reasons, and whether its methods may refuse."""
-
-    name: str
-    failed: Reason
-    invalid: Reason
-    refuses: bool = True
-    unavailable: Reason = Reason.COMPUTE_LOST
-
-
-_KINDS: Final[tuple[tuple[type, _Kind], ...]] = (
-    (
-        EstimatorRecord,
-        _Kind(
-            "estimator",
-            Reason.ESTIMATOR_FAILED,
-            Reason.ESTIMATOR_INVALID_RESULT,
-            unavailable=Reason.ESTIMATOR_UNAVAILABLE,
-        ),
-    ),
-    (PolicyRecord, _Kind("policy", Reason.POLICY_FAILED, Reason.POLICY_INVALID_RESULT, refuses=False)),
-    (TraceReaderRecord, _Kind("reader", Reason.READER_FAILED, Reason.READER_INVALID_RESULT)),
-    (DiagnoserRecord, _Kind("diagnoser", Reason.DIAGNOSER_FAILED, Reason.DIAGNOSER_INVALID_RESULT)),
-    (SharingModelRecord, _Kind("sharing_model", Reason.SHARING_MODEL_FAILED, Reason.SHARING_MODEL_INVALID_RESULT)),
-)
 
 
 class PluginError(NodewiseError):
@@ -258,22 +230,23 @@ class _Door:
         # Of long work nobody knows how long it takes, and what it was given to read is read.
         replay = None if self.method in LONG else again
         if breaker.failed(self.method, replay) if failed else breaker.succeeded(self.method):
-            event = f"{self._kind.name}_{'left_alone' if failed else 'back'}"
+            event = f"{self._kind}_{'left_alone' if failed else 'back'}"
             (_log.error if failed else _log.info)(event, **self._fields)
 
     def unavailable(self, problem: str, retry_after_s: float) -> UnavailableError:
         named = self._named("cannot be asked for")
         fields = {**self._fields, "problem": problem}
-        return UnavailableError(self._kind.unavailable, f"{named}: it {problem}", fields, (), retry_after_s)
+        reason = Reason.ESTIMATOR_UNAVAILABLE if self._kind == "estimator" else Reason.COMPUTE_LOST
+        return UnavailableError(reason, f"{named}: it {problem}", fields, (), retry_after_s)
 
     def impossible(self, problem: str, fault: BaseException | None = None) -> PluginError:
         """That the answer cannot be true."""
-        kind, fields = self._kind, self._fields
         text = as_text(problem, MOST_TEXT)
+        fields = {**self._fields, "problem": text}
         if not self.quiet:
-            _logged(f"{kind.name}_answer_impossible", {**fields, "problem": text}, fault)
+            _logged(f"{self._kind}_answer_impossible", fields, fault)
         message = f"{self._named('answered')} with something that cannot be true: {text}"
-        return PluginError(kind.invalid, message, {**fields, "problem": text})
+        return PluginError(self._reason("INVALID_RESULT"), message, fields)
 
     def _unsound(self, raised: BaseException) -> BaseException:
         """What the caller gets for what a check raised."""
@@ -285,7 +258,6 @@ class _Door:
         """What the caller gets for what the plugin raised."""
         if is_interrupt(raised):
             return raised
-        kind, fields = self._kind, self._fields
         if isinstance(raised, UnavailableError):
             return raised
         if isinstance(raised, HostBusyError):
@@ -295,34 +267,39 @@ class _Door:
         if isinstance(raised, HostFaultError):
             return self._fault(raised)
         refusal = _tellable(raised) if isinstance(raised, NodewiseError) else None
-        if refusal is not None and (kind.refuses or refusal.reason is Reason.DEADLINE_EXCEEDED):
-            return refusal
+        if refusal is not None and (self._kind != "policy" or refusal.reason is Reason.DEADLINE_EXCEEDED):
+            return refusal  # a policy decides about what it is given, and may refuse nothing
         if not self.quiet:
-            _logged(f"{kind.name}_failed", fields, raised)
-        return PluginError(kind.failed, self._named("failed in"), fields)
+            _logged(f"{self._kind}_failed", self._fields, raised)
+        return PluginError(self._reason("FAILED"), self._named("failed in"), self._fields)
 
     def _fault(self, fault: HostFaultError) -> PluginError:
         """What the caller gets for what happened in a host; a traceback is the log's alone."""
-        kind, fields = self._kind, self._fields
-        told = {**fields, "problem": fault.what} if fault.what else fields
+        fields = {**self._fields, "problem": fault.what} if fault.what else self._fields
         if not self.quiet:
-            _log.error(f"{kind.name}_failed", **told, raised=fault.raised, exception=fault.detail)
-        return PluginError(kind.failed, self._named("failed in") + (fault.what and f": {fault.what}"), told)
+            _log.error(f"{self._kind}_failed", **fields, raised=fault.raised, exception=fault.detail)
+        message = self._named("failed in") + (fault.what and f": {fault.what}")
+        return PluginError(self._reason("FAILED"), message, fields)
 
     @property
-    def _kind(self) -> _Kind:
-        return next(kind for record, kind in _KINDS if isinstance(self.loaded.record, record))
+    def _kind(self) -> str:
+        """Its kind, as errors and the log name it."""
+        kind = next(hook.kind for hook in HOOKS.values() if isinstance(self.loaded.record, hook.record))
+        return kind.removeprefix("trace_")
+
+    def _reason(self, of: str) -> Reason:
+        return Reason[f"{self._kind.upper()}_{of}"]
 
     @property
     def _fields(self) -> dict[str, str]:
         """What identifies the call."""
         record = self.loaded.record
-        named = {self._kind.name: record.name, "version": record.version}
+        named = {self._kind: record.name, "version": record.version}
         return {**named, "distribution": self.loaded.distribution, "method": self.method}
 
     def _named(self, did: str) -> str:
         record = self.loaded.record
-        plugin = f"{self._kind.name.replace('_', ' ')} {record.name!r} {record.version} of {self.loaded.distribution}"
+        plugin = f"{self._kind.replace('_', ' ')} {record.name!r} {record.version} of {self.loaded.distribution}"
         return f"{plugin} {did} {self.method}{self.about and f' on {self.about}'}"
 
 

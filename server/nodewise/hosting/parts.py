@@ -6,74 +6,14 @@ a host goes on with the models that it has. It ends with the last registry that 
 
 from __future__ import annotations
 
-import itertools
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from nodewise.hosting.processes.host import Host
+from nodewise.hosting.processes.peer import Listing, Peer
 from nodewise.hosting.records import Hook, PluginProblem
 
-__all__ = ["Key", "Lease", "Part", "unchanged"]
-
-_numbers = itertools.count(1)
-
-
-class _Tenancy:
-    """A host, and how many leases of it have not ended."""
-
-    def __init__(self, host: Host) -> None:
-        self.host = host
-        self.number = next(_numbers)
-        self.lock = threading.Lock()
-        self.leases = 0
-
-
-class Lease:
-    """One registry's right to a host. Threads share it.
-
-    Parameters
-    ----------
-    host : Host
-        Of nobody else so far; :meth:`again` makes leases for others.
-    """
-
-    def __init__(self, host: Host, _tenancy: _Tenancy | None = None) -> None:
-        self._tenancy = _tenancy or _Tenancy(host)
-        self._ended = False
-        if _tenancy is None:
-            self._tenancy.leases = 1
-
-    @property
-    def host(self) -> Host:
-        """What is leased."""
-        return self._tenancy.host
-
-    @property
-    def number(self) -> int:
-        """Of the host among all that this process has had."""
-        return self._tenancy.number
-
-    def again(self) -> Lease | None:
-        """Another one of the same host; None = the last one has ended."""
-        with self._tenancy.lock:
-            if not self._tenancy.leases:
-                return None
-            self._tenancy.leases += 1
-        return Lease(self.host, self._tenancy)
-
-    def end(self) -> bool:
-        """Give it back; whether it was the last one, which ends the host. Again = nothing more."""
-        with self._tenancy.lock:
-            if self._ended:
-                return False
-            self._ended = True
-            self._tenancy.leases -= 1
-            last = not self._tenancy.leases
-        if last:
-            self.host.close()
-        return last
+__all__ = ["Key", "Part", "unchanged"]
 
 
 class Key(NamedTuple):
@@ -106,29 +46,43 @@ class Part:
     key : Key
     records : tuple of pairs
         Each a Hook and what is Loaded of it.
-    lease : Lease or None
-        Of its host; None = it runs inline.
+    host : Peer or None
+        What answers for it; None = it runs inline.
+    lease : object
+        By which the host knows the registry that has this part.
     arriving : bool
         Whether its host was still loading, so that it is not known what it brings.
+    seen : Listing or None
+        What its host had said that it brings.
     """
 
     key: Key
-    records: tuple[tuple[Hook, Any], ...]
-    problems: tuple[PluginProblem, ...]
-    lease: Lease | None
+    records: tuple[tuple[Hook, Any], ...] = ()
+    problems: tuple[PluginProblem, ...] = ()
+    host: Peer | None = None
+    lease: object = None
     arriving: bool = False
+    seen: Listing | None = None
 
     @property
     def arrived(self) -> bool:
-        """Whether it is known by now what an arriving one brings."""
-        return self.arriving and self.lease is not None and self.lease.host.settled(0.0)
+        """Whether it is known by now what an arriving one brings, or that it brings something else."""
+        if self.host is None:
+            return False
+        return self.host.settled(0.0) if self.arriving else self.host.known is not self.seen
 
     def again(self) -> Part | None:
         """The same for another registry; None = its host has ended."""
-        if self.lease is None:
+        if self.host is None:
             return self
-        lease = self.lease.again()
+        lease = self.host.lease()
         return None if lease is None else replace(self, lease=lease)
+
+    def end(self) -> None:
+        """Give the host up, which ends with the last part that has it. Again = nothing more."""
+        if self.host is not None and self.host.end(self.lease):
+            for _, loaded in self.records:
+                loaded.breaker.end()
 
 
 def unchanged(key: Key, known: Iterable[Part]) -> Part | None:
@@ -137,10 +91,9 @@ def unchanged(key: Key, known: Iterable[Part]) -> Part | None:
     One whose host could not be loaded is tried again.
     """
     for part in known:
-        if part.key != key:
-            continue
-        loadable = part.lease is None or part.lease.host.known is not None or not part.lease.host.settled(0.0)
-        found = part.again() if loadable else None
-        if found is not None:
-            return found
+        host = part.host
+        if part.key == key and (host is None or host.known is not None or not host.settled(0.0)):
+            found = part.again()
+            if found is not None:
+                return found
     return None

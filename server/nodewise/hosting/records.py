@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, Final
@@ -30,7 +30,7 @@ from nodewise.plugin import (
     new_plugin_manager,
 )
 
-__all__ = ["HOOKS", "Hook", "PluginProblem", "records_of", "wrong_with"]
+__all__ = ["HOOKS", "Described", "Hook", "PluginProblem", "records_of", "wrong_with"]
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,62}")
 RESERVED_NAMES: Final = frozenset({"auto", "all"})
@@ -55,14 +55,14 @@ HOOKS: Final[Mapping[str, Hook]] = MappingProxyType(
     {
         "nodewise_estimators": Hook("estimator", EstimatorRecord, "estimator", Estimator, "estimators"),
         "nodewise_policies": Hook("policy", PolicyRecord, "policy", Policy, "policies"),
-        "nodewise_sharing_models": Hook("sharing_model", SharingModelRecord, "model", SharingModel, "sharing_models"),
         "nodewise_trace_readers": Hook("trace_reader", TraceReaderRecord, "reader", TraceReader, "trace_readers"),
         "nodewise_diagnosers": Hook("diagnoser", DiagnoserRecord, "diagnoser", Diagnoser, "diagnosers"),
+        "nodewise_sharing_models": Hook("sharing_model", SharingModelRecord, "model", SharingModel, "sharing_models"),
     }
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PluginProblem:
     """A plugin or record that was left out.
 
@@ -76,13 +76,14 @@ class PluginProblem:
     message: str
 
 
-_PLUGIN: Final = Hook("plugin", object, "", object)
+Described = tuple[Hook, Any] | PluginProblem
+"""A record, or why one was left out."""
 
 
 def records_of(
     name: str, value: str, load: Callable[[], Any], distribution: str, tell: Callable[[BaseException], None]
-) -> Iterable[tuple[Hook, tuple[Any, ...], PluginProblem | None]]:
-    """The valid records of one plugin, hook by hook, with at most one problem beside each.
+) -> Iterator[Described]:
+    """The valid records of one plugin, hook by hook, and what is wrong with the others.
 
     Parameters
     ----------
@@ -94,42 +95,36 @@ def records_of(
         Told what the plugin raised.
     """
 
-    def left_out(kind: str, record: str, reason: str, message: str) -> PluginProblem:
-        return PluginProblem(name=record, distribution=distribution, kind=kind, reason=reason, message=message)
-
     def broken(kind: str, doing: str, error: BaseException) -> PluginProblem:
         if is_interrupt(error):
             raise error
         tell(error)
-        return left_out(kind, name, "PLUGIN_BROKEN", f"{doing} raised {type(error).__name__}")
+        return PluginProblem(name, distribution, kind, "PLUGIN_BROKEN", f"{doing} raised {type(error).__name__}")
 
     manager = new_plugin_manager()
     try:
         manager.register(load(), name=name)
         manager.check_pending()
     except pluggy.PluginValidationError as error:
-        yield _PLUGIN, (), left_out("plugin", name, "PLUGIN_INVALID", str(error))
+        yield PluginProblem(name, distribution, "plugin", "PLUGIN_INVALID", str(error))
         return
     except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
-        yield _PLUGIN, (), broken("plugin", f"loading {value}", error)
+        yield broken("plugin", f"loading {value}", error)
         return
     for hook_name, hook in HOOKS.items():
         try:
             records = [record for records in getattr(manager.hook, hook_name)() for record in records]
         except BaseException as error:  # noqa: BLE001  # as above
-            yield hook, (), broken(hook.kind, hook_name, error)
+            yield broken(hook.kind, hook_name, error)
             continue
         for record in records:
             try:
                 wrong = wrong_with(record, hook)
                 found = str(getattr(record, "name", name))
             except BaseException as error:  # noqa: BLE001  # as above
-                yield hook, (), broken(hook.kind, f"a record of {hook_name}", error)
+                yield broken(hook.kind, f"a record of {hook_name}", error)
                 continue
-            if wrong is None:
-                yield hook, (record,), None
-            else:
-                yield hook, (), left_out(hook.kind, found, *wrong)
+            yield (hook, record) if wrong is None else PluginProblem(found, distribution, hook.kind, *wrong)
 
 
 def wrong_with(record: Any, hook: Hook, *, answers: bool = True) -> tuple[str, str] | None:

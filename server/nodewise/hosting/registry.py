@@ -8,6 +8,7 @@ import textwrap
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from importlib import metadata
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
@@ -27,11 +28,13 @@ from nodewise.hosting.distributions import (
     wanted,
 )
 from nodewise.hosting.impatience import Background
-from nodewise.hosting.parts import Key, Lease, Part, unchanged
-from nodewise.hosting.processes.host import Host, Listing
+from nodewise.hosting.parts import Key, Part, unchanged
+from nodewise.hosting.processes.address import Address, AddressedEstimator
+from nodewise.hosting.processes.host import Host
 from nodewise.hosting.processes.limits import HostLimits
 from nodewise.hosting.processes.listing import listed
-from nodewise.hosting.records import HOOKS, Hook, PluginProblem, records_of
+from nodewise.hosting.processes.peer import Listing, Peer
+from nodewise.hosting.records import HOOKS, Described, Hook, PluginProblem, records_of
 from nodewise.plugin import (
     DiagnoserRecord,
     EstimatorRecord,
@@ -65,12 +68,15 @@ class Hosting:
         no others. None = each tells what it brings.
     wait_s : float
         Seconds until the registry goes without what still loads; see :func:`arrived`.
+    addresses : mapping of name to Address
+        Estimators that answer in servers of their own.
     """
 
     limits: HostLimits = field(default_factory=HostLimits)
     trusted: Collection[str] = ()
     listings: Mapping[str, Listing] | None = None
     wait_s: float = math.inf
+    addresses: Mapping[str, Address] = field(default_factory=dict)
 
 
 class PluginConflictError(RuntimeError):
@@ -119,14 +125,18 @@ class Registry:
     """The same by distribution, as other registries may share it."""
 
     @property
+    def _peers(self) -> tuple[Peer, ...]:
+        return tuple(part.host for part in self.parts if part.host is not None)
+
+    @property
     def hosts(self) -> tuple[Host, ...]:
         """Processes of the plugins of mode ``process``."""
-        return tuple(part.lease.host for part in self.parts if part.lease is not None)
+        return tuple(host for host in self._peers if isinstance(host, Host))
 
     @property
     def arriving(self) -> tuple[str, ...]:
         """Distributions that are still being loaded: what they bring is not known yet."""
-        return tuple(part.lease.host.distribution for part in self.parts if part.arriving and part.lease is not None)
+        return tuple(part.key.distribution for part in self.parts if part.arriving)
 
     @property
     def arrived(self) -> bool:
@@ -136,18 +146,17 @@ class Registry:
     def settled(self, wait_s: float) -> bool:
         """Whether all that is arriving has arrived within so many seconds."""
         end_s = time.monotonic() + wait_s
-        hosts = [part.lease.host for part in self.parts if part.arriving and part.lease is not None]
-        return all(host.settled(max(0.0, end_s - time.monotonic())) for host in hosts)
+        return all(_settled(part, end_s) for part in self.parts if part.arriving)
 
     @property
     def listings(self) -> dict[str, Listing]:
         """What the hosts said of themselves, for other processes."""
-        hosts = (part.lease.host for part in self.parts if part.lease is not None and not part.arriving)
-        return {host.distribution: known for host in hosts if (known := host.known) is not None}
+        return {host.distribution: host.known for host in self._peers if host.known is not None}
 
     def close(self) -> None:
-        """Give up the hosts; whoever asks plugins of those that nobody else has is refused afterwards."""
-        _end(self.parts)
+        """Give up the hosts: plugins of those that no other registry has refuse what they are asked afterwards."""
+        for part in self.parts:
+            part.end()
 
     @property
     def predicting(self) -> Mapping[str, Loaded[EstimatorRecord]]:
@@ -157,13 +166,7 @@ class Registry:
     @property
     def by_kind(self) -> Mapping[str, Mapping[str, Loaded[Any]]]:
         """All of them by the kinds that the contract lists."""
-        return {
-            "estimator": self.estimators,
-            "policy": self.policies,
-            "trace_reader": self.trace_readers,
-            "diagnoser": self.diagnosers,
-            "sharing_model": self.sharing_models,
-        }
+        return {hook.kind: getattr(self, hook.kinds) for hook in HOOKS.values()}
 
     @property
     def generation(self) -> str:
@@ -214,34 +217,47 @@ def load_registry(
         distribution = distribution_of(entry_point)
         if inline or terms.listings is None or distribution in terms.listings:
             (here if inline else apart).setdefault(distribution, []).append(entry_point)
-    parts: list[Part] = []
-    leases: dict[str, Lease] = {}
+    peers: dict[Key, Callable[[], Peer]] = {
+        **{_key(each, points, "process"): partial(_host, each, points, terms) for each, points in apart.items()},
+        **({} if safe_mode else _addressed(terms)),
+    }
+    # All of them begin at once: each takes a moment.
+    parts = [_shared(key, known) or _begun(key, made()) for key, made in peers.items()]
     try:
-        for distribution, points in apart.items():
-            shared = _shared(distribution, points, "process", known)
-            if shared is None:
-                leases[distribution] = lease = Lease(_host(distribution, points, terms))
-                lease.host.begin()  # all at once: each takes a moment
-            elif shared.arriving and shared.lease is not None:
-                leases[distribution] = shared.lease
-            else:
-                parts.append(shared)
         for distribution, points in here.items():
             mode = "thread" if hosting is None else "inline"
-            parts.append(_shared(distribution, points, mode, known) or _part_here(distribution, points, mode))
+            shared = _shared(_key(distribution, points, mode), known)
+            parts.append(shared or _imported(distribution, points, mode))
         end_s = time.monotonic() + terms.wait_s
-        for distribution, lease in leases.items():
-            key = _key(distribution, apart[distribution], "process")
-            if lease.host.settled(max(0.0, end_s - time.monotonic())):
-                parts.append(_part_apart(key, lease))
-            else:
-                parts.append(Part(key=key, records=(), problems=_loading(key), lease=lease, arriving=True))
+        parts = [_listed(part) if part.arriving and _settled(part, end_s) else part for part in parts]
         return _registry(parts)
     except BaseException:
-        _end(parts)
-        for lease in leases.values():
-            lease.end()
+        for part in parts:
+            part.end()
         raise
+
+
+def _settled(part: Part, end_s: float) -> bool:
+    return part.host is not None and part.host.settled(max(0.0, end_s - time.monotonic()))
+
+
+def _addressed(terms: Hosting) -> dict[Key, Callable[[], Peer]]:
+    """What answers at addresses; of a process that is told what there is, no others."""
+    found: dict[Key, Callable[[], Peer]] = {}
+    for name, address in terms.addresses.items():
+        key = Key(f"{name} at {address.target}", "process", repr(address), ((name, address.target),))
+        if terms.listings is None or key.distribution in terms.listings:
+            known = None if terms.listings is None else terms.listings[key.distribution]
+            found[key] = partial(AddressedEstimator, name, address, terms.limits, known)
+    return found
+
+
+def _begun(key: Key, host: Peer) -> Part:
+    """What a host brings that finds out now."""
+    host.begin()
+    message = "it is still being loaded, and joins when it is"
+    loading = [PluginProblem(name, key.distribution, "plugin", "PLUGIN_LOADING", message) for name, _ in key.points]
+    return Part(key=key, problems=tuple(loading), host=host, lease=host.lease(), arriving=True)
 
 
 def arrived(registry: Registry, *, serving: bool = True) -> Registry:
@@ -261,11 +277,8 @@ def arrived(registry: Registry, *, serving: bool = True) -> Registry:
     parts: list[Part] = []
     for each in registry.parts:
         part = each.again()
-        if part is None:  # its host ended with the server
-            continue
-        if part.arrived and part.lease is not None:
-            part = _part_apart(part.key, part.lease)
-        parts.append(part)
+        if part is not None:  # else its host ended with the server
+            parts.append(_listed(part) if part.arrived else part)
     return _registry(_told_apart(parts) if serving else parts)
 
 
@@ -273,19 +286,10 @@ def _told_apart(parts: Sequence[Part]) -> list[Part]:
     """No two with one name: what runs in this process keeps it, then whose distribution comes first."""
     known: set[tuple[str, str]] = set()
     told: dict[Key, Part] = {}
-    for part in sorted(parts, key=lambda part: (part.lease is not None, part.key.distribution)):
+    for part in sorted(parts, key=lambda part: (part.host is not None, part.key.distribution)):
         told[part.key] = _without_known(part, known)
         known |= {(hook.kind, loaded.record.name) for hook, loaded in told[part.key].records}
     return [told[part.key] for part in parts]
-
-
-def _loading(key: Key) -> tuple[PluginProblem, ...]:
-    """That it is not known yet what a distribution brings."""
-    message = "it is still being loaded, and joins when it is"
-    return tuple(
-        PluginProblem(name=name, distribution=key.distribution, kind="plugin", reason="PLUGIN_LOADING", message=message)
-        for name, _ in key.points
-    )
 
 
 def _without_known(part: Part, known: Collection[tuple[str, str]]) -> Part:
@@ -294,20 +298,16 @@ def _without_known(part: Part, known: Collection[tuple[str, str]]) -> Part:
     if not late:
         return part
     message = "another distribution provides the same name: uninstall one, or leave it off the allow-list"
-    problems = [
-        PluginProblem(
-            name=loaded.record.name,
-            distribution=part.key.distribution,
-            kind=hook.kind,
-            reason="PLUGIN_INVALID",
-            message=message,
-        )
-        for hook, loaded in late
-    ]
-    for problem in problems:
+    kept = [each for each in part.records if each not in late]
+    return _left_out(part, kept, [(hook.kind, loaded.record.name, message) for hook, loaded in late])
+
+
+def _left_out(part: Part, kept: Iterable[tuple[Hook, Any]], left: Iterable[tuple[str, str, str]]) -> Part:
+    """A part with the records that it keeps, and kind, name and fault of those that it does not, which are logged."""
+    told = [PluginProblem(name, part.key.distribution, kind, "PLUGIN_INVALID", why) for kind, name, why in left]
+    for problem in told:
         _log_left_out(problem)
-    kept = tuple(each for each in part.records if each not in late)
-    return replace(part, records=kept, problems=(*part.problems, *problems))
+    return replace(part, records=tuple(kept), problems=(*part.problems, *told))
 
 
 def _registry(parts: Sequence[Part]) -> Registry:
@@ -321,16 +321,17 @@ def _registry(parts: Sequence[Part]) -> Registry:
         for hook, loaded in part.records:
             _register(found[hook.kind], hook, loaded)
     kinds = {hook.kinds: MappingProxyType(dict(sorted(found[hook.kind].items()))) for hook in HOOKS.values()}
-    return Registry(**kinds, problems=tuple(problem for part in parts for problem in part.problems), parts=tuple(parts))
+    problems = tuple(problem for part in parts for problem in part.problems)
+    return Registry(**kinds, problems=problems, parts=tuple(parts))
 
 
 def _is_shipped(key: Key) -> bool:
     return key.distribution.partition(" ")[0] == SHIPPED_DISTRIBUTION
 
 
-def _shared(distribution: str, points: list[metadata.EntryPoint], mode: str, known: Sequence[Registry]) -> Part | None:
-    """A distribution as another registry has it already; None = none has it."""
-    return unchanged(_key(distribution, points, mode), (part for registry in known for part in registry.parts))
+def _shared(key: Key, known: Sequence[Registry]) -> Part | None:
+    """What another registry has already; None = none has it."""
+    return unchanged(key, (part for registry in known for part in registry.parts))
 
 
 def _key(distribution: str, points: list[metadata.EntryPoint], mode: str) -> Key:
@@ -345,21 +346,21 @@ def _host(distribution: str, points: list[metadata.EntryPoint], terms: Hosting) 
     return Host(distribution, named, terms.limits, known, folder_of(points[0]))
 
 
-def _part(
-    key: Key,
-    lease: Lease | None,
-    described: Iterable[tuple[Hook, tuple[Any, ...], PluginProblem | None]],
+def _described(
+    part: Part,
+    described: Iterable[Described],
     loaded: Callable[[Any], Loaded[Any]],
 ) -> Part:
-    """What a distribution brings, and what is wrong with it, which is logged."""
+    """A part with what its distribution brings, and what is wrong with it, which is logged."""
     records: list[tuple[Hook, Any]] = []
     problems: list[PluginProblem] = []
-    for hook, found, problem in described:
-        if problem is not None:
-            problems.append(problem)
-            _log_left_out(problem)
-        records += [(hook, loaded(record)) for record in found]
-    return _capped(Part(key=key, records=tuple(records), problems=tuple(problems), lease=lease))
+    for each in described:
+        if isinstance(each, PluginProblem):
+            problems.append(each)
+            _log_left_out(each)
+        else:
+            records.append((each[0], loaded(each[1])))
+    return _capped(replace(part, records=tuple(records), problems=tuple(problems)))
 
 
 def _capped(part: Part) -> Part:
@@ -367,25 +368,16 @@ def _capped(part: Part) -> Part:
     if _is_shipped(part.key):
         return part
     kept: list[tuple[Hook, Any]] = []
-    problems = list(part.problems)
+    left: list[tuple[str, str, str]] = []
     for kind in {hook.kind: None for hook, _ in part.records}:
         records = [each for each in part.records if each[0].kind == kind]
         kept += records[:MOST_RECORDS]
         names = [loaded.record.name for _, loaded in records[MOST_RECORDS:]]
         if names:
             told = textwrap.shorten(", ".join(names), 400, placeholder=" ...")
-            message = f"one distribution may bring {MOST_RECORDS} of this kind; left out are {len(names)} more: {told}"
-            problems.append(
-                PluginProblem(
-                    name=names[0],
-                    distribution=part.key.distribution,
-                    kind=kind,
-                    reason="PLUGIN_INVALID",
-                    message=message,
-                )
-            )
-            _log_left_out(problems[-1])
-    return replace(part, records=tuple(kept), problems=tuple(problems))
+            limit = f"one distribution may bring {MOST_RECORDS} of this kind"
+            left.append((kind, names[0], f"{limit}; left out are {len(names)} more: {told}"))
+    return _left_out(part, kept, left)
 
 
 def _log_left_out(problem: PluginProblem) -> None:
@@ -393,11 +385,11 @@ def _log_left_out(problem: PluginProblem) -> None:
     _log.warning("plugin_left_out", plugin=problem.name, **about)
 
 
-def _part_here(distribution: str, points: list[metadata.EntryPoint], mode: str) -> Part:
+def _imported(distribution: str, points: list[metadata.EntryPoint], mode: str) -> Part:
     """Import a distribution into this process."""
     shipped = name_of(points[0]) == SHIPPED_DISTRIBUTION
 
-    def described() -> Iterator[tuple[Hook, tuple[Any, ...], PluginProblem | None]]:
+    def described() -> Iterator[Described]:
         for point in points:
 
             def tell(error: BaseException, name: str = point.name) -> None:
@@ -408,27 +400,21 @@ def _part_here(distribution: str, points: list[metadata.EntryPoint], mode: str) 
     def loaded(record: Any) -> Loaded[Any]:
         return Loaded(record, distribution, "inline" if shipped else mode)
 
-    return _part(_key(distribution, points, mode), None, described(), loaded)
+    return _described(Part(key=_key(distribution, points, mode)), described(), loaded)
 
 
-def _part_apart(key: Key, lease: Lease) -> Part:
-    """Have a distribution's host tell what it brings."""
+def _listed(part: Part) -> Part:
+    """Have the host of a part tell what it brings."""
+    host = part.host
+    assert host is not None
     # Models live in one process: what was fitted in another one must not be taken for its own.
-    origin = f"{key.origin} in host {lease.number}"
-    background = Background(lease.host.patience_s)
+    origin = f"{part.key.origin} in host {host.number}"
+    background = Background(host.limits.auto_patience_s)
 
     def loaded(record: Any) -> Loaded[Any]:
-        return Loaded(record, key.distribution, "process", origin, breaker=Breaker(), background=background)
+        return Loaded(record, part.key.distribution, "process", origin, breaker=Breaker(), background=background)
 
-    return _part(key, lease, listed(lease.host), loaded)
-
-
-def _end(parts: Iterable[Part]) -> None:
-    for part in parts:
-        if part.lease is not None and part.lease.end():
-            for _, loaded in part.records:
-                if loaded.breaker is not None:
-                    loaded.breaker.end()
+    return _described(replace(part, arriving=False, seen=host.known), listed(host), loaded)
 
 
 def _register(known: dict[str, Loaded[Any]], hook: Hook, loaded: Loaded[Any]) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Final
 
 from nodewise.domain.errors import NodewiseError, Reason
 
 __all__ = ["Limits", "too_much"]
 
+LARGEST_CONFIGURATION: Final = 1 << 20
+"""Beyond it exact models, which are linear in it, take minutes and gigabytes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Caps of a call.
+    """Caps of a call, each at least 1. Raises ValueError otherwise.
 
     Attributes
     ----------
@@ -88,6 +92,16 @@ class Limits:
     bytes_in_flight: int = 64 * 1024 * 1024
     unread_reply_bytes: int = 128 * 1024 * 1024
     reply_bytes: int = 4 * 1024 * 1024
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+    """They are settings."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if getattr(self, each.name) < 1:
+                raise ValueError(f"{each.name} must be at least 1")
+        if max(self.max_nodes, self.max_workers) > LARGEST_CONFIGURATION:
+            raise ValueError(f"max_nodes and max_workers must be at most {LARGEST_CONFIGURATION}")
 
 
 def too_much(text: str, limit: str, value: int, found: int, alternative: str = "") -> NodewiseError:

@@ -8,9 +8,18 @@ from typing import Final
 __all__ = ["NO_QUOTAS", "CallerQuotas"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CallerQuotas:
-    """Most that a caller may have open at once; 0 = no limit."""
+    """Most that a caller may have open at once; 0 = no limit.
+
+    Attributes
+    ----------
+    streams_per_caller : int
+        Streams of questions, of ingest and watches that a caller (a token, else an address) has open in a worker.
+    long_calls_per_caller : int
+        Simulate, Plan, Replay, Diagnose, Backtest and EstimateCompletion that a caller has at work or waiting in a
+        worker.
+    """
 
     streams_per_caller: int = 8192
     long_calls_per_caller: int = 32

@@ -44,6 +44,7 @@ __all__ = [
     "ArtefactKey",
     "TraceArtefacts",
     "columns_of",
+    "make_room",
 ]
 
 _log = structlog.get_logger(__name__)
@@ -153,7 +154,7 @@ class TraceArtefacts:
             for folder in (self._root, path.parent.parent, path.parent):  # not above: a store that is closed stays gone
                 folder.mkdir(mode=0o700, exist_ok=True)
             self._write(path, traces)
-            self._make_room(path)
+            self._make_room()
         except OSError:
             _log.warning("trace_artefact_not_kept", trace=key.content_sha256, exc_info=True)
             return tuple(traces)
@@ -186,26 +187,28 @@ class TraceArtefacts:
                 Path(file.name).unlink(missing_ok=True)
                 raise
 
-    def _make_room(self, newest: Path) -> None:
+    def _make_room(self) -> None:
         """Drop files until those that are left fit, the longest unused first; and what a process left that died."""
         for path in self._root.glob(f"{_UNFINISHED}*"):
             with suppress(OSError):
                 if path.stat().st_mtime < time.time() - ABANDONED_S:
                     path.unlink()
-        found = []
-        for path in self._root.glob("*/*/*.columns"):
-            try:
-                state = path.stat()
-            except OSError:
-                continue  # gone meanwhile
+        make_room(self._root.glob("*/*/*.columns"), self._max_bytes)
+
+
+def make_room(paths: Iterable[Path], most_bytes: int) -> None:
+    """Delete files until those that are left fit, the longest unused first; the newest stays, whatever its size."""
+    found = []
+    for path in paths:
+        with suppress(OSError):  # gone meanwhile
+            state = path.stat()
             found.append((state.st_mtime_ns, state.st_size, path))
-        left = sum(size for _, size, _ in found)
-        for _, size, path in sorted(found):
-            if left <= self._max_bytes:
-                return
-            if path != newest:
-                path.unlink(missing_ok=True)
-                left -= size
+    left = sum(size for _, size, _ in found)
+    for _, size, path in sorted(found)[:-1]:
+        if left <= most_bytes:
+            return
+        path.unlink(missing_ok=True)
+        left -= size
 
 
 def columns_of(trace: Trace) -> dict[str, NDArray[Any]]:

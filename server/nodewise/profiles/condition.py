@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from nodewise.domain.errors import NodewiseError, Reason
 
-__all__ = ["CORRUPT", "DELETED", "FULL", "LOCKED", "READ_ONLY", "REPLACED", "UNREACHABLE", "Faults", "StoreCondition"]
+__all__ = [
+    "CORRUPT",
+    "DELETED",
+    "FULL",
+    "LOCKED",
+    "READ_ONLY",
+    "REPLACED",
+    "UNREACHABLE",
+    "StoreCondition",
+    "store_unavailable",
+]
 
 DELETED: Final = "deleted"
 REPLACED: Final = "replaced"
@@ -33,64 +42,49 @@ _PASSING: Final = frozenset({LOCKED, FULL, READ_ONLY, UNREACHABLE})
 """What is over as soon as something can be written again."""
 
 
+def store_unavailable(cause: str = "") -> NodewiseError:
+    """What a caller is told where the store does not answer: the log says more, and the caller may retry."""
+    message = _TEXTS.get(cause, "the store cannot be read or written now; retry later")
+    return NodewiseError(Reason.STORE_UNAVAILABLE, message, {"cause": cause} if cause else {})
+
+
 class StoreCondition:
-    """Of one process's store. Safe from many threads.
+    """What one process met of its store. Safe from many threads.
+
+    Parameters
+    ----------
+    types : tuple of type
+        What the database raises.
+    cause_of : callable
+        The cause of what it raised, one of the words above; empty = none that is known.
 
     Attributes
     ----------
     cause : str
-        What ails it now, one of the words above; empty = nothing that was met.
+        What ails the store now; empty = nothing that was met.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, types: tuple[type[Exception], ...], cause_of: Callable[[Exception], str]) -> None:
+        self.types = types
+        self._cause_of = cause_of
         self.cause = ""
 
-    def note(self, cause: str) -> None:
-        """Something failed of this cause; empty = of none that is known."""
+    def note(self, error: Exception) -> str:
+        """Note and return the cause of what a database, a disk or damaged content raised."""
+        if isinstance(error, self.types):
+            cause = self._cause_of(error)
+        elif isinstance(error, OSError):
+            cause = FULL if error.errno in _FULL else ""
+        else:
+            cause = CORRUPT
         self.cause = cause or self.cause
+        return cause
 
     def written(self) -> None:
         """Something was written: what kept it from being written is over."""
-        if self.cause in _PASSING:
-            self.over(self.cause)
+        self.over(*_PASSING)
 
     def over(self, *causes: str) -> None:
         """What ailed it is over, if it is one of these."""
         if self.cause in causes:
             self.cause = ""
-
-    @staticmethod
-    def error(cause: str = "") -> NodewiseError:
-        """What a caller is told: the log says more."""
-        message = _TEXTS.get(cause, "the store cannot be read or written now; retry later")
-        return NodewiseError(Reason.STORE_UNAVAILABLE, message, {"cause": cause} if cause else {})
-
-
-@dataclass(frozen=True, slots=True)
-class Faults:
-    """What a database raises, and what that says of the store.
-
-    Attributes
-    ----------
-    types : tuple of type
-        What it raises.
-    cause_of : callable
-        The cause of what was raised; empty = none that is known.
-    noted : callable
-        Told the cause of whatever was raised.
-    """
-
-    types: tuple[type[Exception], ...]
-    cause_of: Callable[[Exception], str]
-    noted: Callable[[str], None]
-
-    def cause(self, error: Exception) -> str:
-        """Of what a database, a disk or damaged content raised; it is noted."""
-        if isinstance(error, self.types):
-            cause = self.cause_of(error)
-        elif isinstance(error, OSError):
-            cause = FULL if error.errno in _FULL else ""
-        else:
-            cause = CORRUPT
-        self.noted(cause)
-        return cause

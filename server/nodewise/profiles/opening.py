@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
@@ -12,65 +11,28 @@ import structlog
 
 from nodewise.domain.errors import invalid_field
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
-from nodewise.profiles.quotas import DEFAULT_QUOTAS, StoreQuotas
-from nodewise.profiles.remote_traces import DEFAULT_CACHE_BYTES, RemoteTraceStore
-from nodewise.profiles.sqlite_connection import Durability
 from nodewise.profiles.sqlite_store import SqliteProfileStore
-from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S, ProfileStore
-from nodewise.profiles.traces import TraceStore
+from nodewise.profiles.store import ProfileStore, StoreOptions
+from nodewise.profiles.traces import DEFAULT_CACHE_BYTES, TraceStore
 
 __all__ = ["StoreOptions", "open_store", "open_traces", "sqlite_file"]
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 _KNOWN: Final = "memory:, sqlite:PATH, a path or postgresql://HOST/DATABASE"
 _POSTGRES: Final = frozenset({"postgresql", "postgres"})
+_SQLITE: Final = frozenset({"", "memory", "sqlite"})
+_USUAL: Final = StoreOptions()
 _GROUP: Final = "nodewise.stores"
 """Of entry points, named like schemes: functions of the URL and :class:`StoreOptions` that return a ProfileStore."""
 
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreOptions:
-    """How a store is to be opened, as :func:`open_store` says."""
-
-    durability: Durability
-    traces: TraceStore | None
-    scored: bool
-    artefact_bytes: int
-    deleted_kept_s: float
-    quotas: StoreQuotas
-
-
-def open_store(
-    url: str,
-    durability: Durability = "process",
-    traces: TraceStore | None = None,
-    *,
-    scored: bool = True,
-    artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
-    deleted_kept_s: float = DEFAULT_DELETED_KEPT_S,
-    quotas: StoreQuotas = DEFAULT_QUOTAS,
-) -> ProfileStore:
+def open_store(url: str, options: StoreOptions = _USUAL) -> ProfileStore:
     """The store that a URL names.
 
     ``memory:``, ``sqlite:PATH`` (also ``sqlite:///absolute/path``), a plain path, ``postgresql://HOST/DATABASE``, or a
     scheme for which an installed distribution has an entry point of the group ``nodewise.stores``.
-
-    Parameters
-    ----------
-    durability : "process" or "power"
-        What acknowledged batches survive; see :class:`SqliteProfileStore`.
-    traces : TraceStore or None
-        Where traces go; None = beside the rows, or in a temporary directory. PostgreSQL needs one.
-    scored : bool
-        Whether commits are put down to be scored.
-    artefact_bytes : int
-        Most that is kept of what was read of traces, where ``traces`` is None.
-    deleted_kept_s : float
-        How long deleted profiles can be brought back.
-    quotas : StoreQuotas
-        What namespaces may store.
 
     Raises
     ------
@@ -79,31 +41,12 @@ def open_store(
     StoreFormatError
         If the file is no store of ours, or of a newer release.
     """
-    if durability not in {"process", "power"}:
-        raise invalid_field("durability", "must be 'process' or 'power'")
-    match = _SCHEME.fullmatch(url)
-    scheme = "" if match is None else match[1].lower()
+    scheme = _scheme(url)
     if scheme in _POSTGRES:
-        return _postgres(url, traces, scored=scored, deleted_kept_s=deleted_kept_s, quotas=quotas)
-    if scheme and scheme not in {"memory", "sqlite"}:
-        options = StoreOptions(
-            durability=durability,
-            traces=traces,
-            scored=scored,
-            artefact_bytes=artefact_bytes,
-            deleted_kept_s=deleted_kept_s,
-            quotas=quotas,
-        )
-        return _installed(scheme, url, options)
-    return SqliteProfileStore(
-        _path(url),
-        durability,
-        traces,
-        scored=scored,
-        artefact_bytes=artefact_bytes,
-        deleted_kept_s=deleted_kept_s,
-        quotas=quotas,
-    )
+        return _postgres(url, options)
+    if scheme in _SQLITE:
+        return SqliteProfileStore(_path(url), options)
+    return _installed(scheme, url, options)
 
 
 def open_traces(
@@ -136,7 +79,7 @@ def open_traces(
     if scheme.lower() != "s3":
         raise invalid_field("traces", "must be a directory or s3://BUCKET/PREFIX")
     try:
-        from nodewise.profiles.s3_blobs import S3Blobs  # noqa: PLC0415  # boto3 is an extra
+        from nodewise.profiles.remote_traces import RemoteTraceStore, S3Blobs  # noqa: PLC0415  # boto3 is an extra
     except ImportError:
         raise invalid_field("traces", "needs the client of S3: pip install 'nodewise[s3]'") from None
     return RemoteTraceStore(S3Blobs(where), cache, artefact_bytes=artefact_bytes, cache_bytes=cache_bytes)
@@ -150,9 +93,7 @@ def sqlite_file(url: str) -> Path | None:
     NodewiseError
         INVALID_FIELD for no path.
     """
-    match = _SCHEME.fullmatch(url)
-    scheme = "" if match is None else match[1].lower()
-    return _path(url) if scheme in {"", "memory", "sqlite"} else None
+    return _path(url) if _scheme(url) in _SQLITE else None
 
 
 def _installed(scheme: str, url: str, options: StoreOptions) -> ProfileStore:
@@ -169,24 +110,28 @@ def _installed(scheme: str, url: str, options: StoreOptions) -> ProfileStore:
     return opened
 
 
-def _postgres(
-    url: str, traces: TraceStore | None, *, scored: bool, deleted_kept_s: float, quotas: StoreQuotas
-) -> ProfileStore:
+def _postgres(url: str, options: StoreOptions) -> ProfileStore:
     try:
         from nodewise.profiles.postgres_store import PostgresProfileStore  # noqa: PLC0415  # its driver is an extra
     except ImportError:
         needed = "needs the driver of PostgreSQL: pip install 'nodewise[postgresql]'"
         raise invalid_field("store", needed) from None
-    if traces is None:
+    if options.traces is None:
         shared = "must name a directory that all replicas share or s3://BUCKET/PREFIX, where the store is PostgreSQL"
         raise invalid_field("traces", shared)
-    return PostgresProfileStore(url, traces, scored=scored, deleted_kept_s=deleted_kept_s, quotas=quotas)
+    return PostgresProfileStore(url, options.traces, options)
+
+
+def _scheme(url: str) -> str:
+    """In small letters; that of a plain path is empty."""
+    match = _SCHEME.fullmatch(url)
+    return "" if match is None else match[1].lower()
 
 
 def _path(url: str) -> Path | None:
     """The file of a store; None = it is in memory."""
-    match = _SCHEME.fullmatch(url)
-    scheme, path = ("sqlite", url) if match is None else (match[1].lower(), match[2])
+    scheme = _scheme(url)
+    path = url.partition(":")[2] if scheme else url
     if scheme == "memory":
         if path:
             raise invalid_field("store", f"must be {_KNOWN}; a store in memory has no path")

@@ -12,7 +12,7 @@ from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from nodewise.domain.errors import invalid_field
-from nodewise.profiles.condition import CORRUPT, DELETED, FULL, LOCKED, READ_ONLY, UNREACHABLE, Faults
+from nodewise.profiles.condition import CORRUPT, DELETED, FULL, LOCKED, READ_ONLY, UNREACHABLE
 
 __all__ = ["CHANNEL", "PostgresConnection", "cause_of", "connect", "conninfo_of"]
 
@@ -121,8 +121,7 @@ class PostgresConnection:
     overriding = " OVERRIDING SYSTEM VALUE"
     structure: tuple[str, ...] = ()
 
-    def __init__(self, connecting: Callable[[], psycopg.Connection[Any]], faults: Faults) -> None:
-        self.faults = faults
+    def __init__(self, connecting: Callable[[], psycopg.Connection[Any]]) -> None:
         self._connecting = connecting
         self._connection = connecting()
         self._closed = False

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import tempfile
 import time
+import uuid
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO, Final
 
 import structlog
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
+from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES, make_room
 from nodewise.profiles.batches import TraceChunk
 from nodewise.profiles.private_files import make_private_folder, open_private
-from nodewise.profiles.trace_blobs import TraceBlobs
-from nodewise.profiles.trace_storage import GARBAGE_S, TraceStorage, unavailable
+from nodewise.profiles.s3_blobs import S3Blobs, unavailable
 from nodewise.profiles.traces import (
+    DEFAULT_CACHE_BYTES,
     DEFAULT_MAX_TRACE_BYTES,
-    Piece,
     TraceStore,
     Unfinished,
     copy_checked,
@@ -32,35 +34,14 @@ from nodewise.profiles.traces import (
     sha256_of,
 )
 
-__all__ = ["DEFAULT_CACHE_BYTES", "Incoming", "RemoteTraceStore"]
+__all__ = ["RemoteTraceStore", "S3Blobs"]
 
-DEFAULT_CACHE_BYTES: Final = 32 << 30
+GARBAGE_S: Final = 86_400.0
+"""Age from which what nothing refers to is deleted: whoever wrote it for a batch has long stored that or given up."""
+_HELD_S: Final = 3600.0
+"""For so long it is believed that an object is there which this process wrote or saw: much less than garbage lives."""
+_MOST_HELD: Final = 65_536
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Incoming:
-    """What a request brings of one trace.
-
-    Attributes
-    ----------
-    stage : str
-        Name of its stage; empty = its profile is not in the store yet, and nothing is settled then.
-    folder : str
-        Of its pieces: like the stage, but known before the profile is.
-    settled_bytes : int
-        What the store vouches for.
-    chunks : sequence of TraceChunk
-        In order; they continue it, and the last of them may end it.
-    pieces : callable
-        What is settled came in these chunks.
-    """
-
-    stage: str
-    folder: str
-    settled_bytes: int
-    chunks: Sequence[TraceChunk]
-    pieces: Callable[[], Iterable[Piece]]
 
 
 class RemoteTraceStore(TraceStore):
@@ -74,8 +55,8 @@ class RemoteTraceStore(TraceStore):
 
     Parameters
     ----------
-    blobs : TraceBlobs
-        Where they are.
+    blobs : S3Blobs
+        Where they are: ``blobs/<sha256>`` for good, ``staged/<folder>/<sha256 of a chunk>-<any>`` while they arrive.
     root : path or None
         Directory for stages, for copies of traces that are read, and for artefacts; None = a temporary one.
     cache_bytes : int
@@ -86,7 +67,7 @@ class RemoteTraceStore(TraceStore):
 
     def __init__(
         self,
-        blobs: TraceBlobs,
+        blobs: S3Blobs,
         root: Path | None = None,
         max_bytes: int = DEFAULT_MAX_TRACE_BYTES,
         *,
@@ -95,7 +76,9 @@ class RemoteTraceStore(TraceStore):
         now: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(root, max_bytes, artefact_bytes=artefact_bytes)
-        self._storage = TraceStorage(blobs)
+        self._blobs = blobs
+        self._held: OrderedDict[str, float] = OrderedDict()
+        self._closing = False
         self._cache_bytes = cache_bytes
         self._now = now
         self._folders: dict[str, str] = {}
@@ -103,28 +86,41 @@ class RemoteTraceStore(TraceStore):
 
     def close(self) -> None:
         """As for a directory; what is being tidied up ends soon, the rest is left to the next process."""
-        self._storage.close()
+        self._closing = True
         self._tidying.shutdown(wait=True, cancel_futures=True)
         super().close()
 
     # --- ahead of the transaction
 
-    def prepare(self, incoming: Iterable[Incoming]) -> None:
-        """Keep what a request brings, so that its transaction need not wait for the storage. Can be repeated.
-
-        Raises
-        ------
-        NodewiseError
-            STORE_UNAVAILABLE.
-        """
-        for trace in incoming:
-            if trace.settled_bytes and not self._knows(trace.stage, trace.settled_bytes):
-                self._gather(trace.stage, trace.folder, trace.settled_bytes, trace.pieces())
-            if trace.chunks[-1].last:
-                self._upload(trace)
+    def prepare(self, arriving: Iterable[tuple[Unfinished, Sequence[TraceChunk]]]) -> None:
+        """As the directory's says; STORE_UNAVAILABLE if it cannot be kept."""
+        for trace, chunks in arriving:
+            if trace.size_bytes and not self._knows(trace.stage, trace.size_bytes):
+                self._gather(trace)
+            if chunks[-1].last:
+                self._upload(trace, chunks)
                 continue
-            for chunk in trace.chunks:
-                self._storage.put_piece(trace.folder, hashlib.sha256(chunk.data).hexdigest(), chunk.data)
+            for chunk in chunks:
+                self._put_piece(trace.folder, hashlib.sha256(chunk.data).hexdigest(), chunk.data)
+
+    def _put_piece(self, folder: str, sha256: str, data: bytes) -> None:
+        """Keep a chunk, unless this process did so lately."""
+        key = f"{folder}/{sha256}"
+        if not self._holds(key):  # by a name of its own, so that nobody who tidies up means this one
+            self._blobs.put(f"staged/{key}-{uuid.uuid4().hex[:8]}", io.BytesIO(data), len(data))
+            self._hold(key)
+
+    def _holds(self, key: str) -> bool:
+        """Whether something was there lately, as this process knows."""
+        with self._lock:
+            return self._held.get(key, -math.inf) > time.monotonic() - _HELD_S
+
+    def _hold(self, key: str) -> None:
+        with self._lock:
+            self._held[key] = time.monotonic()
+            self._held.move_to_end(key)
+            if len(self._held) > _MOST_HELD:
+                self._held.popitem(last=False)
 
     def _knows(self, stage: str, settled_bytes: int) -> bool:
         """Whether the file of a stage here holds what is settled: bytes that this process wrote or gathered."""
@@ -132,26 +128,42 @@ class RemoteTraceStore(TraceStore):
             known = self._hashes.get(stage)
         return known is not None and known[0] == settled_bytes and self._staged(stage).exists()
 
-    def _gather(self, stage: str, folder: str, settled_bytes: int, pieces: Iterable[Piece]) -> None:
+    def _gather(self, trace: Unfinished) -> None:
         """Write the file of a stage anew from its pieces: they went through another process."""
         hasher, size = hashlib.sha256(), 0
-        path = self._staged(stage)
+        path = self._staged(trace.stage)
         make_private_folder(path.parent)
         with tempfile.TemporaryDirectory(dir=self.root, prefix="gathering-") as scratch:
             copy = Path(scratch, "stage")
             with open_private(copy, "w+b") as file:
-                for new in self._storage.gathered(folder, pieces):
+                for new in self._gathered(trace):
                     hasher.update(new)
                     size += file.write(new)
-            if size != settled_bytes:
+            if size != trace.size_bytes:
                 raise unavailable("another replica has more of the trace by now; retry")
             copy.replace(path)
         with self._lock:
-            self._hashes[stage] = (size, hasher)
-            self._hashes.move_to_end(stage)
+            self._hashes[trace.stage] = (size, hasher)
+            self._hashes.move_to_end(trace.stage)
 
-    def _upload(self, trace: Incoming) -> None:
-        hasher, size = hashlib.sha256(), trace.settled_bytes
+    def _gathered(self, trace: Unfinished) -> Iterator[bytes]:
+        """The bytes of a trace from its pieces, each once."""
+        there = (name for name, _ in self._blobs.listed(f"staged/{trace.folder}/"))
+        found = {name.rpartition("/")[2].partition("-")[0]: name for name in there}
+        size = 0
+        for piece in trace.pieces():
+            data = io.BytesIO()
+            held = piece.sha256 in found and self._blobs.fetch(found[piece.sha256], data)
+            content = data.getvalue()
+            if not held or hashlib.sha256(content).hexdigest() != piece.sha256:
+                _log.error("trace_piece_lost", piece=piece.sha256, found=held)
+                raise unavailable("a part of the trace that was stored is gone; send it in another session")
+            new = content[max(0, size - piece.offset_bytes) :]
+            size += len(new)
+            yield new
+
+    def _upload(self, trace: Unfinished, chunks: Sequence[TraceChunk]) -> None:
+        hasher, size = hashlib.sha256(), trace.size_bytes
         if size:
             with self._lock:
                 known = self._hashes.get(trace.stage)
@@ -160,16 +172,16 @@ class RemoteTraceStore(TraceStore):
                 hasher = known[1].copy()
             self._folders[trace.stage] = trace.folder
         new = bytearray()
-        for chunk in trace.chunks:
+        for chunk in chunks:
             new += chunk.data[max(0, size + len(new) - chunk.offset_bytes) :]
         hasher.update(new)
         name, total = hasher.hexdigest(), size + len(new)
-        if self._storage.holds(name) or total > self._max_bytes:  # too large a one is refused where it is written
+        if self._holds(name) or total > self._max_bytes:  # too large a one is refused where it is written
             return
-        if self._storage.size_bytes(name) != total:
+        if self._blobs.size_bytes(_object(name)) != total:
             with self._staged(trace.stage).open("rb") if size else io.BytesIO() as file:
-                self._storage.put(name, _Joined(file, size, new), total)
-        self._storage.hold(name)
+                self._blobs.put(_object(name), _Joined(file, size, new), total)
+        self._hold(name)
 
     # --- inside it
 
@@ -182,8 +194,8 @@ class RemoteTraceStore(TraceStore):
     def finish(self, stage: str, size_bytes: int) -> str:
         """As for a directory; STORE_UNAVAILABLE if the trace is not where it is kept for good."""
         name = super().finish(stage, size_bytes)
-        if self._storage.size_bytes(name, soon=True) != size_bytes:
-            self._storage.doubt(name)
+        if self._blobs.size_bytes(_object(name), soon=True) != size_bytes:
+            self._held.pop(name, None)
             raise unavailable("the trace was not kept; retry")
         self._later(self._make_room)
         return name
@@ -192,12 +204,17 @@ class RemoteTraceStore(TraceStore):
         """Forget a stage, and a little later its pieces."""
         super().discard(stage)
         if (folder := self._folders.pop(stage, None)) is not None:
-            self._later(lambda: self._storage.drop_pieces(folder))
+            self._later(lambda: self._drop_pieces(folder))
+
+    def _drop_pieces(self, folder: str) -> None:
+        self._blobs.remove([name for name, _ in self._blobs.listed(f"staged/{folder}/")])
 
     def remove_all(self, names: Iterable[str]) -> None:
         """As for a directory. STORE_UNAVAILABLE if they stay, some perhaps gone already."""
         names = list(names)
-        self._storage.remove(names)
+        for name in names:
+            self._held.pop(name, None)
+        self._blobs.remove(map(_object, names), soon=True)
         for name in names:
             super().remove(name)
 
@@ -208,11 +225,11 @@ class RemoteTraceStore(TraceStore):
 
     def finished(self) -> Iterator[tuple[str, float]]:
         """As for a directory."""
-        return iter(self._storage.finished())
+        return iter([(name.rpartition("/")[2], written_s) for name, written_s in self._listed("blobs/")])
 
     def check(self) -> str:
         """As for a directory."""
-        return self._storage.check()
+        return self._blobs.check()
 
     # --- reading
 
@@ -237,7 +254,7 @@ class RemoteTraceStore(TraceStore):
         with tempfile.TemporaryDirectory(dir=self.root, prefix="fetching-") as scratch:
             copy = Path(scratch, "blob")
             with open_private(copy, "w+b") as file:
-                if not self._storage.fetch(name, file):
+                if not self._blobs.fetch(_object(name), file):
                     raise not_stored()
                 file.seek(0)
                 found = sha256_of(file)
@@ -251,7 +268,7 @@ class RemoteTraceStore(TraceStore):
 
     def holds(self, content_sha256: str) -> int | None:
         """As for a directory: whether it is kept for good, whatever is here."""
-        return self._storage.size_bytes(content_sha256) if is_hash(content_sha256) else None
+        return self._blobs.size_bytes(_object(content_sha256)) if is_hash(content_sha256) else None
 
     def keep(self, content_sha256: str, source: BinaryIO) -> None:
         """As for a directory; no copy stays here."""
@@ -259,32 +276,24 @@ class RemoteTraceStore(TraceStore):
             copy = Path(scratch, "blob")
             size = copy_checked(source, copy, content_sha256)
             with copy.open("rb") as file:
-                self._storage.put(content_sha256, file, size)
+                self._blobs.put(_object(content_sha256), file, size)
 
     def open_stage(self, unfinished: Unfinished) -> BinaryIO:
         """As for a directory: gathered from its pieces."""
-        self._gather(unfinished.stage, unfinished.folder, unfinished.size_bytes, unfinished.pieces)
+        self._gather(unfinished)
         return super().open_stage(unfinished)
 
     def keep_stage(self, unfinished: Unfinished, source: BinaryIO) -> None:
         """As for a directory: in pieces as it came."""
         content = source.read(unfinished.size_bytes)
-        for piece in unfinished.pieces:
+        for piece in unfinished.pieces():
             data = content[piece.offset_bytes : piece.offset_bytes + piece.size_bytes]
-            self._storage.put_piece(unfinished.folder, piece.sha256, data)
+            self._put_piece(unfinished.folder, piece.sha256, data)
 
     # --- tidying up
 
     def sweep(self, unfinished: Callable[[], set[str]], referred: Callable[[Sequence[str]], None]) -> None:
-        """Delete, a little later, what a day ago was written for batches that were never stored.
-
-        Parameters
-        ----------
-        unfinished : callable
-            The folders of traces that have not ended.
-        referred : callable
-            Is given hashes of traces, and removes those that nothing refers to.
-        """
+        """As the directory's says."""
         self._later(lambda: self._sweep(unfinished, referred))
 
     def _sweep(self, unfinished: Callable[[], set[str]], referred: Callable[[Sequence[str]], None]) -> None:
@@ -294,7 +303,14 @@ class RemoteTraceStore(TraceStore):
                 if path.stat().st_mtime < before_s:
                     self.doubt(path.name)
                     path.unlink()
-        referred(self._storage.sweep(before_s, unfinished))
+        self._blobs.abandon(before_s)
+        if pieces := [name for name, written_s in self._listed("staged/") if written_s < before_s]:
+            kept = unfinished()
+            self._blobs.remove([name for name in pieces if name.split("/")[1] not in kept])
+        referred([name for name, written_s in self.finished() if written_s < before_s])
+
+    def _listed(self, prefix: str) -> Iterator[tuple[str, float]]:
+        return takewhile(lambda _: not self._closing, self._blobs.listed(prefix))
 
     def _later(self, task: Callable[[], None]) -> None:
         def tidied() -> None:
@@ -307,17 +323,11 @@ class RemoteTraceStore(TraceStore):
             self._tidying.submit(tidied)
 
     def _make_room(self) -> None:
-        found = []
-        for path in (self.root / "blobs").glob("*/*"):
-            with suppress(OSError):
-                state = path.stat()
-                found.append((state.st_mtime_ns, state.st_size, path))
-        left = sum(size for _, size, _ in found)
-        for _, size, path in sorted(found)[:-1]:  # the newest stays, whatever its size
-            if left <= self._cache_bytes:
-                return
-            path.unlink(missing_ok=True)
-            left -= size
+        make_room((self.root / "blobs").glob("*/*"), self._cache_bytes)
+
+
+def _object(content_sha256: str) -> str:
+    return f"blobs/{content_sha256}"
 
 
 class _Joined:

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Protocol
 from urllib.parse import urlsplit
 
 import boto3
+import structlog
 from boto3.exceptions import Boto3Error
 from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
-from nodewise.domain.errors import invalid_field
-from nodewise.profiles.trace_blobs import BlobsAwayError, SupportsRead
+from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 
-__all__ = ["S3Blobs"]
+__all__ = ["S3Blobs", "unavailable"]
+
+_log = structlog.get_logger(__name__)
 
 _URL: Final = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([A-Za-z0-9._/-]*))?")
 _DEFAULT_REGION: Final = "us-east-1"
 """What storage that is not Amazon's takes, where nothing is said."""
 _REMOVED_TOGETHER: Final = 1000
 _ABSENT: Final = frozenset({"404", "NoSuchKey", "NotFound"})
+_ASKED_S: Final = 30.0
+_ASKED_AWAY_S: Final = 5.0
+"""Between two looks whether the storage answers, while it does and while it does not."""
+_AWAY: Final = "the storage of traces cannot be read or written now; retry later"
 _QUIET_S: Final = 5.0
 """After a call in a hurry failed, further ones fail at once."""
 _PART: Final = TransferConfig(multipart_threshold=16 << 20, multipart_chunksize=16 << 20, max_concurrency=4)
@@ -42,24 +49,34 @@ _PATIENT: Final = Config(connect_timeout=5, read_timeout=30, retries={"mode": "s
 _HURRIED: Final = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 1})
 
 
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except ClientError as error:  # what the storage answered; its text repeats requests, its code does not
-        about, status = error.response.get("Error", {}), error.response.get("ResponseMetadata", {})
-        raise BlobsAwayError(f"{about.get('Code')} (HTTP {status.get('HTTPStatusCode')})") from None
-    except (BotoCoreError, HTTPClientError, Boto3Error) as error:
-        raise BlobsAwayError(f"{type(error).__name__}: {error}") from None
+def unavailable(why: str) -> NodewiseError:
+    """What a caller is told who needs the storage."""
+    return NodewiseError(Reason.STORE_UNAVAILABLE, why)
+
+
+class SupportsRead(Protocol):
+    """What is read from where it stands."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """The next bytes; -1 = all that are left."""
 
 
 class S3Blobs:
-    """Implements TraceBlobs by boto3, which reads credentials, region and endpoint where AWS's own programs do.
+    """Objects in a bucket, by boto3, which reads credentials, region and endpoint where AWS's own programs do.
+
+    Names have letters, digits, ``-`` and ``/``. An object appears as a whole or not at all. Safe from many threads and
+    processes; may block. Every method raises NodewiseError STORE_UNAVAILABLE where the storage does not do what is
+    asked: the log says why.
 
     Parameters
     ----------
     url : str
         ``s3://BUCKET/PREFIX``. The bucket exists already.
+
+    Attributes
+    ----------
+    problem : str
+        Why the storage did not do what was last asked; empty = it did.
 
     Raises
     ------
@@ -76,31 +93,44 @@ class S3Blobs:
         self._prefix = f"{prefix}/" if prefix else ""
         self._lock = threading.Lock()
         self._clients: dict[bool, Any] = {}
-        self._quiet_until_s = float("-inf")
+        self._quiet_until_s = -math.inf
+        self._asked_s = time.monotonic()
+        self.problem = ""
+
+    def check(self) -> str:
+        """The problem now: the storage is asked now and then where nobody else did, and often while it is away."""
+        with suppress(NodewiseError):
+            if time.monotonic() > self._asked_s + (_ASKED_AWAY_S if self.problem else _ASKED_S):
+                self.size_bytes("blobs/none", soon=True)
+        return self.problem
 
     def put(self, name: str, source: SupportsRead, size_bytes: int) -> None:
-        """As the protocol says: in parts where it is large."""
-        with _translated():
+        """Keep all that is left of a source, in parts where it is large; durable when this returns."""
+        with self._asked() as client:
             if size_bytes <= _PART.multipart_threshold:
-                self._client().put_object(Bucket=self._bucket, Key=self._prefix + name, Body=source.read())
+                client.put_object(Bucket=self._bucket, Key=self._prefix + name, Body=source.read())
                 return
-            self._client().upload_fileobj(source, self._bucket, self._prefix + name, Config=_PART)
+            client.upload_fileobj(source, self._bucket, self._prefix + name, Config=_PART)
         if (kept := self.size_bytes(name)) != size_bytes:
-            raise BlobsAwayError(f"it kept {kept} of {size_bytes} bytes")
+            _log.error("trace_damaged", trace=name, found=kept, size_bytes=size_bytes)
+            raise unavailable("the storage of traces did not keep all of a trace; retry later")
 
     def fetch(self, name: str, into: BinaryIO) -> bool:
-        """As the protocol says: in parts where it is large."""
+        """Write an object to a file, in parts where it is large; False = there is none."""
         if self.size_bytes(name) is None:
             return False
-        with _translated():
-            self._client().download_fileobj(self._bucket, self._prefix + name, into, Config=_PART)
+        with self._asked() as client:
+            client.download_fileobj(self._bucket, self._prefix + name, into, Config=_PART)
         return True
 
     def size_bytes(self, name: str, *, soon: bool = False) -> int | None:
-        """As the protocol says."""
-        with self._hurried(soon), _translated():
+        """Of an object; None = there is none.
+
+        ``soon``: whoever waits holds others up, so this gives up within seconds, and at once where that was so lately.
+        """
+        with self._asked(soon=soon) as client:
             try:
-                head = self._client(soon=soon).head_object(Bucket=self._bucket, Key=self._prefix + name)
+                head = client.head_object(Bucket=self._bucket, Key=self._prefix + name)
             except ClientError as error:
                 if error.response.get("Error", {}).get("Code") in _ABSENT:
                     return None
@@ -108,49 +138,60 @@ class S3Blobs:
             return int(head["ContentLength"])
 
     def listed(self, prefix: str) -> Iterator[tuple[str, float]]:
-        """As the protocol says."""
-        with _translated():
-            pages = self._client().get_paginator("list_objects_v2")
+        """Names of objects, and when each was written, in seconds since 1970."""
+        with self._asked() as client:
+            pages = client.get_paginator("list_objects_v2")
             for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix + prefix):
                 for found in page.get("Contents", ()):
                     yield found["Key"][len(self._prefix) :], found["LastModified"].timestamp()
 
     def abandon(self, before_s: float) -> None:
-        """As the protocol says."""
-        with _translated():
-            pages = self._client().get_paginator("list_multipart_uploads")
+        """Forget uploads that began before a time and never ended."""
+        with self._asked() as client:
+            pages = client.get_paginator("list_multipart_uploads")
             for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix):
                 for begun in page.get("Uploads", ()):
                     if begun["Initiated"].timestamp() < before_s:
                         named = {"Key": begun["Key"], "UploadId": begun["UploadId"]}
-                        self._client().abort_multipart_upload(Bucket=self._bucket, **named)
+                        client.abort_multipart_upload(Bucket=self._bucket, **named)
 
     def remove(self, names: Iterable[str], *, soon: bool = False) -> None:
-        """As the protocol says: a thousand at a time."""
+        """Delete objects, those that there are, a thousand at a time; ``soon`` as above."""
         left = iter(names)
         while together := [{"Key": self._prefix + name} for name in islice(left, _REMOVED_TOGETHER)]:
-            with self._hurried(soon), _translated():
-                asked = {"Objects": together, "Quiet": True}
-                answer = self._client(soon=soon).delete_objects(Bucket=self._bucket, Delete=asked)
+            with self._asked(soon=soon) as client:
+                answer = client.delete_objects(Bucket=self._bucket, Delete={"Objects": together, "Quiet": True})
                 if refused := answer.get("Errors"):
-                    raise BlobsAwayError(f"{refused[0].get('Code')} for {len(refused)} of {len(together)} objects")
+                    raise ClientError({"Error": refused[0]}, "DeleteObjects")
 
     @contextmanager
-    def _hurried(self, soon: bool) -> Iterator[None]:  # noqa: FBT001  # passed on
+    def _asked(self, *, soon: bool = False) -> Iterator[Any]:
+        """A client. Of its errors the log is told: what they say repeats requests."""
         if soon and time.monotonic() < self._quiet_until_s:
-            raise BlobsAwayError("it did not answer a moment ago")
+            raise unavailable(_AWAY)
+        problem = ""
         try:
-            yield
-        except BlobsAwayError:
+            yield self._client(soon=soon)
+        except ClientError as error:
+            about, status = error.response.get("Error", {}), error.response.get("ResponseMetadata", {})
+            problem = f"{about.get('Code')} (HTTP {status.get('HTTPStatusCode')})"
+        except (BotoCoreError, HTTPClientError, Boto3Error) as error:
+            problem = f"{type(error).__name__}: {error}"
+        with self._lock:
+            self._asked_s = time.monotonic()
+            if problem and not self.problem:
+                _log.error("traces_away", text=problem)
+            elif self.problem and not problem:
+                _log.info("traces_back")
+            self.problem = problem
+        if problem:
             if soon:
                 self._quiet_until_s = time.monotonic() + _QUIET_S
-            raise
+            raise unavailable(_AWAY)
 
-    def _client(self, *, soon: bool = False) -> Any:
+    def _client(self, *, soon: bool) -> Any:
         with self._lock:
-            if not self._clients:
-                with _translated():
-                    self._clients = _connected()
+            self._clients = self._clients or _connected()
             return self._clients[soon]
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
 import orjson
 
 from nodewise.profiles.batches import TraceChunk
-from nodewise.profiles.remote_traces import Incoming
 from nodewise.profiles.sql_reads import profile_row
 from nodewise.profiles.sql_rows import Connection
 from nodewise.profiles.store import AppendRequest
@@ -26,8 +25,8 @@ def brings_traces(request: AppendRequest) -> bool:
 
 
 def incoming_of(
-    connection: Connection, request: AppendRequest, pieces: Callable[[int, str], Iterable[Piece]]
-) -> list[Incoming]:
+    connection: Connection, request: AppendRequest, pieces: Callable[[int, str], Sequence[Piece]]
+) -> list[tuple[Unfinished, list[TraceChunk]]]:
     """What a request brings of each trace that it continues; what does not continue one is left for its transaction.
 
     Parameters
@@ -60,12 +59,14 @@ def incoming_of(
             if chunk.last:
                 ended.add(chunk.trace_id)
     return [
-        Incoming(
-            stage="" if profile is None else stage_name(profile.uid, request.session_id, trace_id),
-            folder=_folder(request.profile_id, request.session_id, trace_id),
-            settled_bytes=sizes.get(trace_id, 0),
-            chunks=chunks,
-            pieces=partial(pieces, key, trace_id) if key is not None else tuple,
+        (
+            Unfinished(
+                stage="" if profile is None else stage_name(profile.uid, request.session_id, trace_id),
+                folder=_folder(request.profile_id, request.session_id, trace_id),
+                size_bytes=sizes.get(trace_id, 0),
+                pieces=partial(pieces, key, trace_id) if key is not None else tuple,
+            ),
+            chunks,
         )
         for trace_id, chunks in arrived.items()
     ]
@@ -109,7 +110,7 @@ def unfinished_traces(connection: Connection) -> list[Unfinished]:
             stage=stage_name(uid, session_id, trace_id),
             folder=_folder(profile_id, session_id, trace_id),
             size_bytes=size,
-            pieces=tuple(pieces_of(connection, session_key, trace_id)),
+            pieces=partial(pieces_of, connection, session_key, trace_id),
         )
         for profile_id, uid, session_id, trace_id, session_key, size in connection.execute(_UNFINISHED).fetchall()
         if size

@@ -7,20 +7,17 @@ import secrets
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import structlog
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.profiles.sql_rows import Connection, transaction
+from nodewise.profiles.sql_rows import Connected, Connection, transaction
 from nodewise.profiles.store import DeleteRequest, Evidence, ProfileStore, Retention, RetractRequest, WriteRequest
 
 __all__ = ["claimed", "damaged_batches", "damaged_tables", "identity_of", "let_go", "write_a_little"]
 
 _log = structlog.get_logger(__name__)
-
-Opened = Callable[[str], AbstractContextManager[Connection]]
 
 _STEP_ROWS: Final = 32
 _STEP_PROFILES: Final = 64
@@ -99,7 +96,7 @@ def damaged_tables(connection: Connection, rest: Callable[[], bool]) -> int:
     return found
 
 
-def damaged_batches(reading: Opened, rest: Callable[[], bool]) -> int:
+def damaged_batches(reading: Connected, rest: Callable[[], bool]) -> int:
     """How many batches are not as they were written; each is logged with its profile."""
     found = 0
     after = (0, 0)
@@ -118,7 +115,9 @@ def damaged_batches(reading: Opened, rest: Callable[[], bool]) -> int:
     return found
 
 
-def let_go(store: ProfileStore, rules: Retention, now_s: float, reading: Opened, adding: Opened) -> Mapping[str, int]:
+def let_go(
+    store: ProfileStore, rules: Retention, now_s: float, reading: Connected, adding: Connected
+) -> Mapping[str, int]:
     """Let go of what is kept no longer, as :meth:`ProfileStore.keep` says."""
     gone: Counter[str] = Counter()
     if rules.profiles_s is not None:
@@ -130,7 +129,7 @@ def let_go(store: ProfileStore, rules: Retention, now_s: float, reading: Opened,
     return {what: count for what, count in gone.items() if count}
 
 
-def _untouched(reading: Opened, until_s: float) -> Iterator[list[WriteRequest]]:
+def _untouched(reading: Connected, until_s: float) -> Iterator[list[WriteRequest]]:
     """Deletions of profiles that nobody changed since; by their etags, so that one that changes meanwhile stays."""
     seen: set[str] = set()
     while True:
@@ -143,7 +142,7 @@ def _untouched(reading: Opened, until_s: float) -> Iterator[list[WriteRequest]]:
         yield [DeleteRequest(name, etag) for name, etag in new]
 
 
-def _retracted(store: ProfileStore, reading: Opened, until_s: float) -> int:
+def _retracted(store: ProfileStore, reading: Connected, until_s: float) -> int:
     """Retract observations that were committed before; returns how many."""
     count = 0
     while True:
@@ -160,7 +159,7 @@ def _retracted(store: ProfileStore, reading: Opened, until_s: float) -> int:
         count += len(numbers)
 
 
-def _traces(store: ProfileStore, adding: Opened, until_s: float) -> int:
+def _traces(store: ProfileStore, adding: Connected, until_s: float) -> int:
     """Delete traces that nothing refers to; returns how many."""
     old = [name for name, stored_s in store.traces.finished() if stored_s <= until_s]
     count = 0

@@ -10,10 +10,9 @@ from typing import Any
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.profiles import sql_reads as reads
 from nodewise.profiles.codec import PayloadError
-from nodewise.profiles.quotas import BATCH_BYTES, RETRACTED_BYTES, Usage
+from nodewise.profiles.quotas import BATCH_BYTES, RETRACTED_BYTES, Counting, Usage, usage_of_profile
 from nodewise.profiles.sql_reads import ProfileRow
 from nodewise.profiles.sql_rows import Connection, change_profile, insert
-from nodewise.profiles.sql_usage import Counting, usage_of_profile
 from nodewise.profiles.store import (
     DeleteRequest,
     Evidence,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields
 from typing import Any, Protocol
 
 import structlog
 
 from nodewise.profiles.codec import PayloadError
-from nodewise.profiles.condition import Faults, StoreCondition
+from nodewise.profiles.condition import StoreCondition, store_unavailable
 
 __all__ = [
+    "Connected",
     "Connection",
     "Found",
     "change_profile",
@@ -70,8 +71,6 @@ class Connection(Protocol):
         In an INSERT that states keys which the database would make; such keys are then told where to go on.
     structure : tuple of str
         Statements that find what is damaged of the database itself, a text for each.
-    faults : Faults
-        What it raises, and what that says of the store.
     """
 
     dialect: str
@@ -83,7 +82,6 @@ class Connection(Protocol):
     patient: tuple[str, ...]
     overriding: str
     structure: tuple[str, ...]
-    faults: Faults
 
     @property
     def in_transaction(self) -> bool:
@@ -92,22 +90,29 @@ class Connection(Protocol):
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> Found:
         """Run a statement."""
 
+    def close(self) -> None:
+        """Let go of it, for good."""
+
     def executemany(self, statement: str, values: Iterable[Sequence[Any]], /) -> Found:
         """Run a statement once for each of many."""
 
 
+Connected = Callable[[str], AbstractContextManager[Connection]]
+"""A connection inside a transaction; the text says what for."""
+
+
 @contextmanager
-def translated(doing: str, faults: Faults) -> Iterator[None]:
+def translated(doing: str, condition: StoreCondition) -> Iterator[None]:
     """Turn what the database, the disk or damaged content raise into STORE_UNAVAILABLE; only the log gets the text."""
-    caught: tuple[type[Exception], ...] = (*faults.types, OSError, PayloadError)
+    caught: tuple[type[Exception], ...] = (*condition.types, OSError, PayloadError)
     try:
         yield
     except caught as error:
-        cause = faults.cause(error)
+        cause = condition.note(error)
         # Looks come every moment: who asks for them tells what changes.
         tell = _log.debug if doing == "check" else _log.error
         tell("store failed", doing=doing, cause=cause, error=type(error).__name__, text=str(error))
-        raise StoreCondition.error(cause) from None
+        raise store_unavailable(cause) from None
 
 
 @contextmanager

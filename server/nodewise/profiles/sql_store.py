@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -14,17 +15,14 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
 from nodewise.profiles import sql_keeping as keeping
 from nodewise.profiles import sql_reads as reads
-from nodewise.profiles.condition import CORRUPT, StoreCondition
-from nodewise.profiles.quotas import StoreQuotas, Usage
-from nodewise.profiles.remote_traces import RemoteTraceStore
+from nodewise.profiles.condition import CORRUPT, StoreCondition, store_unavailable
+from nodewise.profiles.ledger import ScoreLedger
+from nodewise.profiles.quotas import Counting, Usage, usage_by_namespace
 from nodewise.profiles.sql_incoming import brings_traces, incoming_of, pieces_of, unfinished_folders, unreferenced
 from nodewise.profiles.sql_reads import ProfileRow
-from nodewise.profiles.sql_rows import Connection, translated
-from nodewise.profiles.sql_scores import SqlScoreLedger
-from nodewise.profiles.sql_steps import SqlStepLedger
-from nodewise.profiles.sql_tokens import SqlTokenLedger
-from nodewise.profiles.sql_usage import Counting, usage_by_namespace
+from nodewise.profiles.sql_rows import Connection, transaction, translated
 from nodewise.profiles.sql_writes import Writing, session_status
+from nodewise.profiles.step_reports import StepLedger
 from nodewise.profiles.store import (
     AppendRequest,
     Label,
@@ -33,6 +31,7 @@ from nodewise.profiles.store import (
     ProfileSummary,
     Retention,
     SessionStatus,
+    StoreOptions,
     WriteRequest,
 )
 from nodewise.profiles.tokens import TokenLedger
@@ -40,7 +39,6 @@ from nodewise.profiles.traces import Piece, TraceStore, free_bytes_at
 
 __all__ = ["SqlProfileStore"]
 
-_PAGE: Final = 256
 _MOST_MEMOS: Final = 4096
 _DISKS_EVERY_S: Final = 0.1
 """Between looks at how much is free on the disks."""
@@ -49,57 +47,95 @@ _SWEPT_S: Final = 86_400.0
 
 
 class SqlProfileStore(ProfileStore):
-    """Profiles in the tables of an SQL database. Writes go through one connection under a lock.
+    """Profiles in the tables of an SQL database.
+
+    Writes go through one connection under a lock. Reads take a connection each from a pool, and wait for no writer.
 
     Parameters
     ----------
     traces : TraceStore
         Where traces go, closed with this.
-    now : callable
-        Seconds since 1970.
-    scored : bool
-        Whether commits are put down to be scored.
-    deleted_kept_s : float
-        How long deleted profiles can be brought back.
-    quotas : StoreQuotas
-        What namespaces may store.
+    options : StoreOptions
+        Of which ``traces`` is not looked at.
+    condition : StoreCondition
+        What ails it, as this process met it.
     """
 
     _writer: Connection
     tokens: TokenLedger
 
-    def __init__(
-        self,
-        traces: TraceStore,
-        now: Callable[[], float],
-        *,
-        scored: bool,
-        deleted_kept_s: float,
-        quotas: StoreQuotas,
-    ) -> None:
+    def __init__(self, traces: TraceStore, options: StoreOptions, condition: StoreCondition) -> None:
         self.traces = traces
-        self._now = now
-        self._scored = scored
-        self._deleted_kept_s = deleted_kept_s
-        self._quotas = quotas
+        self.condition = condition
+        self._options = options
+        self._now = options.now
         self._free: int | None = None
         self._look_at_disks_s = -math.inf
         self._writing = threading.RLock()
+        self._idle: deque[Connection] = deque()
+        self._closed = False
         self._digests: dict[tuple[int, int], str] = {}
-        self._swept_s = float("-inf")
-        self.condition = StoreCondition()
-        """What ails it, as this process met it."""
-        self.scores = SqlScoreLedger(self._reading, self._adding, now)
-        self.tokens = SqlTokenLedger(self._reading, self._adding, now)
-        self.steps = SqlStepLedger(self._reading, self._adding, now)
+        self._swept_s = -math.inf
+        self.scores = ScoreLedger(self._reading, self._adding, options.now)
+        self.tokens = TokenLedger(self._reading, self._adding, options.now)
+        self.steps = StepLedger(self._reading, self._adding, options.now)
 
-    def _reading(self, doing: str) -> AbstractContextManager[Connection]:
+    # --- connections
+
+    def _connected(self) -> Connection:
+        """Another connection."""
+        raise NotImplementedError
+
+    def _check_place(self) -> None:
+        """Refuse to go on with another store than was opened, or with none. Raises NodewiseError STORE_UNAVAILABLE."""
+
+    @contextmanager
+    def _lent(self, doing: str) -> Iterator[Connection]:
+        """A connection for a moment."""
+        with translated(doing, self.condition):
+            self._check_place()
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                if self._closed:
+                    raise store_unavailable() from None
+                connection = self._connected()
+            try:
+                yield connection
+            except self.condition.types:
+                connection.close()  # one that was opened while nothing could be written never writes
+                raise
+            except BaseException:
+                self._idle.append(connection)
+                raise
+            if self._closed:
+                connection.close()
+            else:
+                self._idle.append(connection)
+
+    @contextmanager
+    def _reading(self, doing: str) -> Iterator[Connection]:
         """A connection inside a read transaction: everything read in it is of one moment."""
-        raise NotImplementedError
+        with self._lent(doing) as connection, transaction(connection, connection.reading):
+            yield connection
 
-    def _adding(self, doing: str) -> AbstractContextManager[Connection]:
+    @contextmanager
+    def _adding(self, doing: str) -> Iterator[Connection]:
         """The writer's connection inside a transaction of its own, which profiles do not change in."""
-        raise NotImplementedError
+        with self._writing, translated(doing, self.condition):
+            with transaction(self._writer, self._writer.writing) as connection:
+                self._check_place()
+                yield connection
+            self.condition.written()
+
+    def close(self) -> None:
+        """As the protocol says."""
+        with self._writing:
+            self._closed = True
+            while self._idle:
+                self._idle.pop().close()
+            self._writer.close()
+        self.traces.close()
 
     def whole(self) -> AbstractContextManager[Connection]:
         """For who copies or checks all of it: as it is at one moment."""
@@ -164,22 +200,6 @@ class SqlProfileStore(ProfileStore):
             rows = reads.changed_rows(connection, since, prefix)
             return generation, tuple(self._summary(connection, row) for row in rows)
 
-    def profiles(self) -> Iterator[Profile]:
-        """As the protocol says."""
-        after = ""
-        while True:
-            with self._reading("list profiles") as connection:
-                names = [row.profile_id for row in reads.profile_rows(connection, "", after, _PAGE)]
-            for name in names:
-                try:
-                    yield self.load(name)
-                except NodewiseError as error:
-                    if error.reason != "PROFILE_NOT_FOUND":  # deleted since it was listed
-                        raise
-            if len(names) < _PAGE:
-                return
-            after = names[-1]
-
     def usage(self) -> Mapping[str, Usage]:
         """As the protocol says."""
         with self._reading("count what is stored") as connection:
@@ -191,7 +211,6 @@ class SqlProfileStore(ProfileStore):
         """As the protocol says: for traces that are kept elsewhere."""
         if not self.traces.away or not brings_traces(request):
             return
-        assert isinstance(self.traces, RemoteTraceStore)
         with self._reading("prepare traces") as connection:
             incoming = incoming_of(connection, request, self._pieces)
         self.traces.prepare(incoming)
@@ -221,43 +240,49 @@ class SqlProfileStore(ProfileStore):
         return None
 
     def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
-        """As the protocol says: one transaction, a savepoint for each request."""
-        refused = [self._unprepared(request) for request in requests]
-        written = iter(self._applied([each for each, error in zip(requests, refused) if error is None]))
-        return [next(written) if error is None else error for error in refused]
+        """As the protocol says: one transaction, a savepoint for each request.
+
+        Nothing is acknowledged that went to a store which is no longer in its place.
+        """
+        try:
+            self._check_place()
+            outcomes = self._applied(requests)
+            self._check_place()
+        except NodewiseError as error:
+            return [error] * len(requests)
+        return outcomes
 
     def _applied(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
+        refused = [self._unprepared(request) for request in requests]
+        prepared = [each for each, error in zip(requests, refused) if error is None]
         with self._writing:
             digests, self._digests = self._digests, {}
             writing = Writing(
                 self._writer,
                 self.traces,
+                self.condition,
                 self._now,
-                Counting(self._writer, self._quotas, self._free_bytes),
-                scored=self._scored,
-                deleted_kept_s=self._deleted_kept_s,
+                self._options,
+                Counting(self._writer, self._options.quotas, self._free_bytes),
             )
             try:
-                with translated("write", self._writer.faults):
-                    outcomes = writing.run(list(requests), digests)
-            except NodewiseError as error:
-                self._take_back(writing)
-                return [error] * len(requests)
+                with translated("write", self.condition):
+                    outcomes = writing.run(prepared, digests)
             except BaseException:
                 self._take_back(writing)
                 raise
-            if not any(
-                isinstance(each, NodewiseError) and each.reason == Reason.STORE_UNAVAILABLE for each in outcomes
-            ):
+            reasons = [each.reason for each in outcomes if isinstance(each, NodewiseError)]
+            if Reason.STORE_UNAVAILABLE not in reasons:
                 self.condition.written()
             if writing.changed:
                 self._counted(writing.generation)
             try:
-                with translated("tidy up", self._writer.faults):
+                with translated("tidy up", self.condition):
                     writing.after()
             except NodewiseError:  # logged; what is stored is stored, and the next deletion tidies up again
                 self._take_back(writing)
-            return outcomes
+        written = iter(outcomes)
+        return [next(written) if error is None else error for error in refused]
 
     # --- keeping
 
@@ -272,7 +297,7 @@ class SqlProfileStore(ProfileStore):
 
         found = self._damage(rested)
         if found:
-            self.condition.note(CORRUPT)
+            self.condition.cause = CORRUPT
         elif not ended:
             self.condition.over(CORRUPT)
         return found
@@ -303,7 +328,7 @@ class SqlProfileStore(ProfileStore):
 
     def _take_back(self, writing: Writing) -> None:
         try:
-            with translated("take back", self._writer.faults):
+            with translated("take back", self.condition):
                 writing.failed()
         except NodewiseError:
             return  # logged; the database takes an open transaction back when the connection closes

@@ -10,8 +10,10 @@ from typing import TypeVar
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.profiles.batches import EncodedBatch, encode_batch
+from nodewise.profiles.condition import StoreCondition
 from nodewise.profiles.ingest import AppendPlan, ChunkStep, ProfileState, SessionState, TraceState, plan_append
-from nodewise.profiles.quotas import BATCH_BYTES, PROFILE_BYTES, SESSION_BYTES, Usage
+from nodewise.profiles.ledger import put_unscored
+from nodewise.profiles.quotas import BATCH_BYTES, PROFILE_BYTES, SESSION_BYTES, Counting, Usage
 from nodewise.profiles.sql_reads import ProfileRow, memo, profile_row, stated_columns, stated_in, stated_out
 from nodewise.profiles.sql_removals import delete, purge, retract, undelete
 from nodewise.profiles.sql_rows import (
@@ -24,15 +26,13 @@ from nodewise.profiles.sql_rows import (
     translated,
     update,
 )
-from nodewise.profiles.sql_scores import put_unscored
-from nodewise.profiles.sql_usage import Counting
 from nodewise.profiles.store import (
-    DEFAULT_DELETED_KEPT_S,
     AppendRequest,
     DeleteRequest,
     Outcome,
     RetractRequest,
     SessionStatus,
+    StoreOptions,
     WriteRequest,
 )
 from nodewise.profiles.traces import TraceStore, stage_name
@@ -161,23 +161,19 @@ class Writing:
         Whether traces may have lost their last reference.
     written : list of str
         Stages that were written to, for doubt if the transaction fails.
-    scored : bool
-        Whether commits are put down to be scored.
-    deleted_kept_s : float
-        How long deleted profiles can be brought back.
     """
 
     connection: Connection
     traces: TraceStore
+    condition: StoreCondition
     now: Callable[[], float]
+    options: StoreOptions
     counting: Counting
     changed: bool = False
     generation: int = 0
     orphaned: bool = False
     discards: list[str] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
-    scored: bool = True
-    deleted_kept_s: float = DEFAULT_DELETED_KEPT_S
 
     def run(self, requests: list[WriteRequest], digests: dict[tuple[int, int], str]) -> list[Outcome]:
         """Do all requests in one transaction; ``digests`` of (profile key, revision) are put down on the way."""
@@ -240,7 +236,7 @@ class Writing:
         written, discards = len(self.written), len(self.discards)
         outcome: Result | NodewiseError
         try:
-            with translated("write", self.connection.faults):
+            with translated("write", self.condition):
                 outcome = doing()
         except NodewiseError as error:
             if not self.connection.in_transaction:  # the database gave all of it up, e.g. because its disk is full
@@ -260,7 +256,7 @@ class Writing:
             case RetractRequest():
                 found, changed = retract(self.connection, request, self.now(), self.counting)
             case DeleteRequest():
-                found, changed = delete(self.connection, request, self.now(), self.deleted_kept_s)
+                found, changed = delete(self.connection, request, self.now(), self.options.deleted_kept_s)
             case _:
                 found, changed = undelete(self.connection, request, self.now())
         self.changed |= changed
@@ -355,7 +351,7 @@ class Writing:
             keys = {"profile_key": profile.key, "session_key": session_key, "time_s": now}
             insert(self.connection, "commits", **keys, **columns_of(commit))
         self.changed = True
-        if self.scored:
+        if self.options.scored:
             put_unscored(self.connection, profile.key, plan.commits)
         state = plan.profile
         change_profile(

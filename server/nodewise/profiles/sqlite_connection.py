@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from typing import Final, Literal
+from typing import Final
 
-from nodewise.profiles.condition import Faults
 from nodewise.profiles.sql_rows import transaction
 from nodewise.profiles.sql_schema import APPLICATION_ID, create_tables, is_current, upgrade_tables
-from nodewise.profiles.store import StoreFormatError
+from nodewise.profiles.store import Durability, StoreFormatError
 
-__all__ = ["PATIENCE_S", "Durability", "SqliteConnection", "connect", "create"]
-
-Durability = Literal["process", "power"]
-"""What acknowledged batches survive: the death of the process, or also the loss of power."""
+__all__ = ["PATIENCE_S", "SqliteConnection", "connect", "create"]
 
 _OPENING_S: Final = 10.0
 """Patience of an open store's beginning, which may wait for an upgrade by another process."""
@@ -41,10 +37,9 @@ class SqliteConnection(sqlite3.Connection):
         "SELECT quick_check FROM pragma_quick_check WHERE quick_check <> 'ok'",
         "SELECT \"table\" || ' holds rows whose ' || parent || ' is gone' FROM pragma_foreign_key_check GROUP BY 1",
     )
-    faults: Faults
 
 
-def connect(path: str, durability: Durability, faults: Faults, patience_s: float = PATIENCE_S) -> SqliteConnection:
+def connect(path: str, durability: Durability, patience_s: float = PATIENCE_S) -> SqliteConnection:
     """A connection in autocommit mode with our settings; any thread may use it, one at a time."""
     connection = sqlite3.connect(
         path,
@@ -54,7 +49,6 @@ def connect(path: str, durability: Durability, faults: Faults, patience_s: float
         cached_statements=256,
         factory=SqliteConnection,
     )
-    connection.faults = faults
     for setting in (
         f"synchronous = {_SYNCHRONOUS[durability]}",
         "foreign_keys = ON",
@@ -66,7 +60,7 @@ def connect(path: str, durability: Durability, faults: Faults, patience_s: float
     return connection
 
 
-def create(path: str, durability: Durability, faults: Faults) -> SqliteConnection:
+def create(path: str, durability: Durability) -> SqliteConnection:
     """A connection, for writing, to a file that holds our tables: they are created if it is empty.
 
     Raises
@@ -75,7 +69,7 @@ def create(path: str, durability: Durability, faults: Faults) -> SqliteConnectio
         If the file is not ours or of a schema that this release does not know; nothing was written then.
     """
     try:
-        connection = connect(path, durability, faults, _OPENING_S)
+        connection = connect(path, durability, _OPENING_S)
         try:
             _check_or_create(connection)
             connection.execute(f"PRAGMA busy_timeout = {int(1000 * PATIENCE_S)}")

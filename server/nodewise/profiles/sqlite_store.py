@@ -5,30 +5,27 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from nodewise.domain.errors import NodewiseError, invalid_field
+from nodewise.domain.errors import invalid_field
 from nodewise.profiles import sql_reads as reads
-from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
-from nodewise.profiles.condition import CORRUPT, DELETED, FULL, REPLACED, Faults
-from nodewise.profiles.quotas import DEFAULT_QUOTAS, StoreQuotas
+from nodewise.profiles.condition import CORRUPT, DELETED, FULL, REPLACED, StoreCondition, store_unavailable
 from nodewise.profiles.sql_keeping import damaged_tables, identity_of, write_a_little
 from nodewise.profiles.sql_rows import Connection, transaction, translated
 from nodewise.profiles.sql_store import SqlProfileStore
-from nodewise.profiles.sqlite_connection import Durability, SqliteConnection, connect, create
+from nodewise.profiles.sqlite_connection import SqliteConnection, connect, create
 from nodewise.profiles.sqlite_place import StorePlace
-from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S, Outcome, WriteRequest, store_unavailable
+from nodewise.profiles.store import StoreOptions
 from nodewise.profiles.traces import TraceStore
 
 __all__ = ["SqliteProfileStore"]
 
 _LOOK_S: Final = 0.1
 """Between two looks at the file's place where nothing is read from it: a look costs as much as the answer."""
-_LOST: Final = (DELETED, REPLACED)
+_USUAL: Final = StoreOptions()
 
 
 def _no_cause(_: Exception) -> str:
@@ -39,29 +36,15 @@ def _no_cause(_: Exception) -> str:
 class SqliteProfileStore(SqlProfileStore):
     """Profiles in one file.
 
-    Writes go through one connection under a lock, in ``BEGIN IMMEDIATE`` transactions, so that processes which share a
-    file take turns. Reads take a connection each from a pool: with the write-ahead log they never wait for a writer.
+    Writes are ``BEGIN IMMEDIATE`` transactions, so that processes which share a file take turns. With the write-ahead
+    log reads never wait for a writer.
 
     Parameters
     ----------
     path : Path or None
-        The file, created with its directory if missing; None = in memory, gone with the object.
-    durability : "process" or "power"
-        What acknowledged batches survive: the death of every process (fast), or also the loss of power (every commit
-        waits for the disk).
-    scored : bool
-        Whether commits are put down to be scored.
-    traces : TraceStore or None
-        Where traces go, closed with this; None = a directory beside the file (its name and ``-traces``), or a temporary
-        one.
-    artefact_bytes : int
-        Most that is kept of what was read of traces, where ``traces`` is None.
-    deleted_kept_s : float
-        How long deleted profiles can be brought back.
-    quotas : StoreQuotas
-        What namespaces may store.
-    now : callable
-        Seconds since 1970.
+        The file, created in its directory if missing; None = in memory, gone with the object.
+    options : StoreOptions
+        Without traces they go to a directory beside the file (its name and ``-traces``), or to a temporary one.
 
     Raises
     ------
@@ -71,58 +54,32 @@ class SqliteProfileStore(SqlProfileStore):
         STORE_UNAVAILABLE if it cannot be opened.
     """
 
-    def __init__(
-        self,
-        path: Path | None,
-        durability: Durability = "process",
-        traces: TraceStore | None = None,
-        now: Callable[[], float] = time.time,
-        *,
-        scored: bool = True,
-        artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
-        deleted_kept_s: float = DEFAULT_DELETED_KEPT_S,
-        quotas: StoreQuotas = DEFAULT_QUOTAS,
-    ) -> None:
+    def __init__(self, path: Path | None, options: StoreOptions = _USUAL) -> None:
         beside = None if path is None else path.with_name(f"{path.name}-traces")
-        traces = traces or TraceStore(beside, sync_chunks=durability == "power", artefact_bytes=artefact_bytes)
-        super().__init__(traces, now, scored=scored, deleted_kept_s=deleted_kept_s, quotas=quotas)
-        self._durability = durability
+        synced = options.durability == "power"
+        traces = options.traces or TraceStore(beside, sync_chunks=synced, artefact_bytes=options.artefact_bytes)
         self._file = None if path is None else str(path.absolute())
         self._place = None if path is None else StorePlace(path.absolute())
-        self._faults = Faults((sqlite3.Error,), self._place.cause_of if self._place else _no_cause, self.condition.note)
+        causes = self._place.cause_of if self._place else _no_cause
+        super().__init__(traces, options, StoreCondition((sqlite3.Error,), causes))
         self._looked_s = 0.0
         self._watching = threading.Lock()
         self._watched = (-1, -1)
         self._changes = 0
-        self._closed = False
         if path is not None and not path.parent.is_dir():
             # Made silently, it would turn a slip of the pen into an empty store.
             raise invalid_field("store", f"the directory {path.parent} does not exist")
-        with translated("open", self._faults):
+        with translated("open", self.condition):
             if self._place is not None:
                 self._place.check_before_opening()
             with ExitStack() as left:  # what is left open of a file keeps others from it
-                self._writer: SqliteConnection = create(self._file or ":memory:", durability, self._faults)
+                self._writer = create(self._file or ":memory:", options.durability)
                 left.callback(self._writer.close)
-                self._watcher = connect(self._file, durability, self._faults) if self._file else self._writer
+                self._watcher = self._connected() if self._file else self._writer
                 left.callback(self._watcher.close)
                 if self._place is not None:
                     self._place.opened(identity_of(self._writer, self._place.store_before()))
                 left.pop_all()
-        self._idle: deque[SqliteConnection] = deque()
-
-    def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
-        """As the protocol says; nothing is acknowledged that went to a file which is no longer at its path."""
-        try:
-            self._check_place()
-        except NodewiseError as error:
-            return [error] * len(requests)
-        outcomes = super().apply(requests)
-        try:
-            self._check_place()
-        except NodewiseError as error:
-            return [error] * len(requests)
-        return outcomes
 
     def generation(self) -> int:
         """As the protocol says. Staged batches do not move it."""
@@ -142,7 +99,7 @@ class SqliteProfileStore(SqlProfileStore):
                     self._watched = (version, value)
                 return self._watched[1]
         except sqlite3.Error:
-            with translated("read the generation", self._faults):
+            with translated("read the generation", self.condition):
                 raise
 
     def changed_since(self, generation: Hashable) -> frozenset[str] | None:
@@ -159,7 +116,6 @@ class SqliteProfileStore(SqlProfileStore):
         if self._place is None:
             self.generation()
             return
-        self._check_place()
         with self._lent("check") as connection:
             if self.condition.cause == CORRUPT:
                 raise store_unavailable(CORRUPT)
@@ -172,8 +128,6 @@ class SqliteProfileStore(SqlProfileStore):
 
     def _damage(self, rest: Callable[[], bool]) -> int:
         """SQLite looks at the form of tables, too."""
-        if self._file is None:
-            return super()._damage(rest)
         with self._lent("inspect") as connection:
             found = damaged_tables(connection, rest)
         return found + super()._damage(rest)
@@ -182,13 +136,14 @@ class SqliteProfileStore(SqlProfileStore):
         """As the protocol says."""
         with self._writing, self._watching:
             self._closed = True
-            while self._idle:
-                self._idle.pop().close()
             self._watcher.close()
-            self._writer.close()
-        self.traces.close()
+        super().close()
 
     # --- connections
+
+    def _connected(self) -> SqliteConnection:
+        assert self._file is not None
+        return connect(self._file, self._options.durability)
 
     def _check_place(self) -> None:
         """Refuse to go on with a file that was moved, deleted or replaced: others would open another, or none.
@@ -197,11 +152,10 @@ class SqliteProfileStore(SqlProfileStore):
         """
         cause = self._place.lost() if self._place else ""
         if cause:
-            self.condition.note(cause)
+            self.condition.cause = cause
             raise store_unavailable(cause)
         self._looked_s = time.monotonic()
-        if self.condition.cause in _LOST:
-            self.condition.over(*_LOST)
+        self.condition.over(DELETED, REPLACED)
 
     def _disks(self) -> Sequence[str | Path]:
         own = [] if self._file is None else [Path(self._file).parent]
@@ -211,49 +165,11 @@ class SqliteProfileStore(SqlProfileStore):
         self._changes = generation
 
     @contextmanager
-    def _adding(self, doing: str) -> Iterator[Connection]:
-        """The writer's connection inside a transaction of its own, which profiles do not change in."""
-        with self._writing, translated(doing, self._faults):
-            with transaction(self._writer, self._writer.writing) as connection:
-                self._check_place()
-                yield connection
-            self.condition.written()
-
-    @contextmanager
-    def _reading(self, doing: str) -> Iterator[Connection]:
-        """A connection inside a read transaction: everything read in it is of one moment."""
+    def _lent(self, doing: str) -> Iterator[Connection]:
+        """A connection for a moment; a store in memory has one alone."""
         if self._file is None:
-            with (
-                translated(doing, self._faults),
-                self._writing,
-                transaction(self._writer, self._writer.reading) as connection,
-            ):
-                yield connection
+            with translated(doing, self.condition), self._writing:
+                yield self._writer
             return
-        with self._lent(doing) as connection, transaction(connection, connection.reading):
+        with super()._lent(doing) as connection:
             yield connection
-
-    @contextmanager
-    def _lent(self, doing: str) -> Iterator[SqliteConnection]:
-        """A connection to the file for a moment."""
-        assert self._file is not None
-        with translated(doing, self._faults):
-            self._check_place()
-            try:
-                connection = self._idle.pop()
-            except IndexError:
-                if self._closed:
-                    raise store_unavailable() from None
-                connection = connect(self._file, self._durability, self._faults)
-            try:
-                yield connection
-            except sqlite3.Error:
-                connection.close()  # one that was opened while nothing could be written never writes
-                raise
-            except BaseException:
-                self._idle.append(connection)
-                raise
-            if self._closed:
-                connection.close()
-            else:
-                self._idle.append(connection)

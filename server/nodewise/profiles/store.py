@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
-from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.profile import Profile
+from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
 from nodewise.profiles.batches import Batch
-from nodewise.profiles.condition import StoreCondition
-from nodewise.profiles.ledger import ScoreLedger
-from nodewise.profiles.quotas import Usage
-from nodewise.profiles.step_reports import StepLedger
-from nodewise.profiles.tokens import TokenLedger
+from nodewise.profiles.quotas import DEFAULT_QUOTAS, StoreQuotas, Usage
 from nodewise.profiles.traces import TraceStore
+
+if TYPE_CHECKING:
+    from nodewise.profiles.ledger import ScoreLedger
+    from nodewise.profiles.step_reports import StepLedger
+    from nodewise.profiles.tokens import TokenLedger
 
 __all__ = [
     "DEFAULT_DELETED_KEPT_S",
     "AppendRequest",
     "DeleteRequest",
+    "Durability",
     "Evidence",
     "Label",
     "Outcome",
@@ -29,11 +33,11 @@ __all__ = [
     "RetractRequest",
     "SessionStatus",
     "StoreFormatError",
+    "StoreOptions",
     "UndeleteRequest",
     "WriteRequest",
     "profile_not_found",
     "revision_not_found",
-    "store_unavailable",
 ]
 
 
@@ -191,7 +195,49 @@ Label = tuple[str, str | None]
 """A key, and the value that is wanted of it; None = any."""
 
 DEFAULT_DELETED_KEPT_S: Final = 86_400.0
-"""How long a deleted profile can be brought back."""
+Durability = Literal["process", "power"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOptions:
+    """How a store is opened.
+
+    Attributes
+    ----------
+    durability : "process" or "power"
+        What acknowledged batches survive: the death of every process (fast), or also the loss of power (every commit
+        waits for the disk).
+    traces : TraceStore or None
+        Where traces go, closed with the store; None = beside the rows, or in a temporary directory. PostgreSQL needs
+        one.
+    scored : bool
+        Whether commits are put down to be scored.
+    artefact_bytes : int
+        Most that is kept of what was read of traces, where ``traces`` is None.
+    deleted_kept_s : float
+        How long deleted profiles can be brought back.
+    quotas : StoreQuotas
+        What namespaces may store.
+    now : callable
+        Seconds since 1970.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD for another durability.
+    """
+
+    durability: Durability = "process"
+    traces: TraceStore | None = None
+    scored: bool = True
+    artefact_bytes: int = DEFAULT_ARTEFACT_BYTES
+    deleted_kept_s: float = DEFAULT_DELETED_KEPT_S
+    quotas: StoreQuotas = DEFAULT_QUOTAS
+    now: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
+        if self.durability not in {"process", "power"}:
+            raise invalid_field("durability", "must be 'process' or 'power'")
 
 
 class ProfileStore(Protocol):
@@ -323,9 +369,6 @@ class ProfileStore(Protocol):
         An error fails its own request. Errors are returned, not raised.
         """
 
-    def profiles(self) -> Iterator[Profile]:
-        """Every profile at its newest revision, by name. Each is consistent in itself."""
-
     def usage(self) -> Mapping[str, Usage]:
         """What each namespace stores, of those that store anything; empty where a store does not count."""
         return {}
@@ -403,8 +446,3 @@ def revision_not_found(profile_id: str, revision: int) -> NodewiseError:
         f"profile {profile_id!r} has no revision {revision}",
         {"profile_id": profile_id, "revision": str(revision)},
     )
-
-
-def store_unavailable(cause: str = "") -> NodewiseError:
-    """The database does not answer, for one of the causes of ``condition``; the log says more, the caller may retry."""
-    return StoreCondition.error(cause)

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +24,10 @@ from nodewise.profiles.private_files import make_private_folder, open_private
 if TYPE_CHECKING:
     from hashlib import _Hash
 
+    from nodewise.profiles.batches import TraceChunk
+
 __all__ = [
+    "DEFAULT_CACHE_BYTES",
     "DEFAULT_MAX_TRACE_BYTES",
     "Piece",
     "TraceStore",
@@ -38,6 +41,7 @@ __all__ = [
     "sync",
 ]
 
+DEFAULT_CACHE_BYTES: Final = 32 << 30
 DEFAULT_MAX_TRACE_BYTES: Final = 4 << 30
 _READ_BYTES: Final = 1 << 20
 _RUNNING_HASHES: Final = 256
@@ -77,17 +81,17 @@ class Unfinished:
     stage : str
         Name of its stage.
     folder : str
-        Of its pieces, where they are kept elsewhere.
+        Of its pieces, where they are kept elsewhere: like the stage, but known before the profile is.
     size_bytes : int
         What the rows vouch for.
-    pieces : tuple of Piece
-        In which it came.
+    pieces : callable
+        What is settled came in these chunks.
     """
 
     stage: str
     folder: str
     size_bytes: int
-    pieces: tuple[Piece, ...]
+    pieces: Callable[[], Sequence[Piece]]
 
 
 def is_hash(name: str) -> bool:
@@ -166,6 +170,27 @@ class TraceStore:
         """Remove the directory if it is temporary. One that is never closed goes with the object or the process."""
         if self._remove_own is not None:
             self._remove_own()
+
+    def prepare(self, arriving: Iterable[tuple[Unfinished, Sequence[TraceChunk]]]) -> None:
+        """Keep what a request brings ahead of its transaction, where keeping it may take long. Can be repeated.
+
+        Parameters
+        ----------
+        arriving : iterable of (Unfinished, sequence of TraceChunk)
+            Traces with what continues them, in order; the last chunk of each may end it. The stage of one whose profile
+            is not in the store yet is empty.
+        """
+
+    def sweep(self, unfinished: Callable[[], set[str]], referred: Callable[[Sequence[str]], None]) -> None:
+        """Delete, a little later, what a day ago was kept ahead for batches that were never stored.
+
+        Parameters
+        ----------
+        unfinished : callable
+            The folders of traces that have not ended.
+        referred : callable
+            Is given hashes of traces, and removes those that nothing refers to.
+        """
 
     def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
         """Write a chunk; returns the size of the stage, ``max(settled_bytes, offset_bytes + len(data))``.

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import structlog
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.profiles.batches import Batch
-from nodewise.profiles.lanes import PreparingLanes
+from nodewise.profiles.sql_incoming import brings_traces
 from nodewise.profiles.store import (
     AppendRequest,
     DeleteRequest,
@@ -30,6 +30,7 @@ from nodewise.profiles.store import (
 __all__ = ["StoreWriter"]
 
 _REQUEST_BYTES: Final = 512
+_LANES: Final = 4
 
 _log = structlog.get_logger(__name__)
 
@@ -41,10 +42,8 @@ class _Waiting:
     future: Future[Any] = field(default_factory=Future)
 
 
-def _estimated_bytes(request: WriteRequest) -> int:
-    if isinstance(request, AppendRequest):
-        return _REQUEST_BYTES + sum(batch.estimated_bytes for batch in request.batches)
-    return _REQUEST_BYTES
+def _estimated_bytes(request: AppendRequest) -> int:
+    return _REQUEST_BYTES + sum(batch.estimated_bytes for batch in request.batches)
 
 
 class StoreWriter:
@@ -80,17 +79,37 @@ class StoreWriter:
         self._queue: deque[_Waiting] = deque()
         self._waiting_bytes = 0
         self._closing = False
-        self._changed = threading.Condition()
-        self._lanes = PreparingLanes(store.prepare, self._submit, most_waiting_bytes) if store.traces.away else None
-        self._thread = threading.Thread(target=self._write_all, name="nodewise-store-writer", daemon=True)
-        self._thread.start()
+        self._lock = threading.RLock()
+        self._thread = ThreadPoolExecutor(1, "nodewise-store-writer")
+        self._preparing: Counter[tuple[str, str]] = Counter()
+        lanes = _LANES if store.traces.away else 0
+        self._lanes = [ThreadPoolExecutor(1, "nodewise-store-lane") for _ in range(lanes)]
 
     def append(self, profile_id: str, session_id: str, batches: Sequence[Batch]) -> Future[SessionStatus]:
-        """Like :meth:`ProfileStore.append`; the future fails as that raises."""
-        request = AppendRequest(profile_id, session_id, tuple(batches))
-        if self._lanes is not None:
-            return self._lanes.append(request, _estimated_bytes(request))
-        return self._submit(request)
+        """Like :meth:`ProfileStore.append`; the future fails as that raises.
+
+        Where traces are kept elsewhere, what brings some is prepared in threads beside, and what its session sends
+        meanwhile waits for it.
+        """
+        request, session = AppendRequest(profile_id, session_id, tuple(batches)), (profile_id, session_id)
+        size = _estimated_bytes(request)
+        with self._lock:
+            waits = self._lanes and (brings_traces(request) or self._preparing[session])
+            if not waits or self._refusal(size):
+                return self._submit(request, size)
+            self._preparing[session] += 1
+            self._waiting_bytes += size
+            return self._lanes[hash(session) % _LANES].submit(self._prepare, request, session, size)
+
+    def _prepare(self, request: AppendRequest, session: tuple[str, str], size: int) -> SessionStatus:
+        try:
+            self._store.prepare(request)
+            status: SessionStatus = self._submit(replace(request, prepared=True), 0).result()
+            return status
+        finally:
+            with self._lock:
+                self._preparing -= Counter([session])
+                self._waiting_bytes -= size
 
     def retract(self, profile_id: str, request_id: str, evidence: Evidence, reason: str = "") -> Future[ProfileSummary]:
         """Like :meth:`ProfileStore.retract`; the future fails as that raises."""
@@ -111,34 +130,41 @@ class StoreWriter:
 
     def close(self) -> None:
         """Write what waits, then stop. Later requests fail with STORE_UNAVAILABLE."""
-        if self._lanes is not None:
-            self._lanes.close()
-        with self._changed:
+        with self._lock:
             self._closing = True
-            self._changed.notify_all()
-        self._thread.join()
+        for lane in self._lanes:
+            lane.shutdown()
+        self._thread.shutdown()
 
-    def _submit(self, request: WriteRequest) -> Future[Any]:
-        waiting = _Waiting(request, _estimated_bytes(request))
-        with self._changed:
-            full = self._queue and self._waiting_bytes + waiting.bytes > self._most_waiting_bytes
-            if self._closing or full or len(self._queue) >= self._most_waiting:
-                why = "the server is shutting down" if self._closing else "too many writes are waiting"
-                waiting.future.set_exception(NodewiseError(Reason.STORE_UNAVAILABLE, f"{why}; retry later"))
+    def _submit(self, request: WriteRequest, size: int = _REQUEST_BYTES) -> Future[Any]:
+        waiting = _Waiting(request, size)
+        with self._lock:
+            if refusal := self._refusal(size):
+                waiting.future.set_exception(refusal)
                 return waiting.future
             self._queue.append(waiting)
-            self._waiting_bytes += waiting.bytes
-            self._changed.notify()
+            self._waiting_bytes += size
+            if len(self._queue) == 1:
+                self._thread.submit(self._write_all)
         return waiting.future
+
+    def _refusal(self, size: int) -> NodewiseError | None:
+        """Of a request that may not wait. One of any size may, where no other does; one of none was let in before."""
+        if not size:
+            return None
+        full = self._waiting_bytes and self._waiting_bytes + size > self._most_waiting_bytes
+        if not (self._closing or full or len(self._queue) >= self._most_waiting):
+            return None
+        why = "the server is shutting down" if self._closing else "too many writes are waiting"
+        return NodewiseError(Reason.STORE_UNAVAILABLE, f"{why}; retry later")
 
     def _write_all(self) -> None:
         while together := self._next():
             self._write([waiting for waiting in together if waiting.future.set_running_or_notify_cancel()])
 
     def _next(self) -> list[_Waiting]:
-        """What to write together; empty = closed and all is written."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._queue or self._closing)
+        """What to write together; empty = nothing waits."""
+        with self._lock:
             together: list[_Waiting] = []
             size = 0
             while self._queue and len(together) < self._most_together:

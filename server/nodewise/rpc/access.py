@@ -1,4 +1,4 @@
-"""Who may call which method: one rule for each of the contract, applied before its behaviour.
+"""One rule for each method of the contract, applied before its behaviour: who may call it, and what a call may take.
 
 A method without a rule stops the start. Profiles that a request names, wherever in it, are found by its descriptor.
 """
@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.principal import Principal, Role
+from nodewise.rpc.intake import RECEIVED_BYTES
 
 __all__ = ["NO_ACCESS", "PROFILE_ID", "RULES", "Guard", "Identity", "Rule", "guard_of", "names_in"]
 
@@ -34,12 +35,18 @@ NO_ACCESS: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Who may call a method.
+    """Who may call a method, and how much of the server a call may take.
 
     Attributes
     ----------
     roles : frozenset of Role
         One of them is needed; ``admin`` always does.
+    queue : str
+        The admission queue of its calls; empty = they are always admitted.
+    open_calls : str
+        The quota of calls that a caller may have open at once; empty = it has none.
+    most_bytes : int
+        Largest request.
     everywhere : bool
         Whether it is about the whole server, so that whoever is held to some profiles may not.
     each : bool
@@ -47,57 +54,64 @@ class Rule:
     """
 
     roles: frozenset[Role]
+    queue: str = ""
+    open_calls: str = ""
+    most_bytes: int = RECEIVED_BYTES
     everywhere: bool = False
     each: bool = False
 
 
-_READ: Final = Rule(frozenset({Role.READ}))
-_INGEST: Final = Rule(frozenset({Role.INGEST}))
-_SCHEDULE: Final = Rule(frozenset({Role.SCHEDULE}))
-_LOOK: Final = Rule(frozenset({Role.READ, Role.SCHEDULE}))
-_DELETE: Final = Rule(frozenset({Role.ADMIN}))
-_ADMIN: Final = Rule(frozenset({Role.ADMIN}), everywhere=True)
+_NAMES_BYTES: Final = 64 * 1024
+"""Of a request that names a few things."""
+_READ: Final = frozenset({Role.READ})
+_INGEST: Final = frozenset({Role.INGEST})
+_SCHEDULE: Final = frozenset({Role.SCHEDULE})
+_LOOK: Final = frozenset({Role.READ, Role.SCHEDULE})
+_ADMIN: Final = frozenset({Role.ADMIN})
+_ADMINISTER: Final = Rule(_ADMIN, most_bytes=_NAMES_BYTES, everywhere=True)
 
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
-        "nodewise.v1.PredictionService.Predict": _READ,
-        "nodewise.v1.PredictionService.BatchPredict": _READ,
-        "nodewise.v1.PredictionService.StreamPredict": Rule(frozenset({Role.READ}), each=True),
-        "nodewise.v1.PredictionService.SuggestMeasurements": _READ,
-        "nodewise.v1.PredictionService.ListEstimators": _LOOK,
-        "nodewise.v1.PredictionService.ListDevices": _LOOK,
-        "nodewise.v1.PredictionService.ListPlugins": _LOOK,
-        "nodewise.v1.ProfileService.IngestProfile": _INGEST,
-        "nodewise.v1.ProfileService.IngestBatch": _INGEST,
-        "nodewise.v1.ProfileService.AppendProfile": _INGEST,
-        "nodewise.v1.ProfileService.RetractEvidence": _INGEST,
-        "nodewise.v1.ProfileService.GetProfile": _READ,
-        "nodewise.v1.ProfileService.ListProfiles": _READ,
-        "nodewise.v1.ProfileService.WatchProfiles": _READ,
-        "nodewise.v1.ProfileService.ListUsage": _READ,
-        "nodewise.v1.ProfileService.DeleteProfile": _DELETE,
-        "nodewise.v1.ProfileService.UndeleteProfile": _DELETE,
-        "nodewise.v1.ScheduleService.Schedule": _SCHEDULE,
-        "nodewise.v1.ScheduleService.ListPolicies": _LOOK,
-        "nodewise.v1beta1.SimulationService.Simulate": _SCHEDULE,
-        "nodewise.v1beta1.PlanService.Plan": _READ,
-        "nodewise.v1beta1.CompletionService.EstimateCompletion": _READ,
-        "nodewise.v1beta1.DiagnosisService.Replay": _READ,
-        "nodewise.v1beta1.DiagnosisService.Diagnose": _READ,
-        "nodewise.v1beta1.DiagnosisService.ReportSteps": _INGEST,
-        "nodewise.v1beta1.EvaluationService.Backtest": _READ,
-        "nodewise.v1beta1.SharingService.PredictSharing": _READ,
-        "nodewise.v1beta1.AdminService.ListGenerations": _ADMIN,
-        "nodewise.v1beta1.AdminService.Reload": _ADMIN,
-        "nodewise.v1beta1.AdminService.SetCanary": _ADMIN,
-        "nodewise.v1beta1.AdminService.Promote": _ADMIN,
-        "nodewise.v1beta1.AdminService.Rollback": _ADMIN,
-        "nodewise.v1beta1.AdminService.ListPluginStates": _ADMIN,
-        "nodewise.v1beta1.AdminService.CreateToken": _ADMIN,
-        "nodewise.v1beta1.AdminService.ListTokens": _ADMIN,
-        "nodewise.v1beta1.AdminService.RevokeToken": _ADMIN,
-        "nodewise.v1beta1.AdminService.ListPriors": _ADMIN,
-        "nodewise.v1beta1.AdminService.SetPrior": _ADMIN,
+        "nodewise.v1.PredictionService.Predict": Rule(_READ, "questions"),
+        "nodewise.v1.PredictionService.BatchPredict": Rule(_READ, "questions"),
+        "nodewise.v1.PredictionService.StreamPredict": Rule(_READ, "questions", "streams_per_caller", each=True),
+        "nodewise.v1.PredictionService.SuggestMeasurements": Rule(_READ, "questions"),
+        "nodewise.v1.PredictionService.ListEstimators": Rule(_LOOK, most_bytes=_NAMES_BYTES),
+        "nodewise.v1.PredictionService.ListDevices": Rule(_LOOK, most_bytes=_NAMES_BYTES),
+        "nodewise.v1.PredictionService.ListPlugins": Rule(_LOOK, most_bytes=_NAMES_BYTES),
+        "nodewise.v1.ProfileService.IngestProfile": Rule(_INGEST, "ingest", "streams_per_caller"),
+        "nodewise.v1.ProfileService.IngestBatch": Rule(_INGEST, "ingest"),
+        "nodewise.v1.ProfileService.AppendProfile": Rule(_INGEST, "ingest"),
+        "nodewise.v1.ProfileService.RetractEvidence": Rule(_INGEST, "ingest", most_bytes=RECEIVED_BYTES // 16),
+        "nodewise.v1.ProfileService.GetProfile": Rule(_READ, "questions", most_bytes=_NAMES_BYTES),
+        "nodewise.v1.ProfileService.ListProfiles": Rule(_READ, "questions", most_bytes=_NAMES_BYTES),
+        "nodewise.v1.ProfileService.WatchProfiles": Rule(
+            _READ, open_calls="streams_per_caller", most_bytes=_NAMES_BYTES
+        ),
+        "nodewise.v1.ProfileService.ListUsage": Rule(_READ, "questions", most_bytes=_NAMES_BYTES),
+        "nodewise.v1.ProfileService.DeleteProfile": Rule(_ADMIN, "ingest", most_bytes=_NAMES_BYTES),
+        "nodewise.v1.ProfileService.UndeleteProfile": Rule(_ADMIN, "ingest", most_bytes=_NAMES_BYTES),
+        "nodewise.v1.ScheduleService.Schedule": Rule(_SCHEDULE, "questions"),
+        "nodewise.v1.ScheduleService.ListPolicies": Rule(_LOOK, most_bytes=_NAMES_BYTES),
+        "nodewise.v1beta1.SimulationService.Simulate": Rule(_SCHEDULE, "questions", "long_calls_per_caller"),
+        "nodewise.v1beta1.PlanService.Plan": Rule(_READ, "questions", "long_calls_per_caller"),
+        "nodewise.v1beta1.CompletionService.EstimateCompletion": Rule(_READ, "questions", "long_calls_per_caller"),
+        "nodewise.v1beta1.DiagnosisService.Replay": Rule(_READ, "questions", "long_calls_per_caller"),
+        "nodewise.v1beta1.DiagnosisService.Diagnose": Rule(_READ, "questions", "long_calls_per_caller"),
+        "nodewise.v1beta1.DiagnosisService.ReportSteps": Rule(_INGEST, "ingest", most_bytes=RECEIVED_BYTES // 16),
+        "nodewise.v1beta1.EvaluationService.Backtest": Rule(_READ, "questions", "long_calls_per_caller"),
+        "nodewise.v1beta1.SharingService.PredictSharing": Rule(_READ, "questions"),
+        "nodewise.v1beta1.AdminService.ListGenerations": _ADMINISTER,
+        "nodewise.v1beta1.AdminService.Reload": _ADMINISTER,
+        "nodewise.v1beta1.AdminService.SetCanary": _ADMINISTER,
+        "nodewise.v1beta1.AdminService.Promote": _ADMINISTER,
+        "nodewise.v1beta1.AdminService.Rollback": _ADMINISTER,
+        "nodewise.v1beta1.AdminService.ListPluginStates": _ADMINISTER,
+        "nodewise.v1beta1.AdminService.CreateToken": _ADMINISTER,
+        "nodewise.v1beta1.AdminService.ListTokens": _ADMINISTER,
+        "nodewise.v1beta1.AdminService.RevokeToken": _ADMINISTER,
+        "nodewise.v1beta1.AdminService.ListPriors": _ADMINISTER,
+        "nodewise.v1beta1.AdminService.SetPrior": _ADMINISTER,
     }
 )
 """Of every method of the contract, by its full name."""

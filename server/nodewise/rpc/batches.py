@@ -11,10 +11,9 @@ from nodewise.estimation.question import Answer, Basis
 from nodewise.ports.limits import Limits
 from nodewise.rpc.answering import Answering
 from nodewise.rpc.architectures import ArchitectureBatches
-from nodewise.rpc.calls import Call
-from nodewise.rpc.candidates import read_candidates
+from nodewise.rpc.calls import Call, Stint
+from nodewise.rpc.candidates import counts_nothing, read_candidates, with_counts
 from nodewise.rpc.caps import check_steps, too_many
-from nodewise.rpc.default_ranges import counts_nothing, with_counts
 from nodewise.rpc.errors import prefixed, write_problem
 from nodewise.rpc.options import ReadOptions, read_options
 from nodewise.rpc.questions import Job, objective_of, says_more
@@ -22,7 +21,6 @@ from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.varint import framed, tag_of
 from nodewise.rpc.wire_objectives import write_recommendation
 from nodewise.rpc.wire_predictions import columns_of, packed_predictions, write_basis
-from nodewise.rpc.yielding import Stint
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 from nodewise_protos.v1 import profile_pb2
 

@@ -1,4 +1,7 @@
-"""A method as it is registered, and a call of it: a behaviour is transport-free apart from :class:`Call`."""
+"""A method as it is registered, and a call of it: a behaviour is transport-free apart from :class:`Call`.
+
+The event loop is everybody's: work of many small parts lets others have it between them.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,11 @@ from typing import Any, Final, cast
 import grpc
 from google.protobuf.message import Message
 
+from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.principal import ANYONE, Principal
 from nodewise.rpc.access import Guard
 from nodewise.rpc.admission import AdmissionQueue, Permit
-from nodewise.rpc.classes import Admission
+from nodewise.rpc.classes import STINT_S, Admission
 from nodewise.rpc.intake import InFlight, Intake
 
 __all__ = [
@@ -25,6 +29,7 @@ __all__ = [
     "Call",
     "Context",
     "Method",
+    "Stint",
     "caller_of",
     "computed_in",
     "metadata_of",
@@ -33,6 +38,36 @@ __all__ = [
     "request_id",
     "run_in",
 ]
+
+
+class Stint:
+    """Lets other calls have the event loop every few milliseconds, and ends a call whose time is over.
+
+    A call whose caller went ends there too: nobody learns of it while the loop is held.
+    """
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._ends_s = time.monotonic() + STINT_S
+
+    async def over(self, done: str) -> None:
+        """Yield if the stint is over; ``done`` says how far the work is.
+
+        Raises
+        ------
+        NodewiseError
+            DEADLINE_EXCEEDED.
+        """
+        if time.monotonic() <= self._ends_s:
+            return
+        if self._call.remaining_s() <= 0:
+            raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"the call's time was over: {done}", {"progress": done})
+        if self._call.admission is None:
+            await asyncio.sleep(0)
+        else:
+            await self._call.admission.accept_arrivals()
+        self._ends_s = time.monotonic() + STINT_S
+
 
 REQUEST_ID: Final = "x-request-id"
 """Of a call, in its metadata and in its trailers."""

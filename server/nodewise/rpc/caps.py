@@ -9,7 +9,7 @@ from nodewise.estimation.question import Answer, Question
 from nodewise.ports.limits import Limits, too_much
 from nodewise.scheduling.request import ScheduleLimits
 
-__all__ = ["above_cap", "answered_within", "check_steps", "schedule_limits", "too_large", "too_many"]
+__all__ = ["above_cap", "answered_within", "check_counts", "check_steps", "schedule_limits", "too_large", "too_many"]
 
 
 def too_large(found_bytes: int, limit_bytes: int) -> NodewiseError:
@@ -65,6 +65,19 @@ def schedule_limits(limits: Limits, jobs: int) -> ScheduleLimits:
 def above_cap(what: str, limit: str, value: int, found: int) -> NodewiseError:
     """A call that holds more than its cap, which no other call takes either."""
     return too_much(f"{found} {what}, a call takes {limit} = {value}", limit, value, found)
+
+
+def check_counts(limits: Limits, *counts: tuple[str, str, int]) -> None:
+    """Refuse what is larger than a call may be: what is counted, the name of its cap, and how many there are.
+
+    Raises
+    ------
+    NodewiseError
+        LIMIT_EXCEEDED.
+    """
+    for what, name, found in counts:
+        if found > getattr(limits, name):
+            raise above_cap(what, name, getattr(limits, name), found)
 
 
 def too_many(what: str, limit: str, value: int, found: int) -> NodewiseError:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any, Final
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.rpc.admission import AdmissionQueue
 from nodewise.rpc.refusals import Refusals
 
-__all__ = ["CLASSES", "QUESTIONS_AT_WORK", "STINT_S", "Admission"]
+__all__ = ["QUESTIONS_AT_WORK", "STINT_S", "Admission"]
 
 QUESTIONS_AT_WORK: Final = 2
 """Questions in the event loop at a time: one that computes, and one that waits for the store meanwhile."""
@@ -32,34 +31,6 @@ _ACCEPTING_TURNS: Final = 6
 """Turns of the event loop in which gRPC hands over a call that has arrived."""
 _ACCEPTING_S: Final = 0.01
 """Longest time in which only arrivals are accepted."""
-
-CLASSES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "Predict": "questions",
-        "BatchPredict": "questions",
-        "Schedule": "questions",
-        "SuggestMeasurements": "questions",
-        "EstimateCompletion": "questions",
-        "PredictSharing": "questions",
-        "Simulate": "questions",
-        "Plan": "questions",
-        "Replay": "questions",
-        "Diagnose": "questions",
-        "Backtest": "questions",
-        "GetProfile": "questions",
-        "ListProfiles": "questions",
-        "ListUsage": "questions",
-        "StreamPredict": "questions",
-        "IngestProfile": "ingest",
-        "AppendProfile": "ingest",
-        "IngestBatch": "ingest",
-        "ReportSteps": "ingest",
-        "RetractEvidence": "ingest",
-        "DeleteProfile": "ingest",
-        "UndeleteProfile": "ingest",
-    }
-)
-"""The class of each method; the others (listings of plugins and devices, watches) are always admitted."""
 
 
 class Admission:
@@ -85,11 +56,6 @@ class Admission:
         self.ingest = AdmissionQueue(INGEST_AT_WORK, wait_s)
         self.computing = AdmissionQueue(threads, COMPUTING_WAITS * wait_s)
         self.long_calls = AdmissionQueue(pool, LONG_CALL_WAITS * wait_s, LONG_CALLS_WAITING)
-
-    def queue(self, method: str) -> AdmissionQueue | None:
-        """The queue of a method, by its name; None = always admitted."""
-        name = CLASSES.get(method)
-        return None if name is None else getattr(self, name)
 
     async def accept_arrivals(self) -> None:
         """Let gRPC hand over what has arrived before more is computed: no queue sees, and refuses, what it has not."""

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nodewise.completion.estimate import estimated
 from nodewise.completion.questions import CompletionQuestion, CompletionResult, HybridResult, OfferResult
-from nodewise.estimation.answer.answers import Answers
 from nodewise.mapper.mapping import to_message
-from nodewise.ports.compute import Compute, LongRun
+from nodewise.ports.compute import LongRun
 from nodewise.rpc.calls import Call
 from nodewise.rpc.errors import write_problem
-from nodewise.rpc.long_call import LongCall, Workshop, unary
+from nodewise.rpc.long_call import JobService, LongCall, Workshop, unary
 from nodewise.rpc.options import read_model_options
-from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.wire_completions import read_completion
 from nodewise_protos.v1beta1 import completion_pb2
 from nodewise_protos.v1beta1 import completion_service_pb2 as pb
@@ -22,23 +20,10 @@ from nodewise_protos.v1beta1 import completion_service_pb2 as pb
 __all__ = ["Completions"]
 
 
-@dataclass(slots=True, eq=False)
-class Completions:
-    """Behaviours of CompletionService.
+class Completions(JobService):
+    """Behaviours of CompletionService."""
 
-    Attributes
-    ----------
-    answers : Answers
-        Knows the estimators.
-    sources : ProfileSources
-        Finds profiles.
-    compute : Compute
-        Where runs are made.
-    """
-
-    answers: Answers
-    sources: ProfileSources
-    compute: Compute[Workshop]
+    __slots__ = ()
 
     @unary
     async def estimate_completion(self, request: pb.EstimateCompletionRequest, call: Call) -> LongCall:

@@ -14,6 +14,7 @@ from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
 from nodewise.domain.replay import Replay, ReplayedCollective, ReplayQuestion, Timeline
 from nodewise.domain.step_times import StepTimes
 from nodewise.mapper.mapping import to_message
+from nodewise.plugin import Catalogue
 from nodewise.ports.compute import Compute, LongRun, Work
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.long_call import LongCall, Workshop, streamed
@@ -92,16 +93,18 @@ class Diagnoses:
 
 
 def _replayed(workshop: Workshop, asked: tuple[TraceQuestion, ReplayQuestion], run: LongRun) -> Iterator[bytes]:
-    answers, told = workshop.answers, _Told(run, pb.ReplayResponse)
-    found = replayed(answers.registry.diagnosers, workshop.traces, *asked, told, answers.estimators.catalogue)
+    answers = workshop.answers
+    context = _Context(run, pb.ReplayResponse, answers.estimators.catalogue)
+    found = replayed(answers.registry.diagnosers, workshop.traces, *asked, context)
     for piece in _pieces(found.replay, found.recorded):
         yield pb.ReplayResponse(**piece).SerializeToString()
     yield pb.ReplayResponse(result=write_replay(found)).SerializeToString()
 
 
 def _diagnosed(workshop: Workshop, asked: tuple[TraceQuestion, DiagnosisQuestion], run: LongRun) -> Iterator[bytes]:
-    answers, told = workshop.answers, _Told(run, pb.DiagnoseResponse)
-    found = diagnosed(answers.registry.diagnosers, workshop.traces, *asked, told, answers.estimators.catalogue)
+    answers = workshop.answers
+    context = _Context(run, pb.DiagnoseResponse, answers.estimators.catalogue)
+    found = diagnosed(answers.registry.diagnosers, workshop.traces, *asked, context)
     for piece in _pieces(found.diagnosis, found.recorded):
         yield pb.DiagnoseResponse(**piece).SerializeToString()
     yield pb.DiagnoseResponse(result=write_diagnosis(found)).SerializeToString()
@@ -113,12 +116,15 @@ def _steps_diagnosed(workshop: Workshop, asked: tuple[str, StepTimes, StepTimes]
     yield pb.DiagnoseResponse(result=result).SerializeToString()
 
 
-class _Told:
-    """The run of a diagnoser: how far its stages are becomes messages."""
+class _Context:
+    """What a diagnoser meets: how far its stages are becomes messages."""
 
-    def __init__(self, run: LongRun, response: Callable[..., pb.ReplayResponse | pb.DiagnoseResponse]) -> None:
+    def __init__(
+        self, run: LongRun, response: Callable[..., pb.ReplayResponse | pb.DiagnoseResponse], catalogue: Catalogue
+    ) -> None:
         self._run = run
         self._response = response
+        self.catalogue = catalogue
         self.remaining_s = run.budget.remaining_s
         self.advanced("", 0, 0)
 

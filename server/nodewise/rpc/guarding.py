@@ -1,23 +1,16 @@
-"""What stands before a method's wrapper where callers are told apart: who calls, and may he ask this.
-
-Composed where methods are registered, so that a server that asks nobody pays nothing.
-"""
+"""What callers that are told apart may see of streams, and of replies that are known."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any
 
-from nodewise.domain.errors import NodewiseError
-from nodewise.domain.principal import ANYONE, Principal
+from nodewise.domain.principal import Principal
 from nodewise.rpc.access import Guard
-from nodewise.rpc.admission import Permit
-from nodewise.rpc.calls import REQUEST_ID, Call, Context, Method, metadata_of, named_in, request_id
-from nodewise.rpc.handlers import abort
+from nodewise.rpc.calls import Call, Method
 
-__all__ = ["KnownReply", "admitted", "guarded", "guarded_stream", "guarded_unary"]
+__all__ = ["KnownReply", "guarded"]
 
 
 class KnownReply:
@@ -37,60 +30,8 @@ class KnownReply:
         return self.reply if guard.permits(principal, request) else request
 
 
-async def admitted(path: str, method: Method, context: Context) -> Principal:
-    """The caller, who may call the method. Ends the call if he may not."""
-    if method.guard is None:
-        return ANYONE
-    try:
-        return await method.guard.admitted(context)
-    except NodewiseError as error:
-        await abort(context, path, request_id(context), error, method.admission)
-
-
-def guarded_unary(
-    path: str, method: Method, guard: Guard, answer: Callable[..., Awaitable[bytes]]
-) -> Callable[..., Awaitable[bytes]]:
-    """The wrapper of a method with one reply, for callers that were not let in yet, or were (``principal``)."""
-
-    async def handle(
-        request: Any, context: Context, permit: Permit | None = None, principal: Principal | None = None
-    ) -> bytes:
-        metadata = metadata_of(context)
-        if principal is None:
-            principal = guard.known(metadata) or await admitted(path, method, context)
-        if request.__class__ is KnownReply:
-            request = request.for_caller(method, guard, principal)
-            if request.__class__ is bytes and permit is None:
-                context.set_trailing_metadata(((REQUEST_ID, named_in(metadata)),))
-                return request
-        return await answer(request, context, permit, principal, named_in(metadata))
-
-    return handle
-
-
-def guarded_stream(
-    path: str, method: Method, answer: Callable[..., AsyncGenerator[bytes, None]]
-) -> Callable[..., AsyncGenerator[bytes, None]]:
-    """The same with many replies."""
-
-    async def handle(
-        request: Any, context: Context, permit: Permit | None = None, principal: Principal | None = None
-    ) -> AsyncGenerator[bytes, None]:
-        caller = await admitted(path, method, context) if principal is None else principal
-        async with aclosing(answer(request, context, permit, caller)) as messages:
-            async for message in messages:
-                yield message
-
-    return handle
-
-
-def guarded(method: Method, guard: Guard) -> Method:
-    """A method whose behaviour is asked about the caller's profiles alone, and for as long as he may ask."""
-    behaviour = method.behaviour
-
-    async def one(request: Any, call: Call) -> Any:
-        guard.check(call.principal, request)
-        return await behaviour(request, call)
+def guarded(method: Method, guard: Guard) -> Callable[..., AsyncIterator[Any]]:
+    """The behaviour of a stream, asked about the caller's profiles alone, and for as long as he may ask."""
 
     async def many(request: Any, call: Call) -> AsyncIterator[Any]:
         staying = _Staying(guard, call)
@@ -98,12 +39,12 @@ def guarded(method: Method, guard: Guard) -> Method:
             request = _checked(request, call, method, staying)
         else:
             guard.check(call.principal, request)
-        async with aclosing(behaviour(request, call)) as messages:
+        async with aclosing(method.behaviour(request, call)) as messages:
             async for message in messages:
                 await staying.check()
                 yield message
 
-    return replace(method, behaviour=many if method.streams_out or method.streams_in else one)
+    return many
 
 
 class _Staying:

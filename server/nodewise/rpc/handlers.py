@@ -20,14 +20,25 @@ from google.rpc import status_pb2
 from nodewise.domain.errors import Kind, NodewiseError, Reason
 from nodewise.domain.principal import ANYONE, Principal
 from nodewise.rpc.admission import AdmissionQueue, OverloadedError, Permit
-from nodewise.rpc.calls import REQUEST_ID, Call, Context, Method, caller_of, remaining_s, request_id
+from nodewise.rpc.calls import (
+    REQUEST_ID,
+    Call,
+    Context,
+    Method,
+    caller_of,
+    metadata_of,
+    named_in,
+    remaining_s,
+    request_id,
+)
 from nodewise.rpc.caps import too_large
 from nodewise.rpc.classes import STINT_S, Admission
 from nodewise.rpc.errors import grpc_code, internal_error, retry_after_s, status_of
+from nodewise.rpc.guarding import KnownReply, guarded
 from nodewise.rpc.intake import LARGE_BYTES, Large
 from nodewise.rpc.refusals import pushback
 
-__all__ = ["UNDECODABLE", "abort", "acquire", "stream_handler", "unary_handler"]
+__all__ = ["UNDECODABLE", "abort", "acquire", "admitted", "stream_handler", "unary_handler"]
 
 _log = structlog.get_logger("nodewise.rpc")
 
@@ -52,6 +63,16 @@ def _deadline(context: Context, default_s: float | None) -> tuple[float | None, 
     return (None, False) if default_s is None else (time.monotonic() + default_s, True)
 
 
+async def admitted(path: str, method: Method, context: Context) -> Principal:
+    """The caller, who may call the method. Ends the call if he may not."""
+    if method.guard is None:
+        return ANYONE
+    try:
+        return await method.guard.admitted(context)
+    except NodewiseError as error:
+        await abort(context, path, request_id(context), error, method.admission)
+
+
 async def acquire(path: str, method: Method, queue: AdmissionQueue, context: Context, principal: Principal) -> Permit:
     """A permit of the method's queue. Ends the call as OVERLOADED if it would wait too long."""
     try:
@@ -61,57 +82,53 @@ async def acquire(path: str, method: Method, queue: AdmissionQueue, context: Con
 
 
 def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
-    """The wrapper of a method with one reply: ``(request, context, permit it has, principal, request id)``."""
+    """The wrapper of a method with one reply: ``(request, context, permit it has, principal who was admitted)``."""
     behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
-    queue, admission = method.queue, method.admission
+    queue, admission, guard = method.queue, method.admission, method.guard
 
     async def handle(
-        request: Any, context: Context, permit: Permit | None = None, principal: Principal = ANYONE, named: str = ""
+        request: Any, context: Context, permit: Permit | None = None, principal: Principal | None = None
     ) -> bytes:
-        if request.__class__ is bytes:  # the reply: it was known
+        metadata = metadata_of(context)
+        named = named_in(metadata)
+        if principal is None:
+            known = ANYONE if guard is None else guard.known(metadata)
+            principal = known or await admitted(path, method, context)
+        if guard is not None and request.__class__ is KnownReply:
+            request = request.for_caller(method, guard, principal)
+        if request.__class__ is not bytes:
+            reply = await answer(request, context, permit, principal, named)
+        else:  # the reply: it was known
+            reply = request
             if permit is not None:
                 permit.release()
-            refusal = None if len(request) <= LARGE_BYTES else _hold_until_read(method, len(request), context)
-            if refusal is not None:
-                await abort(context, path, named or request_id(context), refusal, admission)
-            context.set_trailing_metadata(((REQUEST_ID, named or request_id(context)),))
-            return request
+        refusal = None if len(reply) <= LARGE_BYTES else _hold_until_read(method, len(reply), context)
+        if refusal is not None:
+            request = reply = b""  # else the frames of what is raised hold it until garbage is collected
+            await abort(context, path, named, refusal, admission)
+        context.set_trailing_metadata(((REQUEST_ID, named),))
+        return reply
+
+    async def answer(request: Any, context: Context, permit: Permit | None, principal: Principal, named: str) -> bytes:
         if permit is None and queue is not None:
             permit = queue.take() if queue.free > 0 else await acquire(path, method, queue, context, principal)
         deadline_s, ours = _deadline(context, default_s)
-        call = Call(
-            named or request_id(context),
-            deadline_s,
-            context,
-            permit,
-            admission,
-            principal=principal,
-            guard=method.guard,
-        )
+        call = Call(named, deadline_s, context, permit, admission, principal=principal, guard=guard)
         watch, began_s = asyncio.timeout(default_s if ours else None), time.monotonic()
         try:
             async with watch:
                 if request.__class__ in _UNREAD:
-                    answer = await _large(request, path, method, call)
+                    answered = await _large(request, path, method, call)
                 else:
-                    answer = await behaviour(request, call)
+                    call.check(request)
+                    answered = await behaviour(request, call)
             if call.permit is not None and time.monotonic() - began_s > STINT_S:
                 await admission.accept_arrivals()
-            reply = _serialised(answer, limit)
-        except NodewiseError as error:
-            await abort(context, path, call.request_id, error, admission)
-        except OverloadedError as error:
-            await admission.refusals.refuse(context, path, call.request_id, error)
+            return _serialised(answered, limit)
         except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
-            await abort(context, path, call.request_id, _fault(path, call, error, late=watch.expired()), admission)
+            await _end(path, call, context, admission, error, late=watch.expired())
         finally:
             call.step_aside()
-        refusal = None if len(reply) <= LARGE_BYTES else _hold_until_read(method, len(reply), context)
-        if refusal is not None:
-            answer = reply = b""  # else the frames of what is raised hold it until garbage is collected
-            await abort(context, path, call.request_id, refusal, admission)
-        context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
-        return reply
 
     return handle
 
@@ -133,27 +150,27 @@ async def _large(request: Any, path: str, method: Method, call: Call) -> Message
     if request is UNDECODABLE:
         raise _malformed(path)
     with method.intake.holding(request):
-        read = await method.intake.read(request)
-        request.data = b""
-        if read is None:
-            raise _malformed(path)
+        read = await _read(path, method, request)
+        call.check(read)
         answer: Message | bytes = await method.behaviour(read, call)
         return answer
 
 
 def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[bytes, None]]:
     """The wrapper of a method with many replies: ``(request or requests, context, permit it has, principal)``."""
-    behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
+    limit, default_s, guard = method.reply_bytes, method.default_deadline_s, method.guard
     queue, admission = method.queue, method.admission
+    behaviour: Callable[..., Any] = method.behaviour if guard is None else guarded(method, guard)
 
     async def handle(
-        request: Any, context: Context, permit: Permit | None = None, principal: Principal = ANYONE
+        request: Any, context: Context, permit: Permit | None = None, principal: Principal | None = None
     ) -> AsyncGenerator[bytes, None]:
+        if principal is None:
+            principal = await admitted(path, method, context)
         if permit is None and queue is not None and not method.streams_in:
             permit = queue.take() if queue.free > 0 else await acquire(path, method, queue, context, principal)
         deadline_s, _ = _deadline(context, default_s)
-        in_stream, guard = method.streams_in, method.guard
-        call = Call(request_id(context), deadline_s, context, permit, admission, in_stream, principal, guard)
+        call = Call(request_id(context), deadline_s, context, permit, admission, method.streams_in, principal, guard)
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
         try:
             if request is UNDECODABLE:
@@ -164,10 +181,7 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
                     source = _decoded(request, path, method, call)
                 elif request.__class__ is Large:
                     held.enter_context(method.intake.holding(request))
-                    source = await method.intake.read(request)
-                    request.data = b""
-                    if source is None:
-                        raise _malformed(path)
+                    source = await _read(path, method, request)
                 else:
                     source = request
                 async with aclosing(behaviour(source, call)) as messages:
@@ -175,12 +189,8 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
                         reply = _serialised(message, limit)
                         call.step_aside()  # nobody waits for how fast this caller reads
                         yield reply
-        except NodewiseError as error:
-            await abort(context, path, call.request_id, error, admission)
-        except OverloadedError as error:
-            await admission.refusals.refuse(context, path, call.request_id, error)
         except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
-            await abort(context, path, call.request_id, _fault(path, call, error), admission)
+            await _end(path, call, context, admission, error)
         finally:
             call.step_aside()
 
@@ -197,7 +207,7 @@ def _serialised(answer: Message | bytes, limit: int) -> bytes:
 
 async def _decoded(requests: AsyncIterator[Any], path: str, method: Method, call: Call) -> AsyncIterator[Any]:
     """The messages of a stream, which wait among the calls of others and are never refused."""
-    queue, intake = method.queue, method.intake
+    queue = method.queue
     async for request in requests:
         if request is UNDECODABLE:
             raise _malformed(path)
@@ -207,24 +217,38 @@ async def _decoded(requests: AsyncIterator[Any], path: str, method: Method, call
         if request.__class__ is not Large:
             yield request
             continue
-        with intake.holding(request):
-            read = await intake.read(request)
-            request.data = b""
-            if read is None:
-                raise _malformed(path)
-            yield read
+        with method.intake.holding(request):
+            yield await _read(path, method, request)
+
+
+async def _read(path: str, method: Method, large: Large) -> Any:
+    """The message of bytes that are let go of. Raises NodewiseError."""
+    read = await method.intake.read(large)
+    large.data = b""
+    if read is None:
+        raise _malformed(path)
+    return read
 
 
 def _malformed(path: str) -> NodewiseError:
     return NodewiseError(Reason.MALFORMED_MESSAGE, f"the bytes are no request of {path}", {"method": path})
 
 
-def _fault(path: str, call: Call, error: BaseException, *, late: bool = False) -> NodewiseError:
-    """``late``: a timer of ours ended the call; it may fire a clock's tick before ``call`` finds its time over."""
+async def _end(
+    path: str, call: Call, context: Context, admission: Admission, error: Exception, *, late: bool = False
+) -> NoReturn:
+    """End a call by what it raised.
+
+    ``late``: a timer of ours ended the call; it may fire a clock's tick before ``call`` finds its time over.
+    """
+    if isinstance(error, OverloadedError):
+        await admission.refusals.refuse(context, path, call.request_id, error)
     if isinstance(error, TimeoutError) and (late or call.remaining_s() <= 0):
-        return NodewiseError(Reason.DEADLINE_EXCEEDED, "the call's time was over before the answer was ready")
-    _log.error("call_failed", method=path, request_id=call.request_id, exc_info=error)
-    return internal_error()
+        error = NodewiseError(Reason.DEADLINE_EXCEEDED, "the call's time was over before the answer was ready")
+    elif not isinstance(error, NodewiseError):
+        _log.error("call_failed", method=path, request_id=call.request_id, exc_info=error)
+        error = internal_error()
+    await abort(context, path, call.request_id, error, admission)
 
 
 async def abort(

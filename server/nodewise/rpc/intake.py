@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import MappingProxyType
 from typing import Any, Final, cast
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -13,49 +12,18 @@ from google.protobuf.message import DecodeError, Message
 
 from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.facts import NUMBER_COLUMNS
+from nodewise.mapper.scan import Plan, plan_of, scan
 from nodewise.ports.limits import Limits
 from nodewise.rpc.caps import above_cap
-from nodewise.rpc.scan import Plan, plan_of, scan
 
-__all__ = ["RECEIVED_BYTES", "InFlight", "Intake", "Large", "caps_of", "most_bytes"]
+__all__ = ["RECEIVED_BYTES", "InFlight", "Intake", "Large", "caps_of"]
 
 RECEIVED_BYTES: Final = 16 * 1024 * 1024
 """Largest message taken from a client: ten thousand observations of every column, or four trace chunks."""
-_NAMES_BYTES: Final = 64 * 1024
-"""Of a request that names a few things."""
-_MOST_BYTES: Final[Mapping[str, int]] = MappingProxyType(
-    {
-        "ListEstimators": _NAMES_BYTES,
-        "ListDevices": _NAMES_BYTES,
-        "ListPlugins": _NAMES_BYTES,
-        "ListPolicies": _NAMES_BYTES,
-        "ListProfiles": _NAMES_BYTES,
-        "WatchProfiles": _NAMES_BYTES,
-        "GetProfile": _NAMES_BYTES,
-        "DeleteProfile": _NAMES_BYTES,
-        "UndeleteProfile": _NAMES_BYTES,
-        "ListUsage": _NAMES_BYTES,
-        "RetractEvidence": RECEIVED_BYTES // 16,
-        "ReportSteps": RECEIVED_BYTES // 16,
-        "ListGenerations": _NAMES_BYTES,
-        "Reload": _NAMES_BYTES,
-        "SetCanary": _NAMES_BYTES,
-        "Promote": _NAMES_BYTES,
-        "Rollback": _NAMES_BYTES,
-        "ListPluginStates": _NAMES_BYTES,
-        "ListPriors": _NAMES_BYTES,
-        "SetPrior": _NAMES_BYTES,
-    }
-)
 LARGE_BYTES: Final = 64 * 1024
 """From here on a message counts among the bytes in flight; what is smaller is bounded by how many calls there are."""
 ASIDE_BYTES: Final = 256 * 1024
 """From here on a message is looked at and decoded in a thread: that may take longer than others should wait."""
-
-
-def most_bytes(method: str) -> int:
-    """Largest request of a method, by its name."""
-    return _MOST_BYTES.get(method, RECEIVED_BYTES)
 
 
 def caps_of(limits: Limits) -> Callable[[FieldDescriptor], tuple[str, int] | None]:
@@ -152,14 +120,14 @@ class Intake:
     message : type
         Class of the request.
     most_bytes : int
-        Largest request.
+        Largest request; an attribute too.
     in_flight : InFlight
         Of all methods together.
     """
 
     def __init__(self, message: type[Message], most_bytes: int, limits: Limits, in_flight: InFlight) -> None:
         self._decode = message.FromString
-        self._most_bytes = most_bytes
+        self.most_bytes = most_bytes
         self._parts_cap = limits.parts_per_call
         self._in_flight = in_flight
         self._plan: Plan = plan_of(cast("Descriptor", message.DESCRIPTOR), caps_of(limits))
@@ -176,8 +144,8 @@ class Intake:
             LIMIT_EXCEEDED, OVERLOADED.
         """
         size = len(large.data)
-        if size > self._most_bytes:
-            raise above_cap("bytes of request", "request_bytes", self._most_bytes, size)
+        if size > self.most_bytes:
+            raise above_cap("bytes of request", "request_bytes", self.most_bytes, size)
         with self._in_flight.holding(size):
             yield
 

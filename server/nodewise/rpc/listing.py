@@ -12,16 +12,40 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO
 from nodewise.evaluation.running_scores import auto_version
 from nodewise.hosting.distributions import SHIPPED_DISTRIBUTION
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import Loaded, PluginProblem
 from nodewise.mapper.mapping import to_message
 from nodewise.mapper.reading import Reader
 from nodewise.rpc.calls import Call
 from nodewise.rpc.paging import page
-from nodewise.rpc.wire_plugins import write_plugin, write_plugin_problem, write_score
-from nodewise_protos.v1 import objective_pb2, plugin_pb2
+from nodewise_protos.v1 import objective_pb2, plugin_pb2, problem_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
-__all__ = ["Listing"]
+__all__ = ["Listing", "write_plugin", "write_plugin_problem"]
+
+
+def write_plugin(loaded: Loaded[Any], kind: str) -> plugin_pb2.Plugin:
+    """What every plugin says of itself, and where it runs."""
+    return to_message(
+        loaded.record,
+        plugin_pb2.Plugin,
+        kind=kind,
+        distribution=loaded.distribution,
+        mode=loaded.mode,
+        parameters=getattr(loaded.record, "parameters", ()),
+    )
+
+
+def write_plugin_problem(problem: PluginProblem) -> plugin_pb2.PluginProblem:
+    """A plugin that was left out, and why."""
+    kind = "unspecified" if problem.kind == "plugin" else problem.kind
+    said = problem_pb2.Problem(reason=problem.reason, message=problem.message)
+    return to_message(problem, plugin_pb2.PluginProblem, kind=kind, problem=said)
+
+
+def write_score(score: RunningScore) -> pb.RunningScore:
+    """A running score of at least one observation."""
+    return to_message(score.sums, pb.RunningScore, update_time=score.update_time_s)
+
 
 _AUTO: Final = "Chooses among the others, or mixes them, by what is known of the job and by how far off they were."
 

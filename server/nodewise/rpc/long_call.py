@@ -18,8 +18,9 @@ from nodewise.ports.compute import Compute, Work
 from nodewise.ports.limits import Limits
 from nodewise.profiles.reading import TraceLoader
 from nodewise.rpc.calls import Call
+from nodewise.rpc.sources import ProfileSources
 
-__all__ = ["ANSWER_SHARE", "LongCall", "Workshop", "streamed", "unary"]
+__all__ = ["ANSWER_SHARE", "JobService", "LongCall", "Workshop", "streamed", "unary"]
 
 ANSWER_SHARE: Final = 0.95
 """Share of a call's time for computing; the rest is for telling what came of it."""
@@ -61,6 +62,28 @@ class LongCall:
     work: Work[Workshop]
     argument: Any
     most_s: float = math.inf
+
+
+@dataclass(slots=True, eq=False)
+class JobService:
+    """A service with long calls about jobs.
+
+    Attributes
+    ----------
+    answers : Answers
+        Knows the plugins and the catalogue.
+    sources : ProfileSources
+        Finds profiles.
+    limits : Limits
+        Caps of a call.
+    compute : Compute
+        Where long calls are computed.
+    """
+
+    answers: Answers
+    sources: ProfileSources
+    limits: Limits
+    compute: Compute[Workshop]
 
 
 class LongService(Protocol):

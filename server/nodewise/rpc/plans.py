@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from nodewise.domain.configurations import Recomputation, SyncMode
 from nodewise.domain.objective import HighestThroughput, Objective
 from nodewise.domain.planning import PlanConstraints, PlanPool
 from nodewise.domain.profile import Profile
-from nodewise.estimation.answer.answers import Answers
 from nodewise.mapper.mapping import from_message, to_message
 from nodewise.mapper.reading import Reader
 from nodewise.planning.plan import planned
 from nodewise.planning.results import PlanQuestion, PlanResult
 from nodewise.planning.search import Progress
-from nodewise.ports.compute import Compute, LongRun
+from nodewise.ports.compute import LongRun
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call
 from nodewise.rpc.candidates import read_counts
-from nodewise.rpc.long_call import LongCall, Workshop, streamed
+from nodewise.rpc.long_call import JobService, LongCall, Workshop, streamed
 from nodewise.rpc.options import ALL_COLUMNS, ReadOptions, read_model_options
-from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.wire_objectives import read_objective, write_recommendation
 from nodewise.rpc.wire_predictions import write_basis, write_predictions
 from nodewise_protos.v1beta1 import plan_service_pb2 as pb
@@ -31,26 +29,10 @@ from nodewise_protos.v1beta1 import plan_service_pb2 as pb
 __all__ = ["Plans", "read_plan", "write_plan", "write_progress"]
 
 
-@dataclass(slots=True, eq=False)
-class Plans:
-    """Behaviours of PlanService.
+class Plans(JobService):
+    """Behaviours of PlanService."""
 
-    Attributes
-    ----------
-    answers : Answers
-        Knows the estimators.
-    sources : ProfileSources
-        Finds profiles.
-    limits : Limits
-        Caps of a call.
-    compute : Compute
-        Where searches are made.
-    """
-
-    answers: Answers
-    sources: ProfileSources
-    limits: Limits
-    compute: Compute[Workshop]
+    __slots__ = ()
 
     @streamed
     async def plan(self, request: pb.PlanRequest, call: Call) -> LongCall:

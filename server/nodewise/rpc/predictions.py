@@ -21,9 +21,8 @@ from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits, too_much
 from nodewise.rpc.answering import Answering, found
 from nodewise.rpc.calls import Call
-from nodewise.rpc.candidates import read_candidates
+from nodewise.rpc.candidates import counts_nothing, read_candidates, with_counts
 from nodewise.rpc.caps import check_steps
-from nodewise.rpc.default_ranges import counts_nothing, with_counts
 from nodewise.rpc.known_replies import KnownReplies, Remembered
 from nodewise.rpc.long_call import LongCall, Workshop, unary
 from nodewise.rpc.options import ReadOptions, read_model_options, read_options

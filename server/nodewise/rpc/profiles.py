@@ -23,10 +23,9 @@ from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import Label, ProfileStore, ProfileSummary, SessionStatus
 from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.calls import Call, run_in
-from nodewise.rpc.contents import read_content
 from nodewise.rpc.errors import below, prefixed
-from nodewise.rpc.observation_pages import ObservationPage
-from nodewise.rpc.paging import next_token, page, page_after, page_size
+from nodewise.rpc.paging import ObservationPage, next_token, page, page_after, page_size
+from nodewise.rpc.sources import read_content
 from nodewise.rpc.wire_profile_changes import (
     not_found_on_the_wire,
     read_batch,

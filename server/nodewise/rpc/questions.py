@@ -12,8 +12,7 @@ from nodewise.domain.objective import Objective
 from nodewise.ports.limits import Limits
 from nodewise.rpc.candidates import read_parts
 from nodewise.rpc.caps import too_many
-from nodewise.rpc.wire_objectives import read_objective
-from nodewise.rpc.wire_offers import read_offers_of_rows
+from nodewise.rpc.wire_objectives import read_objective, read_offers_of_rows
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 __all__ = ["Job", "objective_of", "says_more"]

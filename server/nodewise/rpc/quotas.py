@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, Final
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.calls import Call, Method
 
-__all__ = ["OPEN_CALLS", "OpenCalls", "limited"]
+__all__ = ["OpenCalls", "limited"]
 
-OPEN_CALLS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "StreamPredict": "streams_per_caller",
-        "IngestProfile": "streams_per_caller",
-        "WatchProfiles": "streams_per_caller",
-        "Simulate": "long_calls_per_caller",
-        "Plan": "long_calls_per_caller",
-        "Replay": "long_calls_per_caller",
-        "Diagnose": "long_calls_per_caller",
-        "Backtest": "long_calls_per_caller",
-        "EstimateCompletion": "long_calls_per_caller",
-    }
-)
-"""The quota of each method that has one."""
 _RETRY_AFTER_S: Final = 1.0
 """Long calls take seconds."""
 

@@ -14,8 +14,8 @@ from google.protobuf.message import DecodeError
 from nodewise.domain.principal import Principal
 from nodewise.rpc.admission import AdmissionQueue, Permit
 from nodewise.rpc.calls import Context, Method, metadata_of
-from nodewise.rpc.guarding import KnownReply, admitted, guarded, guarded_stream, guarded_unary
-from nodewise.rpc.handlers import UNDECODABLE, acquire, stream_handler, unary_handler
+from nodewise.rpc.guarding import KnownReply
+from nodewise.rpc.handlers import UNDECODABLE, acquire, admitted, stream_handler, unary_handler
 from nodewise.rpc.intake import Large
 
 __all__ = ["MethodRoute", "Router", "make_router"]
@@ -105,7 +105,7 @@ class MethodRoute:
 def _route(path: str, method: Method) -> MethodRoute:
     deserialiser, queue = _reader(method), method.queue
     streams = method.streams_in or method.streams_out
-    answer: Callable[..., Any] = _stream_handler(path, method) if streams else _unary_handler(path, method)
+    answer: Callable[..., Any] = stream_handler(path, method) if streams else unary_handler(path, method)
     usual: grpc.RpcMethodHandler[Any, Any]
     if method.streams_in:
         usual = grpc.stream_stream_rpc_method_handler(answer, deserialiser, None)
@@ -124,24 +124,9 @@ def _route(path: str, method: Method) -> MethodRoute:
     return MethodRoute(path, method, queue, usual, waiting, deserialiser, answer)
 
 
-def _unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
-    guard = method.guard
-    if guard is None:
-        return unary_handler(path, method)
-    return guarded_unary(path, method, guard, unary_handler(path, guarded(method, guard)))
-
-
-def _stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[bytes, None]]:
-    guard = method.guard
-    if guard is None:
-        return stream_handler(path, method)
-    return guarded_stream(path, method, stream_handler(path, guarded(method, guard)))
-
-
 def _reader(method: Method) -> Callable[[bytes], Any]:
     """From bytes to a request, or to the reply where that is known already: as bytes, or for who may see it."""
     decode, small_bytes, known = method.request.FromString, method.intake.small_bytes, method.known
-
     anyone = method.guard is None
 
     def read(data: bytes) -> Any:

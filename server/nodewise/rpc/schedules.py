@@ -1,39 +1,226 @@
-"""ScheduleService: thin behaviours over the scheduling room."""
+"""ScheduleService: thin behaviours over the scheduling room; cluster and jobs in, allocations out."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, cast
 
 from nodewise.domain.budget import Budget
-from nodewise.domain.errors import NodewiseError, invalid_field
+from nodewise.domain.configurations import Configurations
+from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.profile import Profile
+from nodewise.domain.schedule import NodePool
 from nodewise.estimation.answer.answers import Answers
-from nodewise.hosting.registry import Loaded
-from nodewise.mapper.mapping import read_time
-from nodewise.mapper.reading import Reader
+from nodewise.hosting.registry import Loaded, Registry
+from nodewise.mapper.configurations import read_settings
+from nodewise.mapper.mapping import from_message, read_time, to_message
+from nodewise.mapper.reading import Reader, TrustingReader, shown
 from nodewise.plugin import PolicyRecord
 from nodewise.ports.limits import Limits
-from nodewise.rpc.calls import Call, run_in
-from nodewise.rpc.caps import above_cap, answered_within, schedule_limits
-from nodewise.rpc.errors import prefixed
+from nodewise.rpc.calls import Call, Stint, run_in
+from nodewise.rpc.caps import answered_within, check_counts, schedule_limits
+from nodewise.rpc.errors import prefixed, write_problem, write_refusal
+from nodewise.rpc.listing import write_plugin
 from nodewise.rpc.options import read_model_options
 from nodewise.rpc.paging import page
-from nodewise.rpc.policies import policy_named
 from nodewise.rpc.sources import ProfileSources
-from nodewise.rpc.wire_plugins import write_plugin
-from nodewise.rpc.wire_schedules import read_job, read_pools, read_quotas, read_shared_pairs, write_decision
-from nodewise.rpc.yielding import Stint
+from nodewise.rpc.wire_predictions import write_basis
 from nodewise.scheduling.curves import Predict
 from nodewise.scheduling.decide import decide
-from nodewise.scheduling.request import JobQuestion, ScheduleLimits, ScheduleQuestion
+from nodewise.scheduling.decision import Decision, JobDecision
+from nodewise.scheduling.request import (
+    AskedPair,
+    HeldDevices,
+    JobQuestion,
+    QueueQuota,
+    ScheduleLimits,
+    ScheduleQuestion,
+)
+from nodewise_protos.v1 import problem_pb2, schedule_pb2
 from nodewise_protos.v1 import schedule_service_pb2 as pb
+from nodewise_protos.v1beta1 import simulation_pb2
 
-__all__ = ["Schedules"]
+__all__ = ["Schedules", "policy_named", "read_job", "read_pools", "read_quotas", "read_unscaled", "write_decision"]
+
+_UNKNOWN_NODE: Final = -1
+"""Where what a placement says of its node is wrong, which is told at once."""
+
+
+def read_pools(messages: Sequence[schedule_pb2.NodePool], reader: Reader) -> tuple[NodePool, ...]:
+    """Pools as given; ``scheduling.checks`` judges what is more than one number."""
+    return tuple(from_message(pool, NodePool, f"cluster.pools[{n}].", reader) for n, pool in enumerate(messages))
+
+
+def read_quotas(messages: Sequence[schedule_pb2.QueueQuota]) -> tuple[QueueQuota, ...]:
+    """Quotas as given."""
+    return tuple(from_message(quota, QueueQuota) for quota in messages)
+
+
+def read_shared_pairs(messages: Sequence[schedule_pb2.SharedPair]) -> tuple[AskedPair, ...]:
+    """Pairs as given; ``scheduling.pair_checks`` judges them."""
+    return tuple(from_message(pair, AskedPair, "", TrustingReader()) for pair in messages)
+
+
+def read_unscaled(
+    message: schedule_pb2.ScheduleJob | simulation_pb2.SimulationProfileCurve, path: str, reader: Reader
+) -> Configurations | None:
+    """How a job runs, whose nodes, workers and devices are the scheduler's; None = as in its evidence."""
+    if not message.HasField("settings"):
+        return None
+    settings = message.settings
+    if settings.device_name:
+        reader.wrong(f"{path}.settings.device_name", "must be empty: the scheduler fills it in")
+    if settings.offer_name:
+        reader.wrong(f"{path}.settings.offer_name", "must be empty: a cluster's pools state their prices themselves")
+    return read_settings(settings, f"{path}.settings", reader)
+
+
+def read_job(
+    message: schedule_pb2.ScheduleJob,
+    profile: Profile | NodewiseError,
+    path: str,
+    pools: Mapping[str, NodePool],
+    reader: Reader,
+) -> JobQuestion:
+    """A job as given; ``scheduling.checks`` judges what is more than one number.
+
+    Parameters
+    ----------
+    pools : mapping of str to NodePool
+        By name.
+    """
+    current, efficiency = None, {}
+    if message.HasField("current_allocation"):
+        current = _held(message.current_allocation, f"{path}.current_allocation", pools, reader)
+    if message.HasField("efficiency"):
+        efficiency = reader.stated(message.efficiency, f"{path}.efficiency.")
+    # By hand: a call has thousands of jobs, and most say little.
+    return JobQuestion(
+        job_id=message.job_id,
+        profile=profile,
+        remaining_samples=message.remaining_samples,
+        submit_time_s=read_time(message.submit_time),
+        allowed_devices=tuple(message.allowed_devices),
+        allowed_pools=tuple(message.allowed_pools),
+        server_devices=message.server_devices,
+        attained_service_device_s=message.attained_service_device_seconds,
+        current=current,
+        restart_cost_s=message.restart_cost_seconds,
+        queue=message.queue,
+        deadline_s=read_time(message.deadline) if message.HasField("deadline") else None,
+        settings=read_unscaled(message, path, reader),
+        minimum_run_s=message.minimum_run_seconds,
+        restarts=message.restarts_count,
+        preemptible=message.preemptible if message.HasField("preemptible") else True,
+        **reader.stated(message, f"{path}."),
+        **efficiency,
+    )
+
+
+def _held(
+    message: schedule_pb2.CurrentAllocation, path: str, pools: Mapping[str, NodePool], reader: Reader
+) -> HeldDevices:
+    pool = pools.get(message.pool)
+    placement = tuple(
+        (_node(node, f"{path}.placement[{number}]", pool, reader), node.devices_count)
+        for number, node in enumerate(message.placement)
+    )
+    return HeldDevices(
+        pool=message.pool, placement=placement, age_s=message.age_seconds, shares_with=message.shares_with_job_id
+    )
+
+
+def _node(message: schedule_pb2.NodeDevices, path: str, pool: NodePool | None, reader: Reader) -> int:
+    """A node's index, which its name may stand for."""
+    if pool is None:
+        return _UNKNOWN_NODE
+    if not message.node_name:
+        if not message.HasField("node_index"):
+            reader.wrong(f"{path}.node_index", "must be given, or node_name in its place")
+            return _UNKNOWN_NODE
+        return message.node_index
+    if message.node_name not in pool.node_names:
+        reader.wrong(f"{path}.node_name", f"must name a node of pool {pool.name!r}, found {shown(message.node_name)}")
+        return _UNKNOWN_NODE
+    index = pool.node_names.index(message.node_name)
+    if message.HasField("node_index") and message.node_index != index:
+        reader.contradicts(
+            f"{path}.node_index", f"is {message.node_index}, and {shown(message.node_name)} is node {index}"
+        )
+    return index
+
+
+def write_decision(decision: Decision, question: ScheduleQuestion, seconds: float) -> pb.ScheduleResponse:
+    """The allocations, in the request's order."""
+    response = to_message(
+        decision,
+        pb.ScheduleResponse,
+        allocations=(),
+        decision_seconds=seconds,
+        policy_state=decision.memory,
+        bases=(),
+        pool_demands=decision.demands,
+    )
+    places: dict[int, int] = {}
+    names = {pool.name: pool.node_names for pool in question.pools}
+    for job, asked in zip(decision.jobs, question.jobs, strict=True):
+        place = None
+        if job.basis is not None:
+            place = places.setdefault(id(job.basis), len(places))
+            if place == len(response.bases):
+                response.bases.append(write_basis(job.basis))
+        named = names.get(job.pool)
+        response.allocations.add(
+            job_id=job.job_id,
+            action=int(job.action),  # the same numbers, tested
+            pool=job.pool,
+            devices_count=job.devices,
+            nodes_count=job.nodes,
+            placement=[
+                schedule_pb2.NodeDevices(node_index=node, devices_count=count, node_name=named[node] if named else "")
+                for node, count in job.placement
+            ],
+            samples_per_second=job.samples_per_s,
+            finish_seconds=job.finish_s,
+            marginal_samples_per_second=job.marginal_samples_per_s,
+            reason=str(job.reason),
+            why=job.why,
+            basis_index=place,
+            problem=_problem(job, asked),
+            shares_with_job_id=job.shares_with,
+            solo_speed_ratio=job.solo_speed,
+        )
+    return response
+
+
+def _problem(job: JobDecision, asked: JobQuestion) -> problem_pb2.Problem | None:
+    if isinstance(asked.profile, NodewiseError):
+        return write_problem(asked.profile)
+    return None if job.refusal is None else write_refusal(job.refusal)
+
+
+def policy_named(registry: Registry, name: str) -> Loaded[PolicyRecord]:
+    """A loaded policy.
+
+    Raises
+    ------
+    NodewiseError
+        POLICY_NOT_FOUND.
+    """
+    loaded = registry.policies.get(name)
+    if loaded is None:
+        available = ", ".join(registry.policies)
+        raise NodewiseError(
+            Reason.POLICY_NOT_FOUND,
+            f"no policy is named {name!r}; loaded are: {available}",
+            {"policy": name, "available": available},
+        )
+    return loaded
+
 
 WAIT_SHARE: Final = 0.5
 """Share of a call's time that revisions of profiles are waited for; the rest is for those that need no waiting."""
@@ -67,8 +254,7 @@ class Schedules:
         options = read_model_options(request.options).required_of(self.answers)
         if not request.HasField("now"):
             raise invalid_field("now", "must be given: submit times and deadlines are counted from it")
-        if len(request.jobs) > self.limits.jobs_per_call:
-            raise above_cap("jobs", "jobs_per_call", self.limits.jobs_per_call, len(request.jobs))
+        check_counts(self.limits, ("jobs", "jobs_per_call", len(request.jobs)))
         reader = Reader()
         pools = read_pools(request.cluster.pools, reader)
         named = {pool.name: pool for pool in pools}

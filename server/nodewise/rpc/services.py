@@ -14,12 +14,12 @@ from google.protobuf.message_factory import GetMessageClass
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.ports.limits import Limits
 from nodewise.ports.quotas import NO_QUOTAS, CallerQuotas
-from nodewise.rpc.access import Identity, guard_of
+from nodewise.rpc.access import RULES, Identity, guard_of
 from nodewise.rpc.audit import Audit, audited, is_audited
 from nodewise.rpc.calls import Call, Method
 from nodewise.rpc.classes import Admission
-from nodewise.rpc.intake import RECEIVED_BYTES, InFlight, Intake, most_bytes
-from nodewise.rpc.quotas import OPEN_CALLS, OpenCalls, limited
+from nodewise.rpc.intake import RECEIVED_BYTES, InFlight, Intake
+from nodewise.rpc.quotas import OpenCalls, limited
 from nodewise.rpc.routes import Router, make_router
 from nodewise_protos.v1 import prediction_service_pb2, profile_service_pb2, schedule_service_pb2
 from nodewise_protos.v1beta1 import (
@@ -128,22 +128,22 @@ def handlers(
             "default_deadline_s": None if described.client_streaming else default_deadline_s,
             "reply_bytes": limits.reply_bytes,
         }
-        request = GetMessageClass(described.input_type)
+        request, rule = GetMessageClass(described.input_type), RULES[described.full_name]
         found = Method(
             behaviour=behaviours[_snake_case(described.name)],
             request=request,
-            intake=Intake(request, most_bytes(described.name), limits, in_flight),
+            intake=Intake(request, rule.most_bytes, limits, in_flight),
             admission=admission,
             guard=None if identity is None else guard_of(described, identity),
             known=(known or {}).get(_snake_case(described.name)),
-            queue=admission.queue(described.name),
+            queue=getattr(admission, rule.queue) if rule.queue else None,
             streams_in=described.client_streaming,
             streams_out=described.server_streaming,
             unread=unread,
             **usual | _EXCEPTIONS.get(described.name, {}),
         )
-        if described.name in OPEN_CALLS:
-            found = limited(found, open_calls[OPEN_CALLS[described.name]])
+        if rule.open_calls:
+            found = limited(found, open_calls[rule.open_calls])
         if audit is not None and is_audited(described.full_name):
             found = audited(described.full_name, found, audit)
         return found

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, Final
 
 from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.sharing import KernelShape, Processors, SharingMode, SoloJob
-from nodewise.estimation.answer.answers import Answers
 from nodewise.mapper.mapping import from_message, to_message
 from nodewise.mapper.profiles import read_mode
 from nodewise.mapper.reading import Reader, shown
 from nodewise.plugin import Catalogue
-from nodewise.ports.compute import Compute, LongRun
+from nodewise.ports.compute import LongRun
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call
-from nodewise.rpc.caps import above_cap
+from nodewise.rpc.caps import check_counts
 from nodewise.rpc.errors import prefixed, write_problem
-from nodewise.rpc.long_call import LongCall, Workshop, unary
-from nodewise.rpc.sources import ProfileSources
+from nodewise.rpc.long_call import JobService, LongCall, Workshop, unary
 from nodewise.sharing.evidence import peak_ratio
 from nodewise.sharing.predict import predicted_sharing
 from nodewise.sharing.request import AskedJob, AskedShares, PredictedShares, PredictedSharing
@@ -29,26 +27,10 @@ from nodewise_protos.v1beta1 import sharing_service_pb2 as pb
 __all__ = ["Sharing", "check_sizes", "read_sharing", "write_sharing"]
 
 
-@dataclass(slots=True, eq=False)
-class Sharing:
-    """Behaviours of SharingService.
+class Sharing(JobService):
+    """Behaviours of SharingService."""
 
-    Attributes
-    ----------
-    answers : Answers
-        Knows the catalogue.
-    sources : ProfileSources
-        Finds profiles.
-    limits : Limits
-        Caps of a call.
-    compute : Compute
-        Where pairs are learned from.
-    """
-
-    answers: Answers
-    sources: ProfileSources
-    limits: Limits
-    compute: Compute[Workshop]
+    __slots__ = ()
 
     @unary
     async def predict_sharing(self, request: pb.PredictSharingRequest, call: Call) -> LongCall:
@@ -95,13 +77,12 @@ def check_sizes(request: pb.PredictSharingRequest, limits: Limits) -> None:
     """
     jobs = len(request.jobs)
     sets = len(request.sets) or jobs * (jobs - 1) // 2
-    for what, name, found, most in (
-        ("jobs", "sharing_jobs_per_call", jobs, limits.sharing_jobs_per_call),
-        ("runs", "sharing_runs_per_call", len(request.runs), limits.sharing_runs_per_call),
-        ("sets (every pair, where none is named)", "sharing_sets_per_call", sets, limits.sharing_sets_per_call),
-    ):
-        if found > most:
-            raise above_cap(what, name, most, found)
+    check_counts(
+        limits,
+        ("jobs", "sharing_jobs_per_call", jobs),
+        ("runs", "sharing_runs_per_call", len(request.runs)),
+        ("sets (every pair, where none is named)", "sharing_sets_per_call", sets),
+    )
 
 
 def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> AskedShares:

@@ -1,37 +1,269 @@
-"""From a SimulateRequest to the question that the scheduling room answers, its curves predicted."""
+"""From a SimulateRequest to the question that the scheduling room answers: jobs, and curves given or predicted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
-from nodewise.domain.columns import Floats, freeze
+from nodewise.domain.columns import Floats, as_floats, as_ints, freeze
 from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.profile import Profile
+from nodewise.domain.schedule import NodePool
 from nodewise.estimation.question import Basis
 from nodewise.mapper.mapping import from_message
 from nodewise.mapper.reading import Reader
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.ports.limits import Limits
-from nodewise.rpc.caps import schedule_limits
+from nodewise.rpc.caps import check_counts, schedule_limits
 from nodewise.rpc.options import ReadOptions
-from nodewise.rpc.wire_schedules import read_pools, read_quotas
-from nodewise.rpc.wire_simulated_jobs import read_curve, read_jobs, read_profile_curve
+from nodewise.rpc.schedules import read_pools, read_quotas, read_unscaled
 from nodewise.scheduling.curves import Predict
+from nodewise.scheduling.findings import LARGEST_NUMBER, LONGEST_NAME
 from nodewise.scheduling.pair_checks import MOST_SHARE
-from nodewise.scheduling.request import ScheduleQuestion
-from nodewise.scheduling.simulated_curves import predicted_curves
+from nodewise.scheduling.request import JobQuestion, ScheduleQuestion
+from nodewise.scheduling.simulated_curves import curve_question, predicted_curves
 from nodewise.scheduling.simulating import SimulateQuestion
-from nodewise.scheduling.simulation.jobs import JobCurve
+from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 from nodewise.scheduling.simulation.settings import Clock, EarlyStops, SimulatedSharing, SimulationSettings
 from nodewise_protos.v1beta1 import simulation_pb2
 from nodewise_protos.v1beta1 import simulation_service_pb2 as pb
+from nodewise_values.facts import SIMULATION_JOBS
 
-__all__ = ["ReadSimulation", "read_repetitions", "read_settings", "read_simulation"]
+__all__ = [
+    "ReadSimulation",
+    "check_sizes",
+    "read_curve",
+    "read_jobs",
+    "read_repetitions",
+    "read_settings",
+    "read_simulation",
+]
+
+MOST_DEVICES: Final = 1 << 20
+
+
+def check_sizes(
+    jobs: simulation_pb2.SimulationJobs, curves: Sequence[simulation_pb2.SimulationCurve], limits: Limits
+) -> None:
+    """Refuse what is larger than a call may be, before anything is read.
+
+    Raises
+    ------
+    NodewiseError
+        LIMIT_EXCEEDED.
+    """
+    rows = sum(len(curve.rows.devices_counts) for curve in curves)
+    check_counts(
+        limits,
+        ("jobs", "simulated_jobs_per_call", jobs.count),
+        ("curves", "simulated_jobs_per_call", len(curves)),
+        ("rows of curves", "simulation_rows_per_call", rows),
+    )
+
+
+def read_profile_curve(
+    message: simulation_pb2.SimulationProfileCurve, number: int, profile: Profile | NodewiseError, reader: Reader
+) -> JobQuestion:
+    """A curve to be predicted, as the job that stands for it."""
+    question = JobQuestion(
+        job_id="",
+        profile=profile,
+        remaining_samples=1.0,
+        allowed_devices=tuple(message.allowed_devices),
+        allowed_pools=tuple(message.allowed_pools),
+        settings=read_unscaled(message, f"curves[{number}].profile", reader),
+    )
+    return curve_question(number, question)
+
+
+def read_curve(
+    message: simulation_pb2.SimulationCurve, number: int, pools: Sequence[NodePool], reader: Reader
+) -> JobCurve:
+    """A curve that is given, without the rows that do not fit the empty cluster."""
+    given, path, count = message.rows, f"curves[{number}].rows", len(message.rows.devices_counts)
+    if not message.HasField("rows"):
+        reader.wrong(f"curves[{number}]", "must hold rows, or a profile whose curve is predicted")
+        return NO_CURVE
+    if not (count or given.pool_indexes or given.samples_per_second):
+        return NO_CURVE
+    if not count:
+        reader.wrong(f"{path}.devices_counts", "must be given where there are rows")
+        return NO_CURVE
+    pool = reader.ints(given.pool_indexes, f"{path}.pool_indexes", count, default=0, most=max(len(pools) - 1, 0))
+    devices = reader.ints(
+        given.devices_counts, f"{path}.devices_counts", count, default=None, least=1, most=MOST_DEVICES
+    )
+    rates = reader.floats(
+        given.samples_per_second,
+        f"{path}.samples_per_second",
+        count,
+        default=None,
+        above=0.0,
+        most=LARGEST_NUMBER,
+    )
+    if not reader.clean:
+        return NO_CURVE
+    order = np.lexsort((devices, pool))
+    pool, devices, rates = pool[order], devices[order], rates[order]
+    twice = np.flatnonzero((np.diff(pool) == 0) & (np.diff(devices) == 0))
+    if len(twice):
+        row = int(order[twice[0] + 1])
+        text = f"holds {devices[twice[0]]} devices of pool {pool[twice[0]]} twice"
+        reader.wrong(f"{path}.devices_counts[{row}]", text)
+        return NO_CURVE
+    held = [np.cumsum(np.sort(each.available_devices)[::-1]) for each in pools]
+    totals = np.array([each.total_devices for each in pools])
+    fits = devices <= totals[pool]
+    pool, devices, rates = pool[fits], devices[fits], rates[fits]
+    nodes = np.ones(len(pool), dtype=np.int64)
+    for index, sizes in enumerate(held):
+        here = pool == index
+        nodes[here] = np.searchsorted(sizes, devices[here], side="left") + 1
+    return JobCurve(as_ints(pool), as_ints(devices), as_ints(nodes), as_floats(rates))
+
+
+LOOK_EVERY: Final = 1_024
+"""Jobs that are read between two looks: some milliseconds."""
+NO_CURVE: Final = JobCurve(as_ints([]), as_ints([]), as_ints([]), as_floats([]))
+
+
+def read_jobs(
+    message: simulation_pb2.SimulationJobs,
+    curves: Sequence[JobCurve],
+    pools: Sequence[NodePool],
+    quotas: Mapping[str, int],
+    look: Callable[[], None] = lambda: None,
+) -> list[SimulatedJob]:
+    """The jobs by arrival; ``look`` is called now and then, and what it raises ends reading.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD, CONTRADICTORY_FACTS.
+    """
+    reader, count = Reader(), message.count
+    if count < 1:
+        reader.wrong("jobs.count", f"must be 1 or more, found {count}")
+        reader.finish()
+    columns = {
+        fact.row: reader.column(getattr(message, field), f"jobs.{field}", count, fact)
+        for field, fact in SIMULATION_JOBS.items()
+    }
+    arrivals = columns["arrival_s"]
+    early = np.flatnonzero(np.diff(arrivals) < 0)
+    if len(early):
+        row = int(early[0]) + 1
+        text = f"must not be before the job ahead of it, {arrivals[row - 1]:g}; found {arrivals[row]:g}"
+        reader.wrong(f"jobs.arrival_seconds[{row}]", f"{text}: sort jobs by arrival")
+    last = len(curves) - 1
+    curve = reader.ints(message.curve_indexes, "jobs.curve_indexes", count, default=None, most=last)
+    predicted = reader.ints(
+        message.predicted_curve_indexes, "jobs.predicted_curve_indexes", count, default=0, most=last
+    )
+    queues = _queues(message, reader)
+    ids = _ids(message, reader)
+    rigid = list(message.rigid)
+    if len(rigid) not in (0, 1, count):
+        reader.wrong("jobs.rigid", f"must be empty, have one entry or one for each of {count} jobs")
+    fewest, most = columns.pop("min_devices"), columns.pop("max_devices")
+    crossed = np.flatnonzero((most > 0) & (fewest > most))
+    if len(crossed):
+        row = int(crossed[0])
+        text = f"is {fewest[row]}, more than max_devices, {most[row]}"
+        reader.contradicts(f"jobs.min_devices[{row}]", text)
+    reader.finish()
+    allowed = _Allowed(curves, pools, quotas)
+    rigid = rigid * count if len(rigid) == 1 else rigid or [False] * count
+    as_true, as_settings = not message.predicted_curve_indexes, not message.restart_cost_seconds
+    said = {name: column.tolist() for name, column in columns.items()}
+    bounds = zip(fewest.tolist(), most.tolist(), said["server_devices"], queues)
+    jobs = []
+    for row, (true, seen, bound) in enumerate(zip(curve.tolist(), predicted.tolist(), bounds)):
+        if not row % LOOK_EVERY:
+            look()
+        real = allowed.curve(true, *bound)
+        jobs.append(
+            SimulatedJob(
+                job_id=ids[row],
+                arrival_s=said["arrival_s"][row],
+                samples=said["samples"][row],
+                curve=real,
+                predicted=None if as_true else allowed.curve(seen, *bound),
+                stop_samples=said["stop_samples"][row] or None,
+                requested_devices=said["requested_devices"][row] or (real.counts[0] if len(real) else 1),
+                rigid=rigid[row],
+                samples_per_step=said["samples_per_step"][row],
+                restart_cost_s=None if as_settings else said["restart_cost_s"][row],
+                weight=said["weight"][row],
+                queue=queues[row],
+                deadline_s=said["deadline_s"][row] or None,
+                minimum_run_s=said["minimum_run_s"][row],
+                server_devices=said["server_devices"][row],
+                kind=true,
+            )
+        )
+    return jobs
+
+
+def _ids(message: simulation_pb2.SimulationJobs, reader: Reader) -> list[str]:
+    count = message.count
+    if not message.job_ids:
+        width = len(str(count - 1))
+        return [f"{number:0{width}d}" for number in range(count)]
+    ids = list(message.job_ids)
+    if len(ids) != count:
+        reader.wrong("jobs.job_ids", f"must be empty or name each of {count} jobs, found {len(ids)}")
+        return ids
+    seen: dict[str, int] = {}
+    for row, job_id in enumerate(ids):
+        if not job_id or len(job_id) > LONGEST_NAME:
+            reader.wrong(f"jobs.job_ids[{row}]", f"must have 1 to {LONGEST_NAME} characters, found {len(job_id)}")
+        elif seen.setdefault(job_id, row) != row:
+            reader.wrong(f"jobs.job_ids[{row}]", f"must be unique, {job_id!r} is also job {seen[job_id]}")
+    return ids
+
+
+def _queues(message: simulation_pb2.SimulationJobs, reader: Reader) -> list[str]:
+    names = list(message.queue_names)
+    for number, name in enumerate(names):
+        reader.text(name, f"jobs.queue_names[{number}]", LONGEST_NAME)
+    if not message.queue_indexes:
+        return [""] * message.count
+    indexes = reader.ints(message.queue_indexes, "jobs.queue_indexes", message.count, default=0, most=len(names) - 1)
+    return [names[index] if 0 <= index < len(names) else "" for index in indexes.tolist()]
+
+
+class _Allowed:
+    """Curves within the bounds of jobs; jobs of the same bounds share one."""
+
+    def __init__(self, curves: Sequence[JobCurve], pools: Sequence[NodePool], quotas: Mapping[str, int]) -> None:
+        self._curves = curves
+        self._totals = np.array([pool.total_devices for pool in pools])
+        self._steps = np.array([pool.step for pool in pools])
+        self._quotas = quotas
+        self._known: dict[tuple[int, int, int, int, int | None], JobCurve] = {}
+
+    def curve(self, number: int, least: int, most: int, servers: int, queue: str) -> JobCurve:
+        """Rows from least to most (0 = no bound) worker devices that fit the pool, its whole nodes and the quota."""
+        quota = self._quotas.get(queue)
+        key = (number, least, most, servers, quota)
+        if key not in self._known:
+            self._known[key] = self._bounded(*key)
+        return self._known[key]
+
+    def _bounded(self, number: int, least: int, most: int, servers: int, quota: int | None) -> JobCurve:
+        whole = self._curves[number]
+        room = self._totals[whole.pool] if quota is None else np.minimum(self._totals[whole.pool], quota)
+        held = whole.devices + servers
+        keep = (whole.devices >= least) & (held <= room) & (held % self._steps[whole.pool] == 0)
+        if most:
+            keep &= whole.devices <= most
+        return whole if keep.all() else JobCurve.taken(whole, keep)
+
 
 MOST_QUANTILES: Final = 10_000
 LARGEST_SEED: Final = 2**31 - 1

@@ -8,22 +8,18 @@ from functools import partial
 from typing import Any, Final
 
 from nodewise.domain.profile import Profile
-from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Basis
 from nodewise.mapper.mapping import to_message
 from nodewise.plugin import PolicyRecord
-from nodewise.ports.compute import Compute, LongRun
-from nodewise.ports.limits import Limits
+from nodewise.ports.compute import LongRun
 from nodewise.rpc.calls import Call
 from nodewise.rpc.caps import answered_within
 from nodewise.rpc.errors import below
-from nodewise.rpc.long_call import LongCall, Workshop, streamed
+from nodewise.rpc.long_call import JobService, LongCall, Workshop, streamed
 from nodewise.rpc.options import read_model_options
-from nodewise.rpc.policies import policy_named
-from nodewise.rpc.simulation_requests import read_simulation
-from nodewise.rpc.sources import ProfileSources
+from nodewise.rpc.schedules import policy_named
+from nodewise.rpc.simulation_requests import check_sizes, read_simulation
 from nodewise.rpc.wire_predictions import write_basis
-from nodewise.rpc.wire_simulated_jobs import check_sizes
 from nodewise.scheduling.simulating import Repetition, figures_of, simulated_repeatedly
 from nodewise.scheduling.simulation.core import Progress
 from nodewise.scheduling.simulation.results import SimulationResult
@@ -34,27 +30,15 @@ __all__ = ["Simulations", "write_progress", "write_result", "write_rows"]
 
 
 @dataclass(slots=True, eq=False)
-class Simulations:
+class Simulations(JobService):
     """The behaviour of Simulate.
 
     Attributes
     ----------
-    answers : Answers
-        Knows the estimators and the policies.
-    sources : ProfileSources
-        Finds profiles.
-    limits : Limits
-        Caps of a call.
-    compute : Compute
-        Where simulations are made.
     default_policy : str
         Used when a request names none.
     """
 
-    answers: Answers
-    sources: ProfileSources
-    limits: Limits
-    compute: Compute[Workshop]
     default_policy: str
 
     @streamed

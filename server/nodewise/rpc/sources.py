@@ -1,4 +1,7 @@
-"""From a ProfileSource on the wire to a profile: stored, or in the question and remembered by its bytes."""
+"""From a ProfileSource on the wire to a profile: stored, or in the question and remembered by its bytes.
+
+Inline profiles are known by the digest of their content.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,39 @@ import asyncio
 import time
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Executor
+from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.profile import Profile
+from nodewise.mapper.profiles import read_content_parts, read_traces
 from nodewise.mapper.reading import Reader
 from nodewise.ports.limits import Limits
+from nodewise.profiles.digest import content_digest
 from nodewise.profiles.reader import ProfileReader
 from nodewise.rpc.calls import Call, run_in
-from nodewise.rpc.contents import read_content
 from nodewise_protos.v1 import profile_pb2
+from nodewise_protos.v1 import profile_pb2 as pb
 
-__all__ = ["ProfileSources"]
+__all__ = ["ProfileSources", "read_content"]
+
+
+def read_content(message: pb.ProfileContent, path: str, limits: Limits) -> Profile:
+    """An inline profile; its digest is its revision.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD, CONTRADICTORY_FACTS or LIMIT_EXCEEDED.
+    """
+    reader = Reader()
+    parts = read_content_parts(message, path, reader, limits)
+    profile = Profile(**parts, traces=read_traces(message, path, reader))
+    reader.finish()
+    return replace(profile, digest=content_digest(profile))
+
 
 _REMEMBERED_BYTES: Final = 64 * 1024
 """Largest profile of a question whose reading is remembered."""

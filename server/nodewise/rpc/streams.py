@@ -12,16 +12,17 @@ from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.rpc.calls import Call
 from nodewise.rpc.caps import too_large
 from nodewise.rpc.errors import internal_error, write_problem
-from nodewise.rpc.varint import encode_varint
+from nodewise.rpc.varint import encode_varint, framed, tag_of
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 __all__ = ["Streams"]
 
 _log = structlog.get_logger("nodewise.rpc")
 
-_ID_TAG: Final = bytes([pb.StreamPredictRequest.QUESTION_ID_FIELD_NUMBER << 3 | 2])
-_PREDICT_TAG: Final = bytes([pb.StreamPredictResponse.PREDICT_FIELD_NUMBER << 3 | 2])
-_BATCH_TAG: Final = bytes([pb.StreamPredictResponse.BATCH_FIELD_NUMBER << 3 | 2])
+_ID_TAG: Final = tag_of(pb.StreamPredictRequest.DESCRIPTOR.fields_by_name["question_id"])
+_PREDICT_TAG, _BATCH_TAG = (
+    tag_of(pb.StreamPredictResponse.DESCRIPTOR.fields_by_name[name]) for name in ("predict", "batch")
+)
 """Tags of fields of stated length; the id, and a question and its answer, have the same ones both ways."""
 
 
@@ -81,8 +82,8 @@ class Streams:
         reply = self.known_one(question)
         if reply is None:
             return None
-        framed = _framed(head, reply, _PREDICT_TAG)
-        return framed if len(framed) <= self.reply_bytes else None
+        answer = head + framed(_PREDICT_TAG, reply)
+        return answer if len(answer) <= self.reply_bytes else None
 
     async def _reply(self, request: pb.StreamPredictRequest, call: Call) -> bytes:
         question = request.WhichOneof("question")
@@ -99,8 +100,4 @@ def _error(question_id: str, error: NodewiseError) -> bytes:
 
 def _on_stream(question_id: str, reply: bytes, tag: bytes) -> bytes:
     """A StreamPredictResponse around an answer that is serialised already: its field, by its length."""
-    return _framed(pb.StreamPredictResponse(question_id=question_id).SerializeToString(), reply, tag)
-
-
-def _framed(head: bytes, reply: bytes, tag: bytes) -> bytes:
-    return b"".join((head, tag, encode_varint(len(reply)), reply))
+    return pb.StreamPredictResponse(question_id=question_id).SerializeToString() + framed(tag, reply)

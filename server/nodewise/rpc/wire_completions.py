@@ -1,7 +1,8 @@
-"""Questions about completion on the wire: offers, what is best, and changes that a job makes on purpose."""
+"""Questions about completion on the wire: lifetimes, offers, what is best, and changes that a job makes on purpose."""
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,21 +23,115 @@ from nodewise.domain.completion_offers import (
 from nodewise.domain.completions import CompletionTerms
 from nodewise.domain.configurations import SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
-from nodewise.domain.lifetimes import AvailabilityLaw, AvailabilityRecord, KnownRevocations, LifetimeLaw
+from nodewise.domain.lifetimes import (
+    AvailabilityLaw,
+    AvailabilityRecord,
+    EmpiricalLifetimes,
+    FleetRecord,
+    KnownRevocations,
+    LifetimeFamily,
+    LifetimeLaw,
+    NamedLifetimes,
+    ObservedLifetimes,
+)
 from nodewise.domain.objective import FewestDevices, LeastCost, LeastTime, Objective
 from nodewise.domain.transitions import HybridTimes, OnDemandQuestion
 from nodewise.mapper.mapping import from_message, read_time
 from nodewise.mapper.reading import Reader, shown
 from nodewise.rpc.errors import below
 from nodewise.rpc.options import ReadOptions
-from nodewise.rpc.wire_lifetimes import LIFETIME_CHECKS, read_data_sets, read_law, rises
 from nodewise.rpc.wire_objectives import read_objective
 from nodewise_protos.v1 import objective_pb2
 from nodewise_protos.v1beta1 import completion_offer_pb2 as pb_offer
 from nodewise_protos.v1beta1 import completion_pb2
 from nodewise_protos.v1beta1 import completion_service_pb2 as pb
 
-__all__ = ["TRANSITION_CHECKS", "read_completion", "read_hybrid", "read_on_demand"]
+__all__ = ["read_completion"]
+
+MOST_ENTRIES: Final = 100_000
+"""Ages, lives, events or changes of one law."""
+MOST_DATA_SETS: Final = 256
+
+
+def read_data_sets(messages: Sequence[pb_offer.LifetimeDataSet], reader: Reader) -> dict[str, LifetimeLaw]:
+    """Lifetimes of the request by their names."""
+    found: dict[str, LifetimeLaw] = {}
+    reader.at_most(messages, "data_sets", MOST_DATA_SETS, "data sets")
+    for number, message in enumerate(messages[:MOST_DATA_SETS]):
+        path = f"data_sets[{number}]"
+        name = reader.text(message.name, f"{path}.name", 64)
+        if not name:
+            reader.wrong(f"{path}.name", "must name the lifetimes")
+        if name in found:
+            reader.contradicts(f"{path}.name", f"was given before, {shown(name)}")
+        if message.law.WhichOneof("law") in (None, "data_set"):
+            reader.wrong(f"{path}.law", "must state a law, observations or a record itself")
+            continue
+        found[name] = read_law({}, message.law, f"{path}.law", reader)
+    return found
+
+
+def read_law(known: Mapping[str, LifetimeLaw], message: pb_offer.LifetimeLaw, path: str, reader: Reader) -> LifetimeLaw:
+    """How long nodes live; names of the request's own lifetimes are those."""
+    kind = message.WhichOneof("law")
+    if kind is None:
+        reader.wrong(path, "must state a law: a data set, observations, Weibull, exponential, or a record")
+    elif kind != "data_set" and not _is_short(getattr(message, kind), f"{path}.{kind}", reader):
+        return LifetimeLaw()
+    found = from_message(message, LifetimeLaw, f"{path}.", reader)
+    if kind == "availability":  # who was there is known, by whomever it was observed
+        return LifetimeLaw(law=found.law)
+    if kind != "data_set":
+        return found
+    name = reader.text(message.data_set, f"{path}.data_set", 64)
+    own = known.get(name, LifetimeLaw(law=NamedLifetimes(name=name)))
+    return own if found.family == LifetimeFamily.UNSPECIFIED else replace(own, family=found.family)
+
+
+def _is_short(message: Any, path: str, reader: Reader) -> bool:
+    """Whether columns are of a length that is taken."""
+    columns = [(field.name, values) for field, values in message.ListFields() if field.is_repeated]
+    return all(reader.at_most(values, f"{path}.{name}", MOST_ENTRIES, "entries") for name, values in columns)
+
+
+def _check_availability(found: AvailabilityRecord, path: str, reader: Reader) -> None:
+    reader.at_most(found.since_s, f"{path}since_seconds", MOST_ENTRIES, "entries")
+    reader.alike(path, since_seconds=found.since_s, nodes_counts=found.nodes)
+    if not found.since_s or found.since_s[0] != 0.0 or not rises(found.since_s):
+        reader.wrong(f"{path}since_seconds", "must ascend from 0")
+    elif found.length_s < found.since_s[-1]:
+        reader.wrong(f"{path}length_seconds", f"must not end before the last change, at {found.since_s[-1]:g}")
+
+
+def _check_empirical(law: EmpiricalLifetimes, path: str, reader: Reader) -> None:
+    reader.alike(path, ages_seconds=law.ages_s, revoked_shares=law.revoked)
+    if not law.ages_s:
+        reader.wrong(f"{path}ages_seconds", "must hold at least one age")
+    if not rises(law.ages_s):
+        reader.wrong(f"{path}ages_seconds", "must ascend")
+    if list(law.revoked) != sorted(law.revoked):
+        reader.wrong(f"{path}revoked_shares", "must not descend: who was revoked stays so")
+
+
+def _check_observed(law: ObservedLifetimes, path: str, reader: Reader) -> None:
+    if not law.lives_s:
+        reader.wrong(f"{path}lives_seconds", "must hold at least one life")
+    if law.revoked:
+        reader.alike(path, lives_seconds=law.lives_s, revoked=law.revoked)
+
+
+def _check_fleet(law: FleetRecord, path: str, reader: Reader) -> None:
+    reader.alike(path, times_seconds=law.times_s, added=law.added, nodes=law.nodes)
+    if not law.times_s:
+        reader.wrong(f"{path}times_seconds", "must hold at least one event")
+    if list(law.times_s) != sorted(law.times_s):
+        reader.wrong(f"{path}times_seconds", "must not descend")
+
+
+def rises(values: Sequence[float]) -> bool:
+    """Whether each is above the one before."""
+    return all(one < other for one, other in itertools.pairwise(values))
+
 
 MOST_OFFERS: Final = 1000
 MOST_RUNS: Final = 10_000_000
@@ -55,7 +150,7 @@ def read_completion(message: pb.EstimateCompletionRequest, options: ReadOptions)
     NodewiseError
         INVALID_FIELD; LIMIT_EXCEEDED for more runs than are made in a call.
     """
-    reader = Reader({**LIFETIME_CHECKS, **TRANSITION_CHECKS})
+    reader = Reader(_CHECKS)
     stated = reader.stated(message, "", but=("method",))
     runs = stated.get("runs_count", 10_000)
     _limited(message, runs)
@@ -149,7 +244,7 @@ def _offer(
             whole.ClearField(part)
     whole.MergeFrom(message)
     reader = Reader(
-        {**LIFETIME_CHECKS, **_CHECKS},
+        _CHECKS,
         {LifetimeLaw: partial(read_law, lifetimes), CompletionGroup: _group, CompletionCheckpoints: _checkpoints},
     )
     speeds, hybrid = whole.speeds.samples_per_second, int(whole.sync_mode) == SyncMode.HYBRID
@@ -230,16 +325,6 @@ def _check_offer(offer: CompletionOffer, _path: str, reader: Reader) -> None:
         reader.wrong("groups[0].nodes", text)
 
 
-_CHECKS: Final[Mapping[type, Any]] = MappingProxyType(
-    {
-        NodePrices: _check_prices,
-        NodeReplacement: _check_replacement,
-        SavedBytes: _check_saved,
-        CompletionOffer: _check_offer,
-    }
-)
-
-
 MOST_RECORDS: Final = 64
 USUAL_FRACTIONS: Final = (0.0, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 
@@ -268,9 +353,6 @@ def _check_on_demand(found: OnDemandQuestion, path: str, reader: Reader) -> None
         reader.wrong(f"{path}spot_price_per_hour", text)
 
 
-TRANSITION_CHECKS: Final[Mapping[type, Any]] = MappingProxyType({OnDemandQuestion: _check_on_demand})
-
-
 def read_hybrid(message: completion_pb2.HybridQuestion, reader: Reader) -> HybridQuestion:
     """When to switch from synchronous to asynchronous training."""
     times = from_message(message, HybridTimes, "hybrid.", reader)
@@ -280,3 +362,19 @@ def read_hybrid(message: completion_pb2.HybridQuestion, reader: Reader) -> Hybri
     if len(times.slowdowns) == 1:
         reader.wrong("hybrid.slowdown_ratios", "must hold one ratio for each worker, at least two")
     return found if times.fractions else replace(found, times=replace(times, fractions=USUAL_FRACTIONS))
+
+
+_CHECKS: Final[Mapping[type, Any]] = MappingProxyType(
+    {
+        AvailabilityRecord: _check_availability,
+        EmpiricalLifetimes: _check_empirical,
+        ObservedLifetimes: _check_observed,
+        FleetRecord: _check_fleet,
+        NodePrices: _check_prices,
+        NodeReplacement: _check_replacement,
+        SavedBytes: _check_saved,
+        CompletionOffer: _check_offer,
+        OnDemandQuestion: _check_on_demand,
+    }
+)
+"""What must hold among the fields of a value."""

@@ -110,11 +110,10 @@ def read_retracted(message: pb.RetractEvidenceRequest) -> Evidence:
         else:
             text = f"must be the path of a fact, such as workload.parameter_bytes; found {shown(path)}"
             reader.wrong(f"fact_paths[{index}]", text)
-    for index, sha256 in enumerate(message.trace_sha256s):
-        reader.sha256(sha256, f"trace_sha256s[{index}]")
+    for name in ("trace_sha256s", "shared_run_sha256s"):
+        for index, sha256 in enumerate(getattr(message, name)):
+            reader.sha256(sha256, f"{name}[{index}]")
     reader.text(message.reason, "reason", RETRACT_EVIDENCE_REQUEST["reason"].maximum_length or 0)
-    for index, sha256 in enumerate(message.shared_run_sha256s):
-        reader.sha256(sha256, f"shared_run_sha256s[{index}]")
     found = Evidence.of(
         message.observation_numbers,
         message.phase_timing_numbers,

@@ -37,8 +37,8 @@ from nodewise.rpc.streams import Streams
 from nodewise.rpc.wire_predictions import write_basis
 from nodewise.runtime.audit_log import AuditLog
 from nodewise.runtime.compute.pool import ComputePool
-from nodewise.runtime.compute.processes import ProcessHand
-from nodewise.runtime.compute.threads import ThreadHand
+from nodewise.runtime.compute.processes import ProcessRunner
+from nodewise.runtime.compute.threads import ThreadRunner
 from nodewise.runtime.connections import connection_options
 from nodewise.runtime.generations.folder import plugins_folder_of
 from nodewise.runtime.generations.lessons import begun_with, carried_over, changed_estimators
@@ -49,14 +49,13 @@ from nodewise.runtime.identity.administering import TokenAdministration, refused
 from nodewise.runtime.identity.callers import callers_of
 from nodewise.runtime.identity.reflecting import offer_reflection
 from nodewise.runtime.identity.settings import is_loopback
-from nodewise.runtime.identity.tls import CertificatesError, ServerCertificates
+from nodewise.runtime.identity.tls import ServerCertificates
 from nodewise.runtime.keeping import StoreKeeping
 from nodewise.runtime.learning.effects import Effects
 from nodewise.runtime.learning.kept import KeptLessons
 from nodewise.runtime.learning.learning import Learning
 from nodewise.runtime.scoring import Scoring
-from nodewise.runtime.settings import Settings, SettingsError
-from nodewise.runtime.store_watch import StoreWatch
+from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import profile_pb2
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ PENDING_CALLS: Final = 100_000
 """Calls that may wait in gRPC until the loop takes them: more than arrive while it is held up for seconds."""
 THREADS_END_S: Final = 2.0
 """Patience with threads at the end, after every call in flight has had its grace."""
-THREAD_HANDS: Final = 2
+THREAD_RUNNERS: Final = 2
 """Long calls at a time where they run in threads: these share one interpreter, more at once would end no sooner."""
 
 
@@ -106,7 +105,7 @@ class Application:
         self._settings = settings
         self._audit = audit
         self._store = store
-        self._limits = settings.limits.limits()
+        self._limits = settings.limits
         self.callers = callers_of(settings, store)
         """Tells callers apart; None = everybody may do everything."""
         # Apart, so that a plugin that never returns keeps no profile from being read, a fit ahead no answer, and a
@@ -122,10 +121,10 @@ class Application:
         self._reader = ProfileReader(store, space)
         self._profiles = Profiles(
             *(store, self._writer, self._reader, self._limits, self._reads, self._committed, self._doubts),
-            quotas=settings.quotas.store(),
+            quotas=settings.quotas,
         )
-        self._compute = ComputePool(ProcessHand if processes else ThreadHand, processes or THREAD_HANDS)
-        self._hands = processes or THREAD_HANDS
+        runners = processes or THREAD_RUNNERS
+        self._compute = ComputePool(ProcessRunner if processes else ThreadRunner, runners)
         self._resources = SharedResources(
             settings=settings,
             store=store,
@@ -160,15 +159,13 @@ class Application:
         self._offered: tuple[object, ...] = ()
         self._health = Health()
         self._looks = ThreadPoolExecutor(1, thread_name_prefix="nodewise-store-watch")
-        self.store_watch = StoreWatch(store, self._health.store, self._looks, self._health.traces)
-        """What ails the store, as this worker sees it."""
         self._watching: asyncio.Task[None] | None = None
         self._keeping = StoreKeeping(store, settings.retention.rules(), settings.store_inspect_interval_s)
         self._server: grpc.aio.Server | None = None
         self._http: HttpListener | None = None
         self.http_port = 0
         """Where HTTP is answered; 0 = nowhere."""
-        self._admission = Admission(settings.queue_wait_s, settings.threads, self._hands)
+        self._admission = Admission(settings.queue_wait_s, settings.threads, runners)
 
     @property
     def tracks(self) -> Tracks:
@@ -226,6 +223,8 @@ class Application:
         ------
         PortInUseError
             If the address cannot be had.
+        SettingsError
+            If the certificates cannot be used.
         """
         server = grpc.aio.server(
             options=[
@@ -247,7 +246,7 @@ class Application:
             offer_reflection((*SERVICES, health.SERVICE_NAME), server, self.callers)
         if self.callers is not None:
             await self.callers.begin()
-        credentials = self._credentials()
+        credentials = ServerCertificates(self._settings.tls).credentials() if self._settings.tls.is_on else None
         try:
             port = server.add_secure_port(listen, credentials) if credentials else server.add_insecure_port(listen)
         except RuntimeError:
@@ -263,30 +262,21 @@ class Application:
             self.scoring.start()
         self._keeping.start()
         await self._health.follow(self.tracks)
-        self._watching = asyncio.get_running_loop().create_task(self.store_watch.run())
+        self._watching = asyncio.get_running_loop().create_task(self._health.watch(self._store, self._looks))
         return port
 
     async def _listen_http(self, listen: str, routers: Sequence[Router], *, share_port: bool) -> None:
         """Answer HTTP as well. Raises PortInUseError, SettingsError."""
-        from nodewise.runtime.http_listening import http_listener  # noqa: PLC0415  # only where it is wanted
+        from nodewise.runtime.http_listening import HttpListener  # noqa: PLC0415  # only where it is wanted
 
-        listener = http_listener(self._settings, listen, routers, self._resources.kept.space, self._health.is_serving)
+        listener = HttpListener(self._settings, listen, routers, self._resources.kept.space, self._health.is_serving)
         try:
-            self.http_port = await listener.start(listen, share_port=share_port)
+            self.http_port = await listener.start(share_port=share_port)
         except OSError:
             raise PortInUseError(
                 f"setting http: cannot listen on {listen}: the port is in use or the address is not this machine's"
             ) from None
         self._http = listener
-
-    def _credentials(self) -> grpc.ServerCredentials | None:
-        """Of the listener; None = plaintext. Raises SettingsError."""
-        if not self._settings.tls.is_on:
-            return None
-        try:
-            return ServerCertificates(self._settings.tls).credentials()
-        except CertificatesError as error:
-            raise SettingsError(str(error)) from None
 
     async def stop(self, *, at_once: asyncio.Event | None = None) -> bool:
         """Drain: tell health, wait for balancers, let calls in flight finish, write what is queued, close the store.
@@ -359,7 +349,7 @@ class Application:
             self._admission,
             known,
             self.callers,
-            quotas=self._settings.quotas.callers(),
+            quotas=self._settings.quotas,
             audit=None if self._audit is None else Audit(self._audit.write),
         )
 

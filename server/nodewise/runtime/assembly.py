@@ -9,7 +9,7 @@ from pathlib import Path
 from nodewise.domain.errors import Kind, NodewiseError
 from nodewise.hosting.interrupts import marked_interrupts
 from nodewise.hosting.registry import PluginConflictError, Registry
-from nodewise.profiles.opening import open_store, sqlite_file
+from nodewise.profiles.opening import StoreOptions, open_store, sqlite_file
 from nodewise.profiles.store import ProfileStore, StoreFormatError
 from nodewise.runtime.application import Application, PortInUseError
 from nodewise.runtime.audit_log import AuditLog
@@ -64,15 +64,18 @@ def store_of(settings: Settings) -> ProfileStore:
     """
     kept, synced = settings.trace_artefact_bytes, settings.durability == "power"
     try:
-        return open_store(
-            settings.store,
-            settings.durability,
-            traces_of(settings, settings.traces, _cache_of(settings), sync_chunks=synced) if settings.traces else None,
+        traces = (
+            traces_of(settings, settings.traces, _cache_of(settings), sync_chunks=synced) if settings.traces else None
+        )
+        options = StoreOptions(
+            durability=settings.durability,
+            traces=traces,
             scored=settings.scoring,
             artefact_bytes=kept,
             deleted_kept_s=settings.deleted_profiles_kept_s,
-            quotas=settings.quotas.store(),
+            quotas=settings.quotas,
         )
+        return open_store(settings.store, options)
     except NodewiseError as error:
         raise SettingsError(f"setting {error.message}") from None
 

@@ -22,7 +22,7 @@ from nodewise.profiles.backups.verifying import Verdict, verify_store
 from nodewise.profiles.condition import CORRUPT
 from nodewise.profiles.opening import sqlite_file
 from nodewise.profiles.sql_store import SqlProfileStore
-from nodewise.rpc.contents import read_content
+from nodewise.rpc.sources import read_content
 from nodewise.runtime.assembly import start_faults, store_of
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, load_settings, redacted_url

@@ -100,11 +100,6 @@ class EmbeddedServer:
 
         asyncio.run_coroutine_threadsafe(swapped(), self._loop).result()
 
-    def wait_until_scored(self, timeout_s: float) -> bool:
-        """Wait until every commit so far is scored; False = some were left after so many seconds."""
-        scoring = self._application.scoring
-        return scoring is None or scoring.wait_until_idle(timeout_s)
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:

@@ -1,61 +1,29 @@
-"""Groups of settings: caps, hosts of plugins, quotas, connections, retention. Their names stand before a dot."""
+"""Groups of settings: hosts of plugins, quotas, connections, retention. Their names stand before a dot."""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Final
+from dataclasses import dataclass, fields
+from typing import ClassVar, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from nodewise.hosting.processes.address import Address
 from nodewise.hosting.processes.limits import HostLimits
-from nodewise.ports.limits import Limits
 from nodewise.ports.quotas import CallerQuotas
-from nodewise.profiles.quotas import DEFAULT_QUOTAS, StoreQuotas
+from nodewise.profiles.quotas import StoreQuotas
 from nodewise.profiles.store import Retention
 
 __all__ = [
     "MOST_CONNECTIONS",
     "ConnectionSettings",
+    "EstimatorSettings",
     "HostSettings",
-    "LimitSettings",
-    "QuotaSettings",
+    "Quotas",
     "RetentionSettings",
 ]
 
 MOST_CONNECTIONS: Final = 16_384
 """Of a worker, where nothing is set: 13 kB of memory each, measured with 12,000 silent ones."""
-
-
-class LimitSettings(BaseModel):
-    """Caps of a call; see ``ports.limits.Limits``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    rows_per_call: int = Field(Limits().rows_per_call, ge=1)
-    jobs_per_call: int = Field(Limits().jobs_per_call, ge=1)
-    rows_per_batch: int = Field(Limits().rows_per_batch, ge=1)
-    backtest_rows: int = Field(Limits().backtest_rows, ge=1)
-    max_nodes: int = Field(Limits().max_nodes, ge=1, le=1 << 20)
-    max_workers: int = Field(Limits().max_workers, ge=1, le=1 << 20)
-    simulated_steps_per_call: int = Field(Limits().simulated_steps_per_call, ge=1)
-    simulated_cycles_per_question: int = Field(Limits().simulated_cycles_per_question, ge=1)
-    trace_unpacked_bytes: int = Field(Limits().trace_unpacked_bytes, ge=1)
-    simulated_jobs_per_call: int = Field(Limits().simulated_jobs_per_call, ge=1)
-    simulation_rows_per_call: int = Field(Limits().simulation_rows_per_call, ge=1)
-    simulation_repetitions_per_call: int = Field(Limits().simulation_repetitions_per_call, ge=1)
-    cluster_pools_per_call: int = Field(Limits().cluster_pools_per_call, ge=1)
-    cluster_nodes_per_call: int = Field(Limits().cluster_nodes_per_call, ge=1)
-    cluster_devices_per_call: int = Field(Limits().cluster_devices_per_call, ge=1)
-    devices_per_node: int = Field(Limits().devices_per_node, ge=1)
-    entries_per_list: int = Field(Limits().entries_per_list, ge=1)
-    parts_per_call: int = Field(Limits().parts_per_call, ge=1)
-    bytes_in_flight: int = Field(Limits().bytes_in_flight, ge=1024)
-    unread_reply_bytes: int = Field(Limits().unread_reply_bytes, ge=1024)
-    reply_bytes: int = Field(Limits().reply_bytes, ge=1024)
-
-    def limits(self) -> Limits:
-        """As the lower rooms read them."""
-        return Limits(**self.model_dump())
 
 
 class HostSettings(BaseModel):
@@ -90,54 +58,53 @@ class HostSettings(BaseModel):
         description="what the process of a distribution may allocate beyond what it has as it starts",
     )
 
+    paths: tuple[str, ...] = Field(
+        (),
+        description="files and folders that plugins may read and write besides those of their modules, where the "
+        "kernel has Landlock",
+    )
+
+    environment: tuple[str, ...] = Field(
+        (), description="names of variables that plugins see besides a few harmless ones, such as PATH"
+    )
+
     def limits(self) -> HostLimits:
         """As the lower rooms read them."""
         return HostLimits(**self.model_dump(exclude={"start_patience_s"}))
 
 
-class QuotaSettings(BaseModel):
-    """What callers and namespaces may take; see ``profiles.quotas`` and ``ports.quotas``. 0 = no limit."""
+class EstimatorSettings(BaseModel):
+    """Where an estimator answers; see ``hosting.processes.address.Address``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    stored_bytes: int = Field(
-        DEFAULT_QUOTAS.stored_bytes,
-        ge=0,
-        description="evidence of a namespace (the first segment of a profile's id; ids without a slash share one), "
-        "deleted profiles included until they are purged; 0 = no limit, as for all quotas",
-    )
-    trace_bytes: int = Field(
-        DEFAULT_QUOTAS.trace_bytes, ge=0, description="traces of a namespace, as they were sent, each session's count"
-    )
-    profiles: int = Field(DEFAULT_QUOTAS.profiles, ge=0, description="profiles of a namespace")
-    total_bytes: int = Field(
-        DEFAULT_QUOTAS.total_bytes, ge=0, description="evidence and traces of all namespaces together"
-    )
-    free_bytes: int = Field(
-        DEFAULT_QUOTAS.free_bytes,
-        ge=0,
-        description="what ingest leaves free on the disks of the store and of traces, where these are directories",
-    )
-    streams_per_caller: int = Field(
-        CallerQuotas().streams_per_caller,
-        ge=0,
-        description="streams of questions, of ingest and watches that a caller (a token, else an address) has open in "
-        "a worker",
-    )
-    long_calls_per_caller: int = Field(
-        CallerQuotas().long_calls_per_caller,
-        ge=0,
-        description="Simulate, Plan, Replay, Diagnose, Backtest and EstimateCompletion that a caller has at work or "
-        "waiting in a worker",
-    )
+    target: str = Field(pattern=r"unix:/.+|[^/\s]+:\d+", description="unix:///path or host:port")
+    ca: str = Field("", description="PEM file of who signs the server's certificate; empty = the system's")
+    certificate: str = Field("", description="PEM file of the server's own certificate as a client; empty = none")
+    key: str = Field("", description="PEM file of its key")
+    plain: bool = Field(default=False, description="speak to host:port without TLS")
 
-    def store(self) -> StoreQuotas:
-        """Those that the store keeps to."""
-        return StoreQuotas(**{each.name: getattr(self, each.name) for each in fields(StoreQuotas)})
+    @model_validator(mode="before")
+    @classmethod
+    def _of_text(cls, value: object) -> object:
+        """A target alone stands for a table of it."""
+        return {"target": value} if isinstance(value, str) else value
 
-    def callers(self) -> CallerQuotas:
-        """Those of callers."""
-        return CallerQuotas(**{each.name: getattr(self, each.name) for each in fields(CallerQuotas)})
+    def address(self) -> Address:
+        """As the lower rooms read it."""
+        return Address(**self.model_dump())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quotas(StoreQuotas, CallerQuotas):
+    """What callers and namespaces may take; 0 = no limit. Raises ValueError for less."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if getattr(self, each.name) < 0:
+                raise ValueError(f"{each.name} must be at least 0")
 
 
 class ConnectionSettings(BaseModel):
@@ -148,7 +115,7 @@ class ConnectionSettings(BaseModel):
     most: int | None = Field(
         None,
         ge=0,
-        description="connections that a worker has open; one more is closed at once, over HTTP after the answer 503; "
+        description="connections that a worker has open; one more is closed at once; "
         f"0 = no limit; unset = as many as its descriptors allow and at most {MOST_CONNECTIONS:,}",
     )
     calls: int = Field(16_384, ge=1, description="calls that a connection has open at once; more wait at the caller")

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from typing import Any, Final
 
 import grpc
+import structlog
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
+from nodewise.domain.errors import NodewiseError
 from nodewise.hosting.breaker import Breaker
+from nodewise.profiles.store import ProfileStore
 from nodewise.rpc.services import SERVICES
 from nodewise.runtime.generations.traffic_router import Tracks, names_of
 
 __all__ = ["Health"]
+
+_log = structlog.get_logger(__name__)
 
 SERVING: Final = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -25,6 +32,8 @@ NEEDING_STORE: Final = frozenset({"nodewise.v1.ProfileService"})
 """Services that are nothing without it. Others go on about profiles in questions, and about those that were read; a
 store that all workers share must not take all of them out of a balancer at once, so the whole stays SERVING too."""
 UNKNOWN: Final = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+LOOK_S: Final = 0.5
+"""Between two looks at the store."""
 
 
 class Health:
@@ -67,16 +76,32 @@ class Health:
             await self._tell(name, UNKNOWN)
         self._estimators = names
 
-    async def store(self, cause: str) -> None:
-        """Tell of the store: what ails it, or nothing."""
-        self._store = NOT_SERVING if cause else SERVING
-        for name in (STORE, *sorted(NEEDING_STORE)):
-            await self._servicer.set(name, self._store)
+    async def watch(self, store: ProfileStore, looks: Executor) -> None:
+        """Look at the store again and again, and tell what ails it, or where its traces are; until cancelled.
 
-    async def traces(self, problem: str) -> None:
-        """Tell of where traces are kept: what ails it, or nothing."""
-        self._traces = NOT_SERVING if problem else SERVING
-        await self._servicer.set(TRACES, self._traces)
+        Other workers have their own view, and tell it themselves.
+
+        Parameters
+        ----------
+        looks : Executor
+            A thread of its own: a look may take seconds where somebody holds a lock.
+        """
+        loop, before, since_s = asyncio.get_running_loop(), "", time.monotonic()
+        while True:
+            cause = await loop.run_in_executor(looks, _cause, store)
+            if cause != before:
+                about = {"before": before, "after_s": round(time.monotonic() - since_s, 3)}
+                before, since_s = cause, time.monotonic()
+                if cause:
+                    _log.error("store_unwell", cause=cause, **about)
+                else:
+                    _log.info("store_well", **about)
+                self._store = NOT_SERVING if cause else SERVING
+                for name in (STORE, *sorted(NEEDING_STORE)):
+                    await self._servicer.set(name, self._store)
+            self._traces = NOT_SERVING if await loop.run_in_executor(looks, store.traces.check) else SERVING
+            await self._servicer.set(TRACES, self._traces)
+            await asyncio.sleep(LOOK_S)
 
     async def drain(self) -> None:
         """Tell balancers that nothing is to come here any more."""
@@ -96,3 +121,15 @@ class Health:
             return changed
 
         return [breaker.listen(listener(name)) for name, breaker in breakers.items()]
+
+
+def _cause(store: ProfileStore) -> str:
+    """What ails the store; empty = nothing."""
+    try:
+        store.check()
+    except NodewiseError as error:
+        return error.metadata.get("cause") or "unknown"
+    except Exception:  # noqa: BLE001 - a store of others may raise anything, and is not well then
+        _log.exception("store_check_failed")
+        return "unknown"
+    return ""

@@ -10,9 +10,7 @@ from typing import Any, Final, cast
 
 import structlog
 from aiohttp import web
-from google.rpc import status_pb2
 
-from nodewise.rpc.http.failures import rest_error
 from nodewise.rpc.http.front import failed
 from nodewise.runtime.connections import METADATA_BYTES, most_connections
 from nodewise.runtime.groups_of_settings import ConnectionSettings
@@ -32,15 +30,8 @@ _LINGERING_S: Final = 2.0
 """For the rest of a body that nobody wants, so that its sender reads why before the connection ends."""
 _NO_LINGERING: Final = struct.pack("ii", 1, 0)
 _HEADERS: Final = 64
-_INVALID, _INTERNAL, _UNAVAILABLE = 3, 13, 14
+_INVALID, _INTERNAL = 3, 13
 """Of google.rpc.Code."""
-REFUSED_AT_ONCE: Final = 64
-"""Connections above the limit that are told so; more are closed, as descriptors are for what is served."""
-_FULL: Final = rest_error(status_pb2.Status(code=_UNAVAILABLE, message="the server has all the connections it may"))
-_REFUSAL: Final = (
-    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nServer: nodewise\r\n"
-    b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(_FULL), _FULL)
-)
 
 
 class HttpServer(web.Server):
@@ -58,7 +49,6 @@ class HttpServer(web.Server):
         super().__init__(answer, handler_cancellation=True)
         self._most = most_connections(connections.most)
         self._patience_s = connections.idle_s or IDLE_S
-        self._refused: set[_Refused] = set()
         self._settings: dict[str, Any] = {
             "keepalive_timeout": self._patience_s,
             "access_log": None,
@@ -73,7 +63,7 @@ class HttpServer(web.Server):
     def __call__(self) -> Any:
         """Of a connection that was accepted."""
         if self._most and len(self._connections) >= self._most:
-            return _Refused(self._refused)
+            return _Refused()
         return _Connection(self, self._patience_s, loop=self._loop, **self._settings)
 
     def hurry(self) -> None:
@@ -158,37 +148,10 @@ class _Connection(web.RequestHandler):
 
 
 class _Refused(asyncio.Protocol):
-    """A connection too many: what it asks first is answered by 503, and it ends as soon as its other end has read that.
-
-    Parameters
-    ----------
-    others : set
-        All that are told so at the time.
-    """
-
-    def __init__(self, others: set[_Refused]) -> None:
-        self._others = others
-        self._wire: asyncio.Transport | None = None
+    """A connection too many: closed at once, as gRPC does it."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        wire = cast("asyncio.Transport", transport)
-        if len(self._others) >= REFUSED_AT_ONCE:
-            _reset(wire)
-            return
-        self._wire = wire
-        self._others.add(self)
-        asyncio.get_running_loop().call_later(_LINGERING_S, wire.abort)
-
-    def data_received(self, data: bytes) -> None:  # noqa: ARG002  # whatever it asks
-        wire, self._wire = self._wire, None
-        if wire is not None:
-            wire.write(_REFUSAL)
-            # Not closed: what it still sends would be answered by a reset, which may overtake the reply.
-            if wire.can_write_eof():
-                wire.write_eof()
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # however it ended
-        self._others.discard(self)
+        _reset(cast("asyncio.Transport", transport))
 
 
 def _reset(wire: asyncio.Transport) -> None:

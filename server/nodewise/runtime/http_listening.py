@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final
@@ -14,70 +13,54 @@ from nodewise.rpc.http.origins import Origins
 from nodewise.rpc.http.translating import translators
 from nodewise.rpc.routes import Router
 from nodewise.rpc.services import METHODS
-from nodewise.runtime.groups_of_settings import ConnectionSettings
 from nodewise.runtime.http_connections import HttpServer
 from nodewise.runtime.identity.settings import is_loopback
-from nodewise.runtime.identity.tls import CertificatesError, ServerCertificates
-from nodewise.runtime.settings import Settings, SettingsError
+from nodewise.runtime.identity.tls import ServerCertificates
+from nodewise.runtime.settings import Settings
 
-__all__ = ["HttpListener", "http_listener"]
+__all__ = ["HttpListener"]
 
 _LAST_S: Final = 0.1
 """For what is in flight after the grace: aiohttp takes 0 for ever."""
 
 
-def http_listener(
-    settings: Settings,
-    listen: str,
-    routers: Sequence[Router],
-    space: CacheSpace,
-    is_serving: Callable[[], Awaitable[bool]],
-) -> HttpListener:
-    """The listener of a server whose calls come in by the same routers over gRPC. Raises SettingsError.
+class HttpListener:
+    """Serves HTTP/1.1, of a server whose calls come in by the same routers over gRPC.
 
     Parameters
     ----------
+    listen : str
+        HOST:PORT, port 0 = any.
     space : CacheSpace
         Has room for what is known in JSON.
     is_serving : callable
         Whether this server is to be asked.
-    """
-    routes = {path: each for router in routers for path, each in router.routes.items()}
-    known = translators(routes, METHODS, space)
-    origins = Origins(settings.http_origins, local_names=is_loopback(listen) and not settings.authentication)
-    try:
-        context = ServerCertificates(settings.tls).context() if settings.tls.is_on else None
-    except CertificatesError as error:
-        raise SettingsError(str(error)) from None
-    return HttpListener(Front(known, origins, is_serving), settings.connections, context, settings.grace_s)
 
-
-class HttpListener:
-    """Serves HTTP/1.1.
-
-    Parameters
-    ----------
-    front : Front
-        Answers.
-    certificates : SSLContext or None
-        None = plaintext.
-    grace_s : float
-        For requests in flight at the end.
+    Raises
+    ------
+    SettingsError
+        If the certificates cannot be used.
     """
 
     def __init__(
-        self, front: Front, connections: ConnectionSettings, certificates: ssl.SSLContext | None, grace_s: float
+        self,
+        settings: Settings,
+        listen: str,
+        routers: Sequence[Router],
+        space: CacheSpace,
+        is_serving: Callable[[], Awaitable[bool]],
     ) -> None:
-        self._front = front
-        self._connections = connections
-        self._certificates = certificates
-        self._grace_s = grace_s
+        routes = {path: each for router in routers for path, each in router.routes.items()}
+        origins = Origins(settings.http_origins, local_names=is_loopback(listen) and not settings.authentication)
+        self._front = Front(translators(routes, METHODS, space), origins, is_serving)
+        self._listen, self._connections, self._grace_s = listen, settings.connections, settings.grace_s
+        self._certificates = ServerCertificates(settings.tls).context() if settings.tls.is_on else None
         self._server: HttpServer | None = None
         self._listening: asyncio.Server | None = None
 
-    async def start(self, listen: str, *, share_port: bool) -> int:
-        """Listen on HOST:PORT, port 0 = any; returns the port. Raises OSError."""
-        host, _, port = listen.rpartition(":")
+    async def start(self, *, share_port: bool) -> int:
+        """Listen; returns the port. Raises OSError."""
+        host, _, port = self._listen.rpartition(":")
         self._server = HttpServer(self._front, self._connections)
         self._listening = await asyncio.get_running_loop().create_server(
             self._server,

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -27,19 +25,15 @@ __all__ = ["Scoring"]
 
 _log = structlog.get_logger(__name__)
 
-ESTIMATOR_S: Final = 30.0
-"""Patience with one estimator on one commit: fits and predictions of the shipped ones take milliseconds to seconds."""
 LEASE_S: Final = 300.0
-"""Time for which a commit is one scorer's alone: longer than several estimators that use up their patience. Only what a
-killed process held waits so long."""
+"""Time for which a commit is one scorer's alone: longer than several hosted estimators that use up their budget. Only
+what a killed process held waits so long."""
 REST: Final = 3.0
 """Seconds of rest per second of work, so that a backlog takes at most a quarter of one core from requests and fits."""
 HEAD_START_S: Final = 0.1
 """Seconds that a commit's reply, and the fit that starts with it, are ahead of scoring."""
 LOOK_S: Final = 30.0
 """Seconds between looks for commits of other processes that nobody scored."""
-OTHERS_S: Final = 0.2
-"""Seconds between looks at what other processes have scored, for those who wait until all is."""
 KEPT_BYTES: Final = 16 << 20
 """Of profiles that are kept to read only what came after them: the next commit to the same job is often near."""
 
@@ -54,8 +48,8 @@ class Scoring:
         again. Others may take its place.
     store : ProfileStore
         Whose ledger says what waits, and takes the scores.
-    estimator_s, lease_s, look_s : float
-        See ESTIMATOR_S, LEASE_S and LOOK_S.
+    lease_s, look_s : float
+        See LEASE_S and LOOK_S.
     effects : Effects or None
         Takes what scores are without what the profile's namespace taught; None = nobody wants to know.
     """
@@ -65,20 +59,17 @@ class Scoring:
         answers: Answers,
         store: ProfileStore,
         *,
-        estimator_s: float = ESTIMATOR_S,
         lease_s: float = LEASE_S,
         look_s: float = LOOK_S,
         effects: Effects | None = None,
     ) -> None:
         self._answers = answers
         self._store = store
-        self._estimator_s, self._lease_s, self._look_s = estimator_s, lease_s, look_s
+        self._lease_s, self._look_s = lease_s, look_s
         self._effects = effects
         self._profiles: LruCache[str, Profile] = LruCache(KEPT_BYTES)
-        self._stuck: dict[str, Future[ScoreSums]] = {}
         self._woken = threading.Event()
-        self._stopped: Future[None] = Future()
-        self._settled = threading.Condition()
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="nodewise-scoring", daemon=True)
 
     def start(self) -> None:
@@ -95,28 +86,16 @@ class Scoring:
 
     def stop(self) -> None:
         """Begin to stop, once. The commit in hand waits in the store with the others."""
-        self._stopped.set_result(None)
+        self._stopped.set()
         self._woken.set()
 
     def join(self) -> None:
-        """Wait until every thread has ended, which is forever where an estimator never returns. After ``stop``."""
+        """Wait until the thread has ended, which is forever where an estimator never returns. After ``stop``."""
         if self._thread.ident is not None:
             self._thread.join()
-        wait(self._stuck.values())
-
-    def wait_until_idle(self, timeout_s: float) -> bool:
-        """Wait until no commit is left to score; False = some were after so many seconds."""
-        ends_s = time.monotonic() + timeout_s
-        with self._settled:
-            while self._store.scores.waiting():
-                remaining_s = ends_s - time.monotonic()
-                if remaining_s <= 0.0:
-                    return False
-                self._settled.wait(min(remaining_s, OTHERS_S))  # other processes settle too, and notify nobody here
-        return True
 
     def _run(self) -> None:
-        while not self._stopped.done():
+        while not self._stopped.is_set():
             self._woken.clear()
             started = time.monotonic()
             try:
@@ -128,9 +107,9 @@ class Scoring:
                 _log.error("scoring_failed", exc_info=error)
                 worked = False
             if worked:
-                wait((self._stopped,), REST * (time.monotonic() - started))
+                self._stopped.wait(REST * (time.monotonic() - started))
             elif self._woken.wait(self._look_s):
-                wait((self._stopped,), HEAD_START_S)
+                self._stopped.wait(HEAD_START_S)
 
     def score_one(self) -> bool:
         """Score the commit that has waited longest; False = none waits."""
@@ -143,8 +122,6 @@ class Scoring:
             ledger.release(commit)
             return False
         counted = ledger.settle(commit, sums)
-        with self._settled:
-            self._settled.notify_all()
         _log.debug(
             "commit_scored",
             profile_id=commit.profile_id,
@@ -179,7 +156,7 @@ class Scoring:
                 # What nobody stored is answered by what all have in common.
                 without = self._asked(answers, name, replace(before, profile_id=""), observations, commit)
                 self._effects.add(before.profile_id, name, sums[name, version], without)
-            if self._stopped.done():
+            if self._stopped.is_set():
                 return None
         return sums
 
@@ -193,41 +170,13 @@ class Scoring:
     def _asked(
         self, answers: Answers, name: str, before: Profile, observations: Observations, commit: UnscoredCommit
     ) -> ScoreSums:
-        """An estimator's score; one that refuses, fails or never returns costs only its own."""
-        unanswered = ScoreSums(unanswered=len(observations))
-        stuck = self._stuck.get(name)
-        if stuck is not None:
-            if not stuck.done():
-                return unanswered
-            del self._stuck[name]
+        """An estimator's score; one that refuses or fails costs only its own, one in a host has that host's budget."""
         about = {"estimator": name, "profile_id": commit.profile_id, "revision": commit.revision}
-        asking = _in_thread(lambda: scored(answers, before, observations, name))
-        either: tuple[Future[Any], ...] = (asking, self._stopped)
-        wait(either, self._estimator_s, FIRST_COMPLETED)
-        if not asking.done():
-            self._stuck[name] = asking
-            if not self._stopped.done():
-                _log.warning("scoring_left_out", reason="NO_ANSWER_IN_TIME", seconds=self._estimator_s, **about)
-            return unanswered
         try:
-            return asking.result()
+            return scored(answers, before, observations, name)
         except NodewiseError as error:
             if error.reason in (Reason.ESTIMATOR_FAILED, Reason.ESTIMATOR_INVALID_RESULT):
                 _log.warning("scoring_left_out", reason=str(error.reason), **about)
         except Exception as error:  # noqa: BLE001 - as for a plugin's own
             _log.warning("scoring_left_out", reason=str(Reason.INTERNAL), exc_info=error, **about)
-        return unanswered
-
-
-def _in_thread(call: Callable[[], ScoreSums]) -> Future[ScoreSums]:
-    """Call it in a thread of its own, which can be given up: a thread cannot be ended, and a pool would wait for it."""
-    future: Future[ScoreSums] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - whoever waits for it gets it
-            future.set_exception(error)
-
-    threading.Thread(target=run, name="nodewise-scored", daemon=True).start()
-    return future
+        return ScoreSums(unanswered=len(observations))

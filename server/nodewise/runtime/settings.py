@@ -10,17 +10,18 @@ from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 from pydantic import Field, ValidationError, field_validator
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from nodewise.estimation.weights import CACHE_BYTES
+from nodewise.ports.limits import Limits
 from nodewise.profiles.artefacts import DEFAULT_ARTEFACT_BYTES
-from nodewise.profiles.remote_traces import DEFAULT_CACHE_BYTES
 from nodewise.profiles.store import DEFAULT_DELETED_KEPT_S
+from nodewise.profiles.traces import DEFAULT_CACHE_BYTES
 from nodewise.runtime.groups_of_settings import (
     ConnectionSettings,
+    EstimatorSettings,
     HostSettings,
-    LimitSettings,
-    QuotaSettings,
+    Quotas,
     RetentionSettings,
 )
 from nodewise.runtime.identity.settings import CertificateGrant, JwtSettings, TlsSettings, Way
@@ -31,6 +32,8 @@ DEFAULT_LISTEN: Final = "127.0.0.1:50551"
 DEFAULT_HTTP: Final = "127.0.0.1:50552"
 DEFAULT_STORE: Final = "sqlite:nodewise.db"
 CONFIG_VARIABLE: Final = "NODEWISE_CONFIG"
+REMOVED: Final = ("preload", "warm_spare", "hung_after_s", "recycle_bytes", "pin_workers")
+"""Settings of versions before; who states one is told, rather than served otherwise than he asks."""
 
 
 class SettingsError(Exception):
@@ -98,6 +101,11 @@ class Settings(BaseSettings):
         "of their own",
     )
     hosts: HostSettings = HostSettings()
+    estimators: dict[str, EstimatorSettings] = Field(
+        {},
+        description="estimators in servers of their own, by name: unix:///path or host:port (TLS), or a table of "
+        "target, ca, certificate, key and plain",
+    )
     fallback_estimators: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
         description="who stands in for an estimator that is named and cannot answer, where the call allows it, in this "
@@ -169,40 +177,20 @@ class Settings(BaseSettings):
         "asked about; a process for long calls keeps a quarter of it",
     )
     threads: int = Field(4, ge=1, le=256, description="threads for what may block")
-    preload: bool = Field(
-        default=True,
-        description="fork workers from a process that has imported all that they need, where the kernel is Linux: they "
-        "start in a tenth of a second and share its memory; else each imports for itself",
-    )
-    warm_spare: bool = Field(
-        default=False,
-        description="keep one more worker that has everything loaded and takes over at once when another ends; takes "
-        "the memory of an idle worker",
-    )
     crash_budget: int = Field(
         8,
         ge=1,
         le=1_000_000,
-        description="deaths of workers by one cause, not made up for by serving, before giving up",
+        description="deaths of workers, not made up for by serving, before giving up",
     )
-    hung_after_s: float = Field(
-        10.0, ge=0, description="seconds that a worker may compute or sleep without a sign of life; 0 = for ever"
-    )
-    recycle_bytes: int | None = Field(
-        None,
-        ge=0,
-        description="memory of a worker beyond which another takes its place; 0 = no limit; unset = half of what the "
-        "machine or the container has, divided by `workers`, at least 1 GiB; with memory: none",
-    )
-    pin_workers: bool = Field(default=False, description="keep each worker to a core of its own")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     audit_log: str = Field(
         "",
         description="file of what was administered, deleted, brought back and retracted, and of who was turned away, "
         "one JSON object a line; empty = in the log, with `audit` true, whatever the level",
     )
-    limits: LimitSettings = LimitSettings()
-    quotas: QuotaSettings = QuotaSettings()
+    limits: Limits = Limits()
+    quotas: Quotas = Quotas()
     connections: ConnectionSettings = ConnectionSettings()
 
     def __hash__(self) -> int:
@@ -261,16 +249,17 @@ def load_settings(config: Path | None = None, **flags: Any) -> Settings:
             raise SettingsError(f"{path}: cannot be read ({error.strerror})") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingsError(f"{path}: is no TOML: {error}") from None
+    for name in REMOVED:
+        for place, is_stated in ((path, name in from_file), ("environment", f"NODEWISE_{name.upper()}" in os.environ)):
+            if is_stated:
+                raise SettingsError(f"{place}: setting {name} was removed; the server does without it: delete it")
+    if path is not None:
         unknown = sorted(set(from_file) - set(Settings.model_fields))
         if unknown:
             known = ", ".join(Settings.model_fields)
             raise SettingsError(f"{path}: unknown setting {unknown[0]!r}; known are: {known}")
     try:
-        above = Settings(**given)
-        if not from_file:
-            return above
-        stated = above.model_dump(exclude_unset=True)
-        return Settings(**_merged(from_file, stated))
+        return Settings(**_merged(_merged(from_file, EnvSettingsSource(Settings)()), given))
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])

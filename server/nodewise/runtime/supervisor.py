@@ -1,33 +1,27 @@
 """The supervisor: keeps workers serving on one port, whatever ends them, and replaces them without a gap.
 
-One loop reacts to signals, to what workers tell, to their deaths and to the clock. Nothing in it waits for anything
-else: every state that a worker can be in has a limit.
+It loads neither plugins nor the service. What happens (signals, messages and deaths of workers) is noted; then one look
+at all workers says what is wanted next: first start, crash and restart are the same rule.
 """
 
 from __future__ import annotations
 
-import selectors
+import asyncio
+import os
 import signal
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
-from nodewise.runtime.channel import Say
-from nodewise.runtime.crashes import Crashes, cause_of
+from nodewise.processes.backoff import Backoff
+from nodewise.processes.process import status_text
 from nodewise.runtime.listening import reserved
 from nodewise.runtime.logging import configure_logging
-from nodewise.runtime.members import Member, State
-from nodewise.runtime.nursery import Nursery
-from nodewise.runtime.placing import core_for, next_to_open, of, room, surplus
-from nodewise.runtime.reaping import reaped
-from nodewise.runtime.recycling import Recycling
-from nodewise.runtime.restarts import Restarts
-from nodewise.runtime.settings import Settings
-from nodewise.runtime.signals import Signals, caught
+from nodewise.runtime.settings import Settings, SettingsError
 from nodewise.runtime.starting import StartError
+from nodewise.runtime.workers import Worker
 
 __all__ = ["supervise"]
 
@@ -35,19 +29,21 @@ _log = structlog.get_logger(__name__)
 
 Announce = Callable[[str, str], None]
 
-LOOK_EVERY_S: Final = 1.0
-"""Between looks at the workers' pulse and memory: a third of a millisecond each."""
+START_S: Final = 600.0
+"""Longest start of a worker, by the clock: two minutes were seen on a machine under twenty times its load."""
 SAME_SIGNAL_S: Final = 0.5
 """Signals to stop that come within so long are one: a terminal and the program that it runs pass on the same Ctrl-C."""
-_ENDING: Final = (signal.SIGTERM, signal.SIGINT)
+SPARE_AFTER_S: Final = 10.0
+"""After the only worker began to serve its spare is started: imports take two seconds of a core, and first calls come
+first."""
 
 
-def supervise(settings: Settings, again: Callable[[], Settings], announce: Announce) -> int:
+def supervise(settings: Settings, read: Callable[[], Settings], announce: Announce) -> int:
     """Serve with workers until SIGTERM or SIGINT; returns the exit status.
 
     Parameters
     ----------
-    again : callable
+    read : callable
         Reads the settings anew, for SIGHUP; raises SettingsError.
     announce : callable
         Told ``HOST:PORT``, and that of HTTP (empty = none), once as many workers as wanted answer calls.
@@ -57,264 +53,281 @@ def supervise(settings: Settings, again: Callable[[], Settings], announce: Annou
     StartError
         If the first workers cannot start.
     """
-    with ExitStack() as held:
+    with ExitStack() as stack:
         holder, listen = reserved(settings.listen)
-        held.enter_context(holder)
+        stack.enter_context(holder)
         http = ""
         if settings.http_listen:
             holder, http = reserved(settings.http_listen, "http")
-            held.enter_context(holder)
-        signals = held.enter_context(caught((*_ENDING, signal.SIGHUP, signal.SIGCHLD)))
-        return _Supervisor(settings, (listen, http), signals, again, announce).run()
+            stack.enter_context(holder)
+        return asyncio.run(_Supervisor(settings, (listen, http), read, announce).run())
 
 
 class _Supervisor:
-    """The loop, and the workers that there are."""
+    """The workers, and what is wanted of them."""
 
     def __init__(
-        self,
-        settings: Settings,
-        listen: tuple[str, str],
-        signals: Signals,
-        again: Callable[[], Settings],
-        announce: Announce,
+        self, settings: Settings, listen: tuple[str, str], read: Callable[[], Settings], announce: Announce
     ) -> None:
+        self._settings = self._before = settings
+        """Of workers that start now, and those that hold again where a restart fails."""
         self._listen = listen
-        self._signals = signals
+        self._read = read
         self._announce = announce
-        self._announced = False
-        self._members: list[Member] = []
-        self._restarts = Restarts(settings, again, self._adopted)
-        self._crashes = Crashes(settings.crash_budget)
-        self._recycling = Recycling(settings)
-        self._start_after_s = 0.0
-        self._look_s = 0.0
+        self._is_announced = False
+        self._is_restarting = self._restart_again = False
+        self._workers: list[Worker] = []
+        self._spare: Worker | None = None
+        """Takes the place of the only worker at once, since it has imported what a worker needs."""
+        self._backoff = Backoff(settings.crash_budget)
+        self._delay: asyncio.TimerHandle | None = None
+        """Before another worker is started; None = there is none."""
         self._stopping_since_s: float | None = None
-        self._status = 0
         self._failure: StartError | None = None
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(signals, selectors.EVENT_READ)
-        self._nursery = Nursery(settings, self._selector)
+        self._gave_up = False
+        self._has_terminal = _has_terminal()
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    def run(self) -> int:
+    async def run(self) -> int:
         """Until the last worker has ended; returns the exit status. Raises StartError."""
+        self._loop, self._changed = asyncio.get_running_loop(), asyncio.Event()
+        for number, handler in (
+            (signal.SIGTERM, self._stop_asked),
+            (signal.SIGINT, self._stop_asked),
+            (signal.SIGHUP, self._reload_asked),
+            (signal.SIGCHLD, self._reap_orphans),
+        ):
+            self._loop.add_signal_handler(number, handler)
         try:
-            while self._stopping_since_s is None or self._members:
-                self._place()
-                self._selector.select(self._patience_s())
-                self._take_signals()
-                self._nursery.listen()
-                self._listen_to_members()
-                self._reap()
-                self._look()
+            while self._stopping_since_s is None or self._workers:
+                if self._stopping_since_s is None:
+                    self._place()
+                await self._changed.wait()
+                self._changed.clear()
         finally:
-            self._nursery.close()
-            for member in self._members:  # only after a fault of ours
-                member.kill("the supervisor failed")
-            self._selector.close()
+            for worker in self._workers:  # only after a fault of ours
+                worker.process.kill()
+            self._drop_spare()
         if self._failure is not None:
             raise self._failure
-        return self._status
+        return int(self._gave_up)
 
     # --- what happens
 
-    def _take_signals(self) -> None:
-        for number in self._signals.taken():
-            if number in _ENDING or (number == signal.SIGHUP and self._signals.terminal_is_gone()):
-                self._told_to_stop()
-            elif number == signal.SIGHUP:
-                self._told_to_reload()
-
-    def _told_to_stop(self) -> None:
+    def _stop_asked(self) -> None:
         if self._stopping_since_s is None:
-            _log.info("stopping", workers=len(self._members))
+            _log.info("stopping", workers=len(self._workers))
             self._stop()
-        elif time.monotonic() - self._stopping_since_s > SAME_SIGNAL_S:
-            for member in self._members:
-                member.kill("told to stop at once")
+        elif self._loop.time() - self._stopping_since_s > SAME_SIGNAL_S:
+            for worker in self._workers:
+                worker.process.kill()
 
     def _stop(self) -> None:
         if self._stopping_since_s is None:
-            self._stopping_since_s = time.monotonic()
-            self._nursery.close()
-            for member in self._members:
-                member.drain()
+            self._stopping_since_s = self._loop.time()
+            for worker in self._workers:
+                self._drain(worker)
+            self._changed.set()
 
-    def _give_up(self, failure: StartError | None) -> None:
-        self._failure, self._status = failure, 1
-        self._stop()
-
-    def _told_to_reload(self) -> None:
+    def _reload_asked(self) -> None:
         """Let a worker see whether other plugins can take over in place, unless the settings need new workers.
 
         It tries them for all: the others follow what it decides. Where nothing differs, or what does runs in the
         workers themselves, it asks for a restart.
         """
-        serving = [member for member in of(self._members, State.SERVING) if not member.stale]
-        free = self._announced and not self._restarts.under_way and self._stopping_since_s is None
-        if serving and free and not self._restarts.differs():
-            serving[0].reload()
+        if self._has_terminal and not _has_terminal():  # SIGHUP says that too
+            self._stop_asked()
+            return
+        serving = [worker for worker in self._workers if worker.is_serving and not worker.is_stale]
+        if serving and self._is_announced and not self._is_restarting and not self._settings_differ():
+            self._begin(serving[0].reload())
         else:
-            self._told_to_restart()
+            self._restart()
 
-    def _told_to_restart(self) -> None:
-        if self._restarts.under_way or not self._announced:
-            self._restarts.again = True
-        elif self._stopping_since_s is None:
-            self._start_after_s = 0.0
-            if self._restarts.begin(self._members):
-                self._nursery.renew(self._restarts.settings)  # what is installed may have changed as well
+    def _settings_differ(self) -> bool:
+        try:
+            settings = self._read()
+        except SettingsError:  # the restart tells of it
+            return True
+        return settings.model_copy(update={"listen": self._settings.listen}) != self._settings
 
-    def _adopted(self, settings: Settings) -> None:
-        """Settings have changed, or have changed back."""
+    def _restart(self) -> None:
+        """Let every worker go as soon as a new one serves in its place, with settings read anew."""
+        self._restart_again = self._is_restarting or not self._is_announced
+        if self._restart_again or self._stopping_since_s is not None:
+            return
+        try:
+            settings = self._read()
+        except SettingsError as error:
+            _log.error("restart_refused", reason=str(error))
+            return
+        if settings.listen != self._settings.listen:
+            _log.warning("setting_kept", setting="listen", reason="the port is held; stop the server to change it")
+        if settings.store.startswith("memory:"):
+            _log.warning("store_is_lost", reason="memory: is one process's own; new workers start with an empty one")
+        self._before, self._is_restarting = self._settings, True
+        self._start_after(0.0)
+        self._adopt(settings.model_copy(update={"listen": self._settings.listen}))
+        for worker in self._workers:
+            worker.is_stale = True
+        _log.info("restarting", workers=settings.workers)
+        self._changed.set()
+
+    def _adopt(self, settings: Settings) -> None:
+        self._drop_spare()  # it has imported what was installed before
+        self._settings, self._backoff = settings, Backoff(settings.crash_budget)
         configure_logging(settings.log_level)
-        self._crashes = Crashes(settings.crash_budget)
-        self._recycling = Recycling(settings)
 
-    def _listen_to_members(self) -> None:
-        for member in list(self._members):
-            moves = member.heard()
-            for move in moves or ():
-                if move == Say.RESTART:
-                    self._told_to_restart()
-                elif move == Say.SERVING:
-                    _log.info("worker_serves", pid=member.pid, seconds=round(time.monotonic() - member.born_s, 3))
-            if moves is None:
-                with suppress(KeyError):
-                    self._selector.unregister(member.channel)
-                if not member.pid:
-                    self._members.remove(member)
-                    member.close(0)
-                    self._nursery.failed("a worker was not forked")
-
-    def _reap(self) -> None:
-        for pid, status in reaped():
-            for member in self._members:
-                member.heard()  # what it told last, its process perhaps
-                if member.pid == pid:
-                    self._ended(member, status)
-                    break
-            else:
-                self._nursery.ended(pid, status)
-
-    def _ended(self, member: Member, status: int) -> None:
-        self._members.remove(member)
-        with suppress(KeyError):
-            self._selector.unregister(member.channel)
-        served_s = member.served_s()
-        expected = member.state is State.DRAINING and not member.ended_for.startswith("hung")
-        member.close(status)
-        if expected or self._stopping_since_s is not None:
-            _log.debug("worker_ended", pid=member.pid, status=status)
+    def _restart_failed(self, reason: str) -> None:
+        """Workers that serve go on, those with the new settings too."""
+        if not self._is_restarting:
             return
-        if member.refusal is not None:
-            self._refused(member, member.refusal)
-            return
-        cause = cause_of(status, member.doing) if not member.ended_for else member.ended_for
-        delay_s = self._crashes.died(cause, served_s)
-        lived_s = round(time.monotonic() - member.born_s, 3)
-        _log.error(
-            "worker_died",
-            pid=member.pid,
-            cause=cause,
-            exit_code=status,
-            lived_s=lived_s,
-            restart_in_s=round(delay_s, 3),
-        )
-        self._start_after_s = max(self._start_after_s, time.monotonic() + delay_s)
-        if not self._announced:
-            self._give_up(StartError(f"a worker ended before it served: {cause}", of_input=False))
-        elif member.served_since_s is None:
-            self._restarts.failed(f"a new worker ended before it served: {cause}", self._members)
-        spent = self._crashes.spent()
-        # As long as somebody serves, trying again at leisure costs nothing.
-        if spent is not None and not of(self._members, State.SERVING):
-            _log.error("given_up", cause=spent)
-            self._give_up(None)
+        _log.error("restart_failed", reason=reason)
+        self._is_restarting = False
+        if not any(worker.is_serving and worker.settings is self._settings for worker in self._workers):
+            self._adopt(self._before)
+        for worker in self._workers:
+            worker.is_stale = False
+            if not worker.is_serving and worker.settings is not self._settings:
+                self._kill(worker, "superseded")
 
-    def _refused(self, member: Member, refusal: dict[str, object]) -> None:
-        """A worker told why it cannot start."""
-        failure = StartError(str(refusal["text"]), of_input=bool(refusal["of_input"]))
-        if not self._announced:
-            self._give_up(failure)
-            return
-        delay_s = self._crashes.died("a start that was refused", 0.0)
-        _log.error("worker_refused", pid=member.pid, reason=str(failure), restart_in_s=round(delay_s, 3))
-        self._start_after_s = max(self._start_after_s, time.monotonic() + delay_s)
-        self._restarts.failed(str(failure), self._members)
-        if self._crashes.spent() is not None and not of(self._members, State.SERVING):
-            self._give_up(failure)
+    async def _tend(self, worker: Worker) -> None:
+        """Listen to a worker until it has ended."""
+        failure, killed_for = None, ""
+        try:
+            async with asyncio.timeout(START_S) as limit:
+                async for message in worker.messages():
+                    if message["say"] == "serving":
+                        limit.reschedule(None)
+                        _log.info("worker_serves", pid=worker.process.pid, seconds=round(worker.age_s, 3))
+                        self._loop.call_later(SPARE_AFTER_S, self._start_spare)
+                    elif message["say"] == "restart":
+                        self._restart()
+                    elif message["say"] == "refused":
+                        failure = StartError(message["text"], of_input=message["of_input"])
+                    self._changed.set()
+                await worker.process.ended()
+        except TimeoutError:
+            killed_for = f"it did not serve within {START_S:g} s"
+            self._kill(worker, killed_for)
+        status = await worker.process.ended()
+        worker.close()
+        self._workers.remove(worker)
+        self._changed.set()
+        if self._stopping_since_s is None and (not worker.is_draining or killed_for):
+            self._died(worker, failure, killed_for or status_text(status), status)
 
-    def _look(self) -> None:
-        """Deadlines at each turn; pulse and memory each second."""
-        now_s = time.monotonic()
-        for member in self._members:
-            if now_s >= member.deadline_s:
-                _log.error("worker_killed", pid=member.pid, reason="it did not end in time")
-                member.kill("it did not end in time")
-        if now_s < self._look_s:
+    def _died(self, worker: Worker, failure: StartError | None, cause: str, status: int) -> None:
+        """A worker ended that was not told to."""
+        delay_s = self._backoff.died(worker.served_s)
+        self._start_after(delay_s)
+        about = {"pid": worker.process.pid, "lived_s": round(worker.age_s, 3), "restart_in_s": round(delay_s, 3)}
+        if failure is None:
+            _log.error("worker_died", cause=cause, exit_code=status, **about)
+            failure = StartError(f"a worker ended before it served: {cause}", of_input=False)
+        else:
+            _log.error("worker_refused", reason=str(failure), **about)
+        if not self._is_announced:
+            self._failure = failure
+            self._stop()
             return
-        self._look_s = now_s + LOOK_EVERY_S
-        for member in self._members:
-            if member.hangs(now_s):
-                cause = f"hung in {member.doing}" if member.doing else "hung"
-                _log.error("worker_killed", pid=member.pid, reason=cause)
-                member.kill(cause)
-        if self._stopping_since_s is None:
-            self._nursery.look(now_s, at_rest=not of(self._members, State.STARTING, State.OPENING))
-            if not any(member.stale for member in self._members):
-                self._recycling.mark(of(self._members, State.SERVING))
+        if worker.serving_since_s is None:
+            self._restart_failed(str(failure))
+        # As long as another serves, trying again at leisure costs nothing.
+        if self._backoff.is_spent and not any(each.is_serving for each in self._workers):
+            _log.error("given_up", cause=cause)
+            self._gave_up = True
+            self._stop()
+
+    def _reap_orphans(self) -> None:
+        """As process 1 of a container this one is the parent of whatever lost its own."""
+        own = {worker.process.pid for worker in (*self._workers, self._spare) if worker is not None}
+        with suppress(ChildProcessError):
+            while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and ended.si_pid not in own:
+                os.waitpid(ended.si_pid, 0)
 
     # --- what is wanted
 
     def _place(self) -> None:
         """See to it that there are the workers that are wanted."""
-        if self._stopping_since_s is not None:
+        alive = [worker for worker in self._workers if not worker.is_draining]
+        fresh = [worker for worker in alive if not worker.is_stale]
+        serving = [worker for worker in alive if worker.is_serving]
+        missing = self._settings.workers - len(fresh)
+        if len(fresh) < len(alive):  # others serve meanwhile: one after the other
+            missing = min(missing, 1 - sum(not worker.is_serving for worker in fresh))
+        while missing > 0 and self._delay is None:
+            self._start(patient=bool(serving))
+            missing -= 1
+        if len(serving) > self._settings.workers:
+            leaving = next((worker for worker in serving if worker.is_stale), serving[0])
+            _log.info("worker_drains", pid=leaving.process.pid)
+            self._drain(leaving)
+            self._place()
             return
-        settings = self._restarts.settings
-        for member in of(self._members, State.STARTING, State.WARM, State.OPENING):
-            if member.stale:
-                member.kill("superseded")
-        if time.monotonic() >= self._start_after_s and self._nursery.ready:
-            for _ in range(room(self._members, settings, announced=self._announced)):
-                self._start(settings)
-        self._let_serve(settings.workers)
-        self._restarts.look(self._members)
-        if self._restarts.again and self._announced and not self._restarts.under_way:
-            self._restarts.again = False
-            self._told_to_restart()
-
-    def _let_serve(self, wanted: int) -> None:
-        """Let a warm worker serve where one is wanted, and drain one whose place is taken."""
-        if not of(self._members, State.WARM, State.OPENING, State.SERVING):
-            for member in of(self._members, State.STARTING):
-                member.hurry()
-        opening = next_to_open(self._members, wanted)
-        if opening is not None:
-            opening.serve()
-        leaving = surplus(self._members, wanted)
-        if leaving is not None:
-            _log.info("worker_drains", pid=leaving.pid)
-            leaving.drain()
-        elif len(of(self._members, State.SERVING)) == wanted and not self._announced:
-            self._announced = True
+        if len(serving) == self._settings.workers and not self._is_announced:
+            self._is_announced = True
             self._announce(*self._listen)
+        if self._is_restarting and len(fresh) == len(alive):
+            self._is_restarting = False
+            _log.info("restarted", workers=self._settings.workers)
+        if self._restart_again and self._is_announced and not self._is_restarting:
+            self._restart()
 
-    def _start(self, settings: Settings) -> None:
+    def _start(self, *, patient: bool) -> None:
         try:
-            core, patient = core_for(self._members, settings), bool(of(self._members, State.SERVING))
-            member = self._nursery.worker(settings, *self._listen, core, patient=patient)
+            worker = self._spare or Worker(self._settings, *self._listen)
         except OSError as error:  # no memory or no process to be had
-            delay_s = self._crashes.died("no process to be had", 0.0)
+            delay_s = max(self._backoff.died(0.0), 1.0)
             _log.error("worker_not_started", reason=str(error), restart_in_s=delay_s)
-            self._start_after_s = time.monotonic() + max(delay_s, LOOK_EVERY_S)
+            self._start_after(delay_s)
             return
-        self._members.append(member)
-        self._selector.register(member.channel, selectors.EVENT_READ)
+        worker.is_patient, self._spare = patient, None
+        self._workers.append(worker)
+        self._begin(self._tend(worker))
 
-    def _patience_s(self) -> float:
-        now_s = time.monotonic()
-        moments = [self._look_s, *(member.deadline_s for member in self._members)]
-        if self._start_after_s > now_s:
-            moments.append(self._start_after_s)
-        return max(0.0, min(LOOK_EVERY_S, min(moments) - now_s))
+    def _start_spare(self) -> None:
+        """One for the only worker; where there are several the others serve until another has started."""
+        is_wanted = self._settings.workers == 1 and self._stopping_since_s is None
+        if is_wanted and self._spare is None:
+            with suppress(OSError):  # a worker that ends is replaced without it
+                self._spare = Worker(self._settings, *self._listen)
+
+    def _drop_spare(self) -> None:
+        if self._spare is not None:
+            self._spare.process.kill()
+            self._spare.process.wait()
+            self._spare.close()
+            self._spare = None
+
+    def _start_after(self, delay_s: float) -> None:
+        def end() -> None:
+            self._delay = None
+            self._changed.set()
+
+        if self._delay is not None:
+            self._delay.cancel()
+        self._delay = self._loop.call_later(delay_s, end)
+
+    def _drain(self, worker: Worker) -> None:
+        if not worker.is_draining:
+            worker.is_draining = True
+            self._begin(worker.drain())
+
+    def _kill(self, worker: Worker, reason: str) -> None:
+        _log.error("worker_killed", pid=worker.process.pid, reason=reason)
+        worker.is_draining = True
+        worker.process.kill()
+
+    def _begin(self, task: Coroutine[Any, Any, None]) -> None:
+        begun = self._loop.create_task(task)
+        self._tasks.add(begun)
+        begun.add_done_callback(self._tasks.discard)
+
+
+def _has_terminal() -> bool:
+    try:
+        os.tcgetpgrp(0)
+    except OSError:
+        return False
+    return True

@@ -22,11 +22,11 @@ from nodewise.mapper.mapping import to_message
 from nodewise.plugin import PolicyRecord
 from nodewise.ports.executor import Outcome, WorkExecutor
 from nodewise.ports.limits import Limits
-from nodewise.rpc.contents import read_content
 from nodewise.rpc.options import read_model_options
-from nodewise.rpc.policies import policy_named
+from nodewise.rpc.schedules import policy_named
 from nodewise.rpc.simulation_requests import ReadSimulation, read_simulation
 from nodewise.rpc.simulations import write_result
+from nodewise.rpc.sources import read_content
 from nodewise.scheduling.simulating import simulated_repeatedly
 from nodewise_protos.v1beta1 import simulation_pb2
 from nodewise_protos.v1beta1 import simulation_service_pb2 as pb

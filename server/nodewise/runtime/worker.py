@@ -2,67 +2,204 @@
 
 from __future__ import annotations
 
+import asyncio
+import atexit
+import json
+import math
 import os
 import signal
-import socket
 import sys
-from typing import Any, Final
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any
 
-from nodewise.runtime.channel import Channel, Say
+import structlog
 
-__all__ = ["ORDER_S", "main"]
+from nodewise.domain.errors import NodewiseError
+from nodewise.estimation.estimators.warm_up import warm_up, warm_up_aside
+from nodewise.processes.channel import AsyncChannel, Channel
+from nodewise.processes.child import set_name
+from nodewise.runtime.application import Application
+from nodewise.runtime.assembly import application_of, start_faults
+from nodewise.runtime.event_loop import new_event_loop, settle_garbage
+from nodewise.runtime.generations.admin import Administration
+from nodewise.runtime.generations.arriving import with_arrivals
+from nodewise.runtime.generations.changes import Changes, Outcome
+from nodewise.runtime.generations.folder import PluginsFolder, plugins_folder_of
+from nodewise.runtime.generations.loading import import_shipped, served_first
+from nodewise.runtime.generations.serving import Serving
+from nodewise.runtime.generations.serving_state import LoadedPlugins
+from nodewise.runtime.learning.administration import LearnedPriors
+from nodewise.runtime.logging import configure_logging, log_unhandled
+from nodewise.runtime.settings import Settings
+from nodewise.runtime.starting import StartError
 
-ORDER_S: Final = 60.0
-"""Patience with the supervisor's first message, which it sends as soon as it has started the process."""
+__all__ = ["main"]
+
+_log = structlog.get_logger(__name__)
 
 
-def main(descriptor: int, supervisor: int) -> None:
-    """Serve as told, until told to end; ends the process.
+def main(descriptor: int, imports_shipped: bool) -> int:  # noqa: FBT001  # called by position, in a process of its own
+    """Serve as told, until told to end; returns the exit status.
 
     Parameters
     ----------
     descriptor : int
-        Of the channel to the supervisor.
-    supervisor : int
-        Its process.
+        Of the channel to the supervisor, which tells first what to do: ``settings``, ``listen``, ``http``, ``patient``.
+    imports_shipped : bool
+        Whether to import the shipped plugins before that: where no folder of plugins may have another build of them.
     """
-    # A terminal's signals are for the supervisor, which passes them on.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    from nodewise.runtime.processes import end_with_parent, named  # noqa: PLC0415  # after the signals are settled
-
-    channel = Channel(socket.socket(fileno=descriptor))
-    channel.send(Say.BORN, pid=os.getpid())
-    end_with_parent(signal.SIGTERM, supervisor)
-    named("nodewise-worker")
-    order = channel.wait(ORDER_S)
-    if not order:
-        sys.exit(1)
-    sys.exit(_worked(channel, order[0]))
-
-
-def _worked(channel: Channel, order: dict[str, Any]) -> int:
-    """Do the work; returns the exit status."""
-    channel.send(Say.DOING, what="importing")
-    import structlog  # noqa: PLC0415  # the process follows its supervisor before it takes time for imports
-
-    from nodewise.runtime.logging import configure_logging  # noqa: PLC0415
-    from nodewise.runtime.settings import Settings  # noqa: PLC0415
-
-    settings = Settings(**order["settings"])
+    channel = Channel(descriptor)
+    if imports_shipped:
+        import_shipped()
+    try:
+        order = json.loads(channel.receive())
+    except EOFError:
+        return 0
+    set_name("nodewise-worker")
+    settings = Settings(**order.pop("settings"))
     configure_logging(settings.log_level)
     try:
-        from nodewise.runtime.life import Life  # noqa: PLC0415
-        from nodewise.runtime.starting import StartError  # noqa: PLC0415
-
-        try:
-            Life(settings, order["listen"], order["http"], channel, order["core"], patient=order["patient"]).run()
-        except StartError as error:
-            channel.send(Say.REFUSED, text=str(error), of_input=error.of_input)
-            return 1
-    except Exception:  # noqa: BLE001  # last stop of the process: the supervisor sees its status
-        structlog.get_logger(__name__).exception("worker_failed")
+        with start_faults(settings):
+            # Plugins that are trusted inline may import a framework.
+            plugged = served_first(settings, wait_s=0.0)
+            with asyncio.Runner(loop_factory=new_event_loop) as runner:
+                runner.run(_Worker(settings, **order).serve(plugged, channel))
+    except StartError as error:
+        _tell(channel, "refused", text=str(error), of_input=error.of_input)
         return 1
-    finally:
-        sys.stdout.flush()
+    except Exception:  # noqa: BLE001  # last stop of the process: the supervisor sees its status
+        _log.exception("worker_failed")
+        return 1
     return 0
+
+
+class _Worker:
+    """One worker's life: it gets warm, opens store and port, answers, and drains.
+
+    Parameters
+    ----------
+    listen, http : str
+        HOST:PORT to share with other workers; the one for HTTP empty = none.
+    patient : bool
+        Whether others serve meanwhile, so that all plugins can be waited for.
+    """
+
+    def __init__(self, settings: Settings, *, listen: str, http: str, patient: bool) -> None:
+        self._settings, self._listen, self._http, self._patient = settings, listen, http, patient
+        self._ended, self._orphaned = asyncio.Event(), asyncio.Event()
+        self._changes: Changes | None = None
+        self._reloading: asyncio.Task[None] | None = None
+
+    async def serve(self, plugged: LoadedPlugins, channel: Channel) -> None:
+        """Until the end. Raises what keeps it from serving."""
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(log_unhandled)
+        loop.add_signal_handler(signal.SIGTERM, self._ended.set)
+        following = loop.create_task(self._follow(channel))
+        ended = loop.create_task(self._ended.wait())
+        ready = loop.create_task(self._ready(plugged))
+        await asyncio.wait((ready, ended), return_when=asyncio.FIRST_COMPLETED)
+        if self._ended.is_set():
+            _leave()  # nothing is open, and what warms up may go on for as long as it likes
+        application = application_of(
+            self._settings, plugged=ready.result(), processes=_pool_size(self._settings), audited=True
+        )
+        folder = plugins_folder_of(self._settings) or _temporary_folder()
+        serving = Serving(application, self._settings, folder)
+        self._changes = Changes(serving, lambda: _tell(channel, "restart"))
+        if self._settings.admin:
+            application.offer(Administration(self._changes), LearnedPriors.of(application))
+        await _open(application, self._listen, self._http)
+        refreshing = loop.create_task(serving.run())
+        _tell(channel, "serving")
+        await ended
+        refreshing.cancel()
+        serving.close()
+        _log.info("draining")
+        threads_ended = await application.stop(at_once=self._orphaned)
+        following.cancel()
+        if not threads_ended:
+            _leave()  # a thread that a plugin holds would keep the interpreter; all that must be kept is kept
+
+    async def _ready(self, plugged: LoadedPlugins) -> LoadedPlugins:
+        """Warm up, and wait for plugins that are still being loaded; the rest joins later."""
+        patience_s = math.inf if self._patient else self._settings.hosts.start_patience_s
+        await asyncio.to_thread(warm_up, plugged.registry.estimators)
+        await asyncio.to_thread(plugged.registry.settled, patience_s)
+        if plugged.registry.arrived:
+            before, plugged = plugged, await asyncio.to_thread(with_arrivals, plugged, serving=self._patient)
+            before.registry.close()
+            warm_up_aside(plugged.registry.estimators)
+        return plugged
+
+    async def _follow(self, channel: Channel) -> None:
+        """Do what the supervisor says; without one drain, since nobody would replace this worker."""
+        orders = await AsyncChannel.of(channel.duplicate())
+        try:
+            while True:
+                await orders.receive()  # there is one kind of orders
+                if self._changes is not None and (self._reloading is None or self._reloading.done()):
+                    self._reloading = asyncio.create_task(_reload(self._changes, channel))
+        except EOFError:
+            self._orphaned.set()
+            self._ended.set()
+        finally:
+            orders.close()
+
+
+async def _reload(changes: Changes, channel: Channel) -> None:
+    """Let what is installed or written by now take over; where nothing differs, in new processes."""
+    try:
+        result = await changes.reload()
+    except NodewiseError as error:
+        _log.error("reload_refused", reason=str(error.reason), message=error.message)
+        return
+    except Exception as error:  # noqa: BLE001  # what serves goes on
+        _log.error("reload_failed", exc_info=error)
+        return
+    _log.info("reloaded", outcome=result.outcome.name, generation=result.number, failures=result.trial.failures)
+    if result.outcome is Outcome.UNCHANGED:
+        _tell(channel, "restart")
+
+
+def _tell(channel: Channel, say: str, **more: Any) -> None:
+    """Tell the supervisor; one that is gone hears nothing."""
+    try:
+        channel.send(json.dumps({"say": say, **more}).encode())
+    except OSError:
+        return
+
+
+async def _open(application: Application, listen: str, http: str) -> None:
+    """Let an application serve."""
+    try:
+        await application.start(listen, http=http, share_port=True)
+    except BaseException:
+        at_once = asyncio.Event()
+        at_once.set()
+        await application.stop(at_once=at_once)  # what it holds by now goes with it: its pool, its files
+        raise
+    settle_garbage()
+
+
+def _pool_size(settings: Settings) -> int:
+    """Processes for long calls."""
+    if settings.compute_processes is not None:
+        return settings.compute_processes
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // 2)
+
+
+def _temporary_folder() -> PluginsFolder:
+    """A folder of plugins that ends with the process, as its store does."""
+    path = Path(mkdtemp(prefix="nodewise-plugins-"))
+    atexit.register(rmtree, path, ignore_errors=True)
+    return PluginsFolder(path)
+
+
+def _leave() -> None:
+    """End the process now, with status 0."""
+    sys.stdout.flush()
+    os._exit(0)

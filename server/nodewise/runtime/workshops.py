@@ -55,7 +55,8 @@ def registry_of(
         If two of them claim one name.
     """
     limits, trusted = settings.hosts.limits(), settings.trusted_plugins
-    hosting = Hosting(limits=limits, trusted=trusted, listings=listings, wait_s=wait_s)
+    addresses = {name: each.address() for name, each in settings.estimators.items()}
+    hosting = Hosting(limits=limits, trusted=trusted, listings=listings, wait_s=wait_s, addresses=addresses)
     return load_registry(
         allowed=settings.plugins,
         safe_mode=settings.safe_mode,
@@ -100,7 +101,7 @@ def workshop_of(
     settings: Settings, registry: Registry, catalogue: Catalogue, traces: TraceStore, **more: Any
 ) -> Workshop:
     """A workshop over plugins, a catalogue and a store of traces; ``more`` are further arguments of its Answers."""
-    limits = settings.limits.limits()
+    limits = settings.limits
     loader = TraceLoader(traces, registry.trace_readers, limits.trace_unpacked_bytes)
     made = Answers(
         registry,

@@ -70,10 +70,10 @@ def run(arguments: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]
 
 
 def _role(pid: int, supervisor: int) -> str:
-    """Workers and their zygote are told by name; what descends from a worker computes or hosts plugins."""
+    """Workers and their spare are told by name; what descends from a worker computes or hosts plugins."""
     if pid in workers_of(supervisor):
-        return "worker or spare"
-    return "zygote" if name_of(pid) == "nodewise-zygote" else "below a worker"
+        return "worker"
+    return "spare" if name_of(pid) == "nodewise-spare" else "below a worker"
 
 
 def _kill(pid: int) -> None:

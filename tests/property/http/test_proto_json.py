@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from random_messages import random_message
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.rpc.http.json_codec import json_of, message_of, parse_json
+from nodewise.rpc.http.translating import json_of, message_of, parse_json
 from nodewise.rpc.services import METHODS
 
 REQUESTS = sorted({each.input_type.full_name for each in METHODS.values()})

@@ -9,8 +9,8 @@ from pathlib import Path
 from google.protobuf import descriptor_pool
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
+from nodewise.ports.limits import Limits
 from nodewise.rpc.services import SERVICES
-from nodewise.runtime.groups_of_settings import LimitSettings
 from nodewise_values.facts import BY_MESSAGE
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "limits.md"
@@ -63,4 +63,4 @@ def test_every_number_of_a_request_is_capped_or_exempt() -> None:
 
 def test_the_page_names_settings_that_there_are() -> None:
     named = set(re.findall(r"`limits\.(\w+)`", PAGE.read_text()))
-    assert named <= set(LimitSettings.model_fields)
+    assert named <= set(Limits.__dataclass_fields__)

@@ -6,6 +6,7 @@ import inspect
 import re
 import runpy
 import tomllib
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,8 @@ def test_every_setting_is_documented_with_a_meaning() -> None:
     names = []
     for name, field in Settings.model_fields.items():
         inner = getattr(field.annotation, "model_fields", None)
+        if is_dataclass(field.annotation):
+            inner = [each.name for each in fields(field.annotation)]
         names += [name] if inner is None else [f"{name}.{each}" for each in inner]
     for name in names:
         (line,) = [line for line in page.splitlines() if line.startswith(f"| `{name}` | `NODEWISE_")]

@@ -23,7 +23,7 @@ from nodewise.rpc.calls import Call
 from nodewise.rpc.evaluations import Evaluations, backtest
 from nodewise.rpc.long_call import Workshop
 from nodewise.runtime.compute.pool import ComputePool, Equipped, Tools
-from nodewise.runtime.compute.threads import ThreadHand
+from nodewise.runtime.compute.threads import ThreadRunner
 from nodewise_protos.v1beta1 import evaluation_service_pb2 as pb
 
 CALL = Call("test", None)
@@ -38,7 +38,7 @@ class Service:
             traces=TraceLoader(TraceStore(), {}),
             limits=Limits(**limits),
         )
-        self.pool = Equipped(ComputePool(ThreadHand, 2), Tools(self.workshop))
+        self.pool = Equipped(ComputePool(ThreadRunner, 2), Tools(self.workshop))
 
     async def backtest(self, request: pb.BacktestRequest) -> AsyncIterator[pb.BacktestResponse]:
         behaviour = Evaluations(self.pool).backtest(request, CALL)

@@ -11,46 +11,52 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.hosting.processes.models import MOST, Models
 
 
-def kept(most_bytes: int, **sizes: int) -> Models:
+def models_of(most_bytes: int, *sizes: int) -> tuple[Models, list[int]]:
+    """Models of so many bytes, and their numbers."""
     models = Models()
     models.most_bytes = most_bytes
-    for name, size in sizes.items():
-        models.keep(int(name[1:]), np.zeros(size, np.int8))
-    return models
+    return models, [models.keep(np.zeros(size, np.int8)) for size in sizes]
 
 
 def test_the_least_recently_used_make_room_for_bytes() -> None:
-    models = kept(10_000, m1=4_000, m2=4_000)
-    models.used(1)
-    models.keep(3, np.zeros(4_000, np.int8))
-    assert len(models.used(1)) == len(models.used(3)) == 4_000
+    models, (first, second) = models_of(10_000, 4_000, 4_000)
+    models.used(first)
+    third = models.keep(np.zeros(4_000, np.int8))
+    assert len(models.used(first)) == len(models.used(third)) == 4_000
     with pytest.raises(KeyError):
-        models.used(2)
+        models.used(second)
 
 
 def test_one_that_is_larger_than_all_may_be_stays_until_the_next() -> None:
-    models = kept(1_000, m1=50_000)
-    assert len(models.used(1)) == 50_000
-    models.keep(2, np.zeros(10, np.int8))
+    models, (large,) = models_of(1_000, 50_000)
+    assert len(models.used(large)) == 50_000
+    models.keep(np.zeros(10, np.int8))
     with pytest.raises(KeyError):
-        models.used(1)
+        models.used(large)
 
 
 def test_what_is_dropped_takes_no_room() -> None:
-    models = kept(10_000, m1=4_000, m2=4_000)
-    models.drop(1)
-    models.drop(1)
-    models.keep(3, np.zeros(4_000, np.int8))
-    assert len(models.used(2)) == 4_000
+    models, (first, second) = models_of(10_000, 4_000, 4_000)
+    models.drop(first)
+    models.drop(first)
+    models.keep(np.zeros(4_000, np.int8))
+    assert len(models.used(second)) == 4_000
 
 
 def test_there_are_no_more_than_so_many_however_small() -> None:
-    models = kept(1 << 40)
-    for number in range(MOST + 1):
-        models.keep(number, None)
+    models, _ = models_of(1 << 40)
+    numbers = [models.keep(None) for _ in range(MOST + 1)]
     with pytest.raises(KeyError):
-        models.used(0)
-    models.used(1)
+        models.used(numbers[0])
+    models.used(numbers[1])
+
+
+def test_a_process_that_has_started_anew_does_not_know_the_models_of_the_one_before() -> None:
+    _, before = models_of(1 << 40, 10, 10)
+    now, _ = models_of(1 << 40, 10, 10)
+    for number in before:
+        with pytest.raises(KeyError):
+            now.used(number)
 
 
 def test_one_that_cannot_be_looked_at_is_kept() -> None:
@@ -59,8 +65,7 @@ def test_one_that_cannot_be_looked_at_is_kept() -> None:
             raise SystemExit(name)
 
     models = Models()
-    models.keep(1, Wild())
-    assert type(models.used(1)) is Wild
+    assert type(models.used(models.keep(Wild()))) is Wild
 
 
 def test_a_model_built_on_one_that_is_gone_says_so() -> None:

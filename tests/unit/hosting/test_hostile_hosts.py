@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-import socket
 import sys
-import time
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from patience import PATIENCE_S
 
@@ -20,29 +19,24 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Question, Terms
 from nodewise.hosting.calls import PluginError
-from nodewise.hosting.processes.codec import HEADER, UndecodableError
-from nodewise.hosting.processes.frames import MOST_PARTS, MOST_TREE_BYTES, Pipe
+from nodewise.hosting.processes.callbacks import MOST_READ_BYTES, MOST_ROWS, GivenObjects, answer_of_given
 from nodewise.hosting.processes.given import PROFILES_AT_ONCE
 from nodewise.hosting.processes.limits import HostLimits
-from nodewise.hosting.processes.sending import MOST_READ_BYTES, MOST_ROWS, asked_of_given
 from nodewise.hosting.registry import Hosting, Registry, load_registry
 from nodewise.plugin import ENTRY_POINT_GROUP
+from nodewise_protos.plugin.v1 import plugin_service_pb2, plugin_service_pb2_grpc
 
 SOURCE = """
-import os, sys, time
+import os, time
+import grpc
 import numpy as np
-import orjson
-from nodewise.hosting.processes.codec import HEADER
+from nodewise.hosting.processes import servicer
 from nodewise.plugin import *
+from nodewise_protos.plugin.v1 import estimator_service_pb2 as pb
+from nodewise_protos.plugin.v1 import plugin_service_pb2, value_pb2
 
-def send(*values, number=None):
-    tree = orjson.dumps([*values])
-    tree += b" " * (-len(tree) % 8)
-    frame = sys._getframe()
-    while "pipe" not in frame.f_locals:
-        hosted, frame = frame.f_locals.get("self"), frame.f_back
-    number = hosted._exchange if number is None else number
-    frame.f_locals["pipe"].socket.sendall(HEADER.pack(len(tree), 8, number) + tree + bytes(8))
+def predicts(response):
+    servicer._predicted = lambda *given: response
 
 class Model:
     def predict(self, configurations, options):
@@ -60,31 +54,34 @@ class Good:
     def fit(self, profile, context):
         return Model()
 
-class Unrolled(Good):
-    def fit(self, profile, context):
-        send(6, ["c", "q", 1 << 62, 0])
-        time.sleep(1000)
-
 class Numbers(Good):
-    def fit(self, profile, context):
-        send(6, ["c", "q", 1000, 0])
-        time.sleep(1000)
-
-class Asks(Good):
-    def fit(self, profile, context):
-        send(10)
-        time.sleep(1000)
-
-class Other(Good):
-    def fit(self, profile, context):
-        send(6, 1, number=1)
-        time.sleep(1000)
-
-class Early(Good):
     def assess(self, profile, query):
-        send(6, [])
-        send(6, [])
+        kept = plugin_service_pb2.KeptObject(number=-7, abilities=["predict"])
+        servicer.Estimators.kept = lambda *given: kept
         return super().assess(profile, query)
+
+class Empty(Good):
+    def fit(self, profile, context):
+        predicts(pb.PredictResponse(predictions=pb.Predictions()))
+        return super().fit(profile, context)
+
+class Short(Good):
+    def fit(self, profile, context):
+        predicts(pb.PredictResponse(predictions=pb.Predictions(step_seconds=[1.0, 2.0])))
+        return super().fit(profile, context)
+
+class Unlisted(Good):
+    def fit(self, profile, context):
+        record = value_pb2.Value(record=value_pb2.Record(type="Popen", fields=["args"], values=[value_pb2.Value()]))
+        predicts(pb.PredictResponse(other=record))
+        return super().fit(profile, context)
+
+class Statuses(Good):
+    def fit(self, profile, context):
+        told = dict(code=grpc.StatusCode.OUT_OF_RANGE, details="", trailing_metadata=())
+        status = type("Status", (grpc.Status,), told)
+        servicer.failure = lambda error: status()
+        raise ValueError
 
 class Signalled(Good):
     def fit(self, profile, context):
@@ -96,7 +93,8 @@ def record(name, estimator):
 
 @hookimpl
 def nodewise_estimators():
-    return [record(each.__name__.lower(), each()) for each in (Good, Unrolled, Numbers, Asks, Other, Early, Signalled)]
+    kinds = (Good, Numbers, Empty, Short, Unlisted, Statuses, Signalled)
+    return [record(each.__name__.lower(), each()) for each in kinds]
 """
 PROFILE = Profile(digest="a job")
 
@@ -124,17 +122,18 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Regist
 
 
 def asked(registry: Registry, name: str) -> Answer:
-    rows = Configurations.of(1, nodes=1, workers=1)
+    rows = Configurations.of(3, nodes=1, workers=(1, 2, 3))
     return Answers(registry).answer(Question(profile=PROFILE, configurations=rows, terms=Terms(estimator=name)))
 
 
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("unrolled", "an array that is too long"),
         ("numbers", "no object"),
-        ("asks", "a question that is none"),
-        ("other", "an answer to another call"),
+        ("empty", "no step_seconds"),
+        ("short", "a column of 2 numbers about 3 rows"),
+        ("unlisted", "a message that makes no sense"),
+        ("statuses", "a status that is none"),
         ("signalled", "ended by signal 40 "),
     ],
 )
@@ -144,46 +143,15 @@ def test_what_makes_no_sense_ends_the_host_that_sent_it(registry: Registry, name
     assert asked(registry, "good").predictions.step_s[0] == 1.0
 
 
-def test_what_answers_twice_spoils_no_other_call(registry: Registry) -> None:
-    (host,) = registry.hosts
-    for _ in range(2):
-        pid = host.pid
-        with pytest.raises(PluginError):
-            asked(registry, "early")
-        assert asked(registry, "good").predictions.step_s[0] == 1.0
-        assert host.pid != pid
-
-
-def framed(tree: bytes) -> bytes:
-    return HEADER.pack(len(tree), 0, 0) + tree
-
-
-@pytest.mark.parametrize(
-    ("message", "found"),
-    [
-        (HEADER.pack(MOST_TREE_BYTES + 1, 0, 0), "too large"),
-        (framed(b"[" + b"[]," * MOST_PARTS + b"1]"), "too many parts"),
-    ],
-)
-def test_a_tree_is_bounded_before_it_is_read(message: bytes, found: str) -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        pipe = Pipe(ours, wary=True)
-        pipe._rest = message  # as if it had come: no thread needs to send it
-        with pytest.raises(UndecodableError, match=found):
-            pipe.receive()
-
-
-def test_what_comes_in_pieces_has_no_more_time_than_what_comes_whole() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.settimeout(PATIENCE_S)
-        pipe, message = Pipe(ours, wary=True), framed(b"[1]     ")
-        for part in (message[:3], message[3:9]):
-            theirs.sendall(part)
-            with pytest.raises(TimeoutError):
-                pipe.receive(time.monotonic())
-        assert ours.gettimeout() == PATIENCE_S
+def test_what_belongs_to_no_call_is_not_answered(tmp_path: Path) -> None:
+    server = GivenObjects(lambda _: 0).serve(tmp_path)
+    with grpc.insecure_channel(f"unix:{tmp_path}/context") as channel:
+        ask = plugin_service_pb2_grpc.ContextServiceStub(channel).Ask
+        with pytest.raises(grpc.RpcError) as refused:
+            ask(plugin_service_pb2.AskRequest(call=1, number=1, method="traces"), timeout=PATIENCE_S)
+    assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert "has ended" in refused.value.details()
+    server.stop(None)
 
 
 @pytest.mark.parametrize(
@@ -197,10 +165,10 @@ def test_what_comes_in_pieces_has_no_more_time_than_what_comes_whole() -> None:
 )
 def test_what_a_host_asks_for_is_bounded(kind: str, method: str, arguments: list[Any]) -> None:
     with pytest.raises(NodewiseError) as refused:
-        asked_of_given(kind, None, method, arguments, MOST_ROWS)
+        answer_of_given(kind, None, method, arguments, MOST_ROWS)
     assert refused.value.reason is Reason.LIMIT_EXCEEDED
 
 
 def test_a_host_is_given_no_more_of_a_file_at_a_time_than_its_buffer_holds() -> None:
     content = io.BytesIO(bytes(MOST_READ_BYTES + 1))
-    assert len(asked_of_given("stream", content, "read", [1 << 40], MOST_ROWS)) == MOST_READ_BYTES
+    assert len(answer_of_given("stream", content, "read", [1 << 40], MOST_ROWS)) == MOST_READ_BYTES

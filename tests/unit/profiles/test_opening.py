@@ -81,12 +81,12 @@ def test_what_names_no_store_is_told_what_would(url: str, says: str) -> None:
 
 def test_an_unknown_durability_is_told() -> None:
     with pytest.raises(NodewiseError, match="'process' or 'power'"):
-        open_store("memory:", "hope")  # type: ignore[arg-type]  # as it comes from a setting
+        StoreOptions(durability="hope")  # type: ignore[arg-type]  # as it comes from a setting
 
 
 def test_traces_may_live_elsewhere(tmp_path: Path) -> None:
     traces = TraceStore(tmp_path)
-    store = open_store("memory:", traces=traces)
+    store = open_store("memory:", StoreOptions(traces=traces))
     assert store.traces is traces
 
 
@@ -222,7 +222,7 @@ def test_a_store_of_an_installed_distribution_is_opened_by_its_scheme(monkeypatc
 
     monkeypatch.setattr("nodewise.profiles.batches.opening", opening, raising=False)
     monkeypatch.setattr("nodewise.profiles.opening.entry_points", entries("nodewise.profiles.batches:opening"))
-    open_store("theirs://somewhere", scored=False).close()
+    open_store("theirs://somewhere", StoreOptions(scored=False)).close()
     assert [(url, options.scored, options.durability) for url, options in asked] == [
         ("theirs://somewhere", False, "process")
     ]

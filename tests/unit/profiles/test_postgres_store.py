@@ -16,9 +16,9 @@ from stores import Opener, opener, refused
 from nodewise.domain.errors import Reason
 from nodewise.profiles.opening import open_store
 from nodewise.profiles.sql_schema import SCHEMA_VERSION
-from nodewise.profiles.store import ProfileStore, StoreFormatError
+from nodewise.profiles.store import ProfileStore, StoreFormatError, StoreOptions
 from nodewise.profiles.traces import TraceStore
-from nodewise.runtime.identity.secret_texts import new_token
+from nodewise.runtime.identity.tokens import new_token
 
 psycopg = pytest.importorskip("psycopg")
 pytestmark = pytest.mark.stores
@@ -174,16 +174,15 @@ def test_a_database_of_before_tokens_gets_them_and_keeps_the_rest(cluster: Postg
 
 
 def test_a_url_that_cannot_be_read_is_not_repeated(tmp_path: Path) -> None:
-    error = refused(
-        Reason.INVALID_FIELD, lambda: open_store("postgres://host/db?x=secret", traces=TraceStore(tmp_path))
-    )
+    options = StoreOptions(traces=TraceStore(tmp_path))
+    error = refused(Reason.INVALID_FIELD, open_store, "postgres://host/db?x=secret", options)
     assert error.violations[0].field == "store"
     assert "as libpq reads it" in error.violations[0].description
     assert "secret" not in str(error)
 
 
 def test_a_database_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
-    refused(Reason.STORE_UNAVAILABLE, lambda: open_store(NOWHERE, traces=TraceStore(tmp_path)))
+    refused(Reason.STORE_UNAVAILABLE, lambda: open_store(NOWHERE, StoreOptions(traces=TraceStore(tmp_path))))
 
 
 def test_traces_need_a_place_that_replicas_share() -> None:

@@ -17,10 +17,9 @@ from stores import Opener, elsewhere, refused
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.profiles.opening import open_store, open_traces
-from nodewise.profiles.remote_traces import RemoteTraceStore
+from nodewise.profiles.remote_traces import GARBAGE_S, RemoteTraceStore
 from nodewise.profiles.s3_blobs import S3Blobs
-from nodewise.profiles.store import AppendRequest, DeleteRequest, ProfileStore
-from nodewise.profiles.trace_storage import GARBAGE_S
+from nodewise.profiles.store import AppendRequest, DeleteRequest, ProfileStore, StoreOptions
 from nodewise.profiles.writer import StoreWriter
 
 pytestmark = pytest.mark.stores
@@ -45,7 +44,7 @@ def machine(tmp_path: Path, url: str) -> Opener:
 def later(tmp_path: Path, url: str) -> Iterator[ProfileStore]:
     """A store at a time when all that is in the bucket is old."""
     traces = RemoteTraceStore(S3Blobs(url), tmp_path / "later", now=lambda: time.time() + DAYS_S)
-    store = open_store(f"sqlite:{tmp_path / 'store.db'}", traces=traces)
+    store = open_store(f"sqlite:{tmp_path / 'store.db'}", StoreOptions(traces=traces))
     yield store
     store.close()
 
@@ -163,7 +162,7 @@ def test_what_was_written_for_nothing_goes(machine: Opener, later: ProfileStore,
 
 
 def test_a_trace_goes_with_the_last_profile_that_refers_to_it(tmp_path: Path, s3_server: S3Server, url: str) -> None:
-    store = open_store("memory:", traces=open_traces(url, tmp_path / "cache"), deleted_kept_s=0)
+    store = open_store("memory:", StoreOptions(traces=open_traces(url, tmp_path / "cache"), deleted_kept_s=0))
     store.append("job", "s", [batch(1, trace_chunks=(chunk(0, CONTENT, last=True),), commit=True)])
     assert s3_server.files(url)
     store.apply([DeleteRequest("job")])

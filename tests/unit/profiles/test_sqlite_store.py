@@ -14,15 +14,14 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.profiles import sql_schema
 from nodewise.profiles.batches import TraceChunk
 from nodewise.profiles.digest import DIGEST_VERSION
-from nodewise.profiles.sqlite_connection import Durability
 from nodewise.profiles.sqlite_store import SqliteProfileStore
-from nodewise.profiles.store import AppendRequest, Evidence, RetractRequest
+from nodewise.profiles.store import AppendRequest, Durability, Evidence, RetractRequest, StoreOptions
 from nodewise.profiles.traces import TraceStore
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteProfileStore]:
-    opened = SqliteProfileStore(tmp_path / "store.db", now=lambda: 1000.0)
+    opened = SqliteProfileStore(tmp_path / "store.db", StoreOptions(now=lambda: 1000.0))
     yield opened
     opened.close()
 
@@ -158,7 +157,7 @@ class SqliteProfileStoreOpened:
 
 def test_times_are_those_of_the_first_and_the_newest_commit(tmp_path: Path) -> None:
     now_s = 0.0
-    store = SqliteProfileStore(None, now=lambda: now_s)
+    store = SqliteProfileStore(None, StoreOptions(now=lambda: now_s))
     store.append("job", "s", [batch(1, 1.0)])
     times = []
     for call in (
@@ -194,7 +193,7 @@ def test_history_keeps_what_was_retracted_and_why(store: SqliteProfileStore, tmp
 
 def test_nothing_of_a_purged_profile_stays(tmp_path: Path) -> None:
     now_s = 1000.0
-    store = SqliteProfileStore(tmp_path / "store.db", now=lambda: now_s, deleted_kept_s=60.0)
+    store = SqliteProfileStore(tmp_path / "store.db", StoreOptions(now=lambda: now_s, deleted_kept_s=60.0))
     shared = TraceChunk(trace_id="shared", data=b"both", last=True, format="f", world_size=1)
     own = TraceChunk(trace_id="own", data=b"own", last=True, format="f", world_size=1)
     half = TraceChunk(trace_id="half", data=b"half", format="f", world_size=1)
@@ -225,7 +224,7 @@ def test_a_trace_store_that_fails_fails_its_own_request(tmp_path: Path) -> None:
                 raise OSError(28, "No space left on disk", "/secret")
             return super().write(stage, settled_bytes, offset_bytes, data)
 
-    store = SqliteProfileStore(tmp_path / "store.db", traces=Failing(tmp_path / "traces"))
+    store = SqliteProfileStore(tmp_path / "store.db", StoreOptions(traces=Failing(tmp_path / "traces")))
     chunks = [TraceChunk(trace_id="t", data=data, format="f", world_size=1) for data in (b"ok", b"fail")]
     bad, good = store.apply(
         [
@@ -243,7 +242,7 @@ def test_a_trace_store_that_fails_fails_its_own_request(tmp_path: Path) -> None:
 
 
 def test_tidying_up_that_fails_is_done_with_the_next_purge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = SqliteProfileStore(tmp_path / "store.db", deleted_kept_s=0.0)
+    store = SqliteProfileStore(tmp_path / "store.db", StoreOptions(deleted_kept_s=0.0))
 
     def busy(*_: object) -> NoReturn:
         raise OSError("busy")
@@ -263,7 +262,7 @@ def test_tidying_up_that_fails_is_done_with_the_next_purge(tmp_path: Path, monke
 
 @pytest.mark.parametrize(("durability", "synchronous"), [("process", 1), ("power", 2)])
 def test_durability_is_the_journal_s(tmp_path: Path, durability: Durability, synchronous: int) -> None:
-    store = SqliteProfileStore(tmp_path / "store.db", durability)
+    store = SqliteProfileStore(tmp_path / "store.db", StoreOptions(durability=durability))
     assert store._writer.execute("PRAGMA synchronous").fetchone() == (synchronous,)
     assert store._writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert store._writer.execute("PRAGMA foreign_keys").fetchone() == (1,)

@@ -15,7 +15,7 @@ from nodewise.ports.limits import Limits
 from nodewise.rpc.access import RULES, Guard, names_in
 from nodewise.rpc.calls import Method
 from nodewise.rpc.classes import QUESTIONS_AT_WORK, Admission
-from nodewise.rpc.intake import InFlight, Intake, most_bytes
+from nodewise.rpc.intake import RECEIVED_BYTES, InFlight, Intake
 from nodewise.rpc.routes import Router, make_router
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
@@ -60,7 +60,7 @@ def router(name: str, admission: Admission, *, streams: bool) -> Router:
     made = Method(
         behaviour=behaviour,
         request=pb.PredictRequest,
-        intake=Intake(pb.PredictRequest, most_bytes(name), limits, InFlight(limits.bytes_in_flight)),
+        intake=Intake(pb.PredictRequest, RECEIVED_BYTES, limits, InFlight(limits.bytes_in_flight)),
         admission=admission,
         guard=Guard(method, RULES[method], Nobody(), names_in(pb.PredictRequest.DESCRIPTOR)),
         queue=admission.questions,

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from multidict import CIMultiDict
 
-from nodewise.rpc.http.context import HttpContext
+from nodewise.rpc.http.answering import HttpContext
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from nodewise.profiles.opening import open_store
 from nodewise.profiles.store import ProfileStore
 from nodewise.rpc.calls import Method
 from nodewise.rpc.classes import QUESTIONS_AT_WORK, Admission
-from nodewise.rpc.intake import InFlight, Intake, most_bytes
+from nodewise.rpc.intake import RECEIVED_BYTES, InFlight, Intake
 from nodewise.rpc.routes import make_router
 from nodewise_protos.v1 import options_pb2, profile_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
@@ -234,7 +234,7 @@ def test_what_is_known_is_told_before_anything_is_decoded(asked: Asked) -> None:
     method = Method(
         behaviour=behaviour,
         request=pb.PredictRequest,
-        intake=Intake(pb.PredictRequest, most_bytes("Predict"), limits, InFlight(limits.bytes_in_flight)),
+        intake=Intake(pb.PredictRequest, RECEIVED_BYTES, limits, InFlight(limits.bytes_in_flight)),
         admission=admission,
         queue=admission.questions,
         known=asked.predictions.known.get,

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodewise.domain.errors import NodewiseError
+from nodewise.mapper.scan import plan_of, scan
 from nodewise.ports.limits import Limits
 from nodewise.rpc.intake import InFlight, Intake, Large, caps_of
-from nodewise.rpc.scan import plan_of, scan
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 from nodewise_protos.v1beta1 import simulation_service_pb2
 

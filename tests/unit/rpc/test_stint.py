@@ -9,9 +9,8 @@ from contextlib import suppress
 import pytest
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.rpc.calls import Call
+from nodewise.rpc.calls import Call, Stint
 from nodewise.rpc.classes import STINT_S
-from nodewise.rpc.yielding import Stint
 
 
 async def parts(call: Call, done: list[int]) -> None:

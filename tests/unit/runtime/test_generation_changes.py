@@ -18,7 +18,8 @@ from nodewise.runtime.generations import folder as foldering
 from nodewise.runtime.generations import standing as standings
 from nodewise.runtime.generations.changes import Changes, Outcome
 from nodewise.runtime.generations.folder import PluginsFolder
-from nodewise.runtime.generations.trial import Trial
+from nodewise.runtime.generations.trial import trial_of
+from nodewise_protos.v1beta1 import admin_service_pb2 as pb
 
 
 @pytest.fixture
@@ -30,10 +31,10 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 def trying(monkeypatch: pytest.MonkeyPatch, during: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
     """Every trial passes, after what happens during it."""
 
-    async def tried(*_: object) -> Trial:
+    async def tried(*_: object) -> pb.Trial:
         if during is not None:
             await during()
-        return Trial()
+        return trial_of()
 
     monkeypatch.setattr(changing, "tried", tried)
 
@@ -108,7 +109,7 @@ def test_a_trial_whose_report_cannot_be_kept_stands(site: Site, monkeypatch: pyt
     monkeypatch.setattr(PluginsFolder, "keep_report", keep_report)
     found = asyncio.run(site.changes.reload())
     assert found.outcome is Outcome.TAKEN
-    assert found.trial.notices == ("what came of it is not kept: no room",)
+    assert found.trial.notices == ["what came of it is not kept: no room"]
 
 
 def test_which_generation_may_be_a_canary(site: Site) -> None:
@@ -171,9 +172,11 @@ def test_what_no_new_process_could_load_is_not_taken(site: Site, monkeypatch: py
     monkeypatch.setattr(standings.Standing, "needs_new_processes", lambda *_: True)
     failed = site.waiting()
     reloaded = asyncio.run(changes.reload())
-    assert (reloaded.outcome, reloaded.trial.failures) == (Outcome.FAILED, ("its name is taken",))
+    assert (reloaded.outcome, reloaded.trial.failures) == (Outcome.FAILED, ["its name is taken"])
     assert (site.folder.state().stable, site.folder.state().candidate) == (0, 0)
-    assert site.folder.report(failed)["failures"] == ["its name is taken"]
+    report = site.folder.report(failed)
+    assert report is not None
+    assert report.failures == ["its name is taken"]
     taken = site.waiting()
     assert asyncio.run(changes.reload()).outcome is Outcome.RESTARTING
     assert restarts == [taken]

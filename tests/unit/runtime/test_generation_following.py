@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from sites import ServingState, Site
 
+from nodewise.processes.process import start_ticks
 from nodewise.runtime.generations import serving as servings
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError
 from nodewise.runtime.generations.manifest import Canary
-from nodewise.runtime.vitals import born_ticks
 
 
 class Flaky(Site):
@@ -97,7 +97,7 @@ def test_a_change_meanwhile_is_not_told_as_served(site: Flaky) -> None:
 
 
 def test_a_number_that_another_process_has_by_now_tells_nothing(site: Flaky) -> None:
-    if not born_ticks(os.getpid()):
+    if not start_ticks(os.getpid()):
         pytest.skip("this kernel does not tell when a process began")
     site.folder.tell(os.getpid(), {"sequence": 1})
     assert list(site.folder.told()) == [os.getpid()]

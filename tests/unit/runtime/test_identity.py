@@ -24,9 +24,8 @@ from nodewise.runtime.identity import callers as callers_module
 from nodewise.runtime.identity.callers import Callers
 from nodewise.runtime.identity.checks import check_identity
 from nodewise.runtime.identity.jwt import KEYS_KEPT_S, JwtReader, KeysError
-from nodewise.runtime.identity.secret_texts import holds, new_token, parted
 from nodewise.runtime.identity.settings import JwtSettings
-from nodewise.runtime.identity.token_book import BELIEVED_S, TokenBook, UnknownTokenError
+from nodewise.runtime.identity.tokens import BELIEVED_S, TokenBook, UnknownTokenError, holds, new_token, parted
 from nodewise.runtime.settings import Settings, SettingsError, load_settings, redacted
 
 ISSUER, AUDIENCE = "https://issuer.test", "nodewise"

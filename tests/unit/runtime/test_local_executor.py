@@ -28,7 +28,7 @@ def test_a_unit_that_raises_refuses_or_dies_costs_no_other() -> None:
     found = {outcome.index: outcome for outcome in LocalExecutor(1).run(troubled, "-", units)}
     assert [found[index].result for index in range(6)] == ["-a", None, "-b", None, None, "-c"]
     assert found[1].fault == "ZeroDivisionError: no such number"
-    assert found[3].fault == "its process ended with status 7"
+    assert found[3].fault == "its process died"
     assert found[4].fault == "INVALID_FIELD: policy: must be known"
 
 

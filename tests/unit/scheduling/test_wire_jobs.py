@@ -10,7 +10,7 @@ from schedules import pool, profile
 from nodewise.domain.configurations import SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.mapper.reading import Reader
-from nodewise.rpc.wire_schedules import read_job, read_pools, write_decision
+from nodewise.rpc.schedules import read_job, read_pools, write_decision
 from nodewise.scheduling.decision import Action, Decision, DecisionReason, JobDecision
 from nodewise.scheduling.request import JobQuestion, ScheduleQuestion
 from nodewise_protos.v1 import schedule_pb2

@@ -15,9 +15,8 @@ from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.mapper.reading import Reader
 from nodewise.ports.limits import Limits
-from nodewise.rpc.simulation_requests import read_repetitions, read_settings
+from nodewise.rpc.simulation_requests import read_curve, read_jobs, read_repetitions, read_settings
 from nodewise.rpc.simulations import FIGURES, write_result
-from nodewise.rpc.wire_simulated_jobs import read_curve, read_jobs
 from nodewise.scheduling.simulating import SimulateQuestion, simulated_repeatedly
 from nodewise.scheduling.simulation.core import simulated
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob

@@ -15,6 +15,7 @@ from nodewise_cli.commands.reload import ADMIN, AdminCall
 from nodewise_cli.console import print_json, say
 from nodewise_cli.failures import CommandError, InputError
 from nodewise_cli.pip import install_into
+from nodewise_cli.service import starting
 from nodewise_cli.views.generations import show_generations, show_tracks
 from nodewise_cli.views.plain import fields_of
 from nodewise_cli.waiting import waiting
@@ -165,12 +166,10 @@ def _lines(path: Path | None) -> list[str]:
 @contextmanager
 def _operating(place: _Place) -> Iterator[Operating]:
     # Only here: the other commands should not wait for the server's imports.
-    from nodewise.runtime.generations.operating import Operating, OperatingError
+    from nodewise.runtime.generations.operating import Operating
 
-    try:
+    with starting():
         yield Operating.of(place.config, plugins_folder=place.plugins_folder, store=place.store)
-    except OperatingError as error:
-        raise (InputError if error.of_input else CommandError)(str(error)) from None
 
 
 def _tell_made(place: _Place, made: dict[str, Any]) -> None:

@@ -15,7 +15,8 @@ from nodewise_cli.console import print_json, say
 from nodewise_cli.failures import InputError
 from nodewise_cli.service import starting
 from nodewise_cli.views.tokens import show_created, show_tokens, token_document
-from nodewise_client import CallerRole, CreateTokenRequest, ListTokensRequest
+from nodewise_client import CallerRole, CreateTokenRequest, ListTokensRequest, Token
+from nodewise_values.wire import from_message
 
 __all__ = ["tokens"]
 
@@ -76,7 +77,8 @@ def create(
         from nodewise.runtime.identity.operating import created
 
         with starting():
-            text, token = created(place.config, place.store, description, role, prefix or (), life_s)
+            text, made = created(place.config, place.store, description, role, prefix or (), life_s)
+        token = token_document(from_message(made, Token))
     elif life_s is None:
         raise InputError("--lifetime-days: must be above 0 where a server makes the token; 0 = never is for --store")
     elif not prefix:
@@ -108,7 +110,8 @@ def list_tokens(
         from nodewise.runtime.identity.operating import listed
 
         with starting():
-            found = listed(place.config, place.store, ended=ended)
+            kept = listed(place.config, place.store, ended=ended)
+        found = [token_document(from_message(each, Token)) for each in kept]
     else:
         with call.connected() as client:
             found = [token_document(each) for each in client.list_tokens(ListTokensRequest(show_ended=ended)).tokens]
@@ -126,7 +129,7 @@ def revoke(
         from nodewise.runtime.identity.operating import revoked
 
         with starting():
-            token = revoked(place.config, place.store, token_id)
+            token = token_document(from_message(revoked(place.config, place.store, token_id), Token))
     else:
         with call.connected() as client:
             token = token_document(client.revoke_token(token_id).token)
@@ -147,7 +150,8 @@ def purge(
     from nodewise.runtime.identity.operating import purged
 
     with starting():
-        found = purged(place.config, place.store, time.time() - ended_days * DAY_S)
+        kept = purged(place.config, place.store, time.time() - ended_days * DAY_S)
+    found = [token_document(from_message(each, Token)) for each in kept]
     if as_json:
         print_json({"tokens": found})
     else:

@@ -31,6 +31,10 @@ class HostLimits:
         Seconds that who can do without a plugin waits for one that is not known to answer sooner.
     memory_bytes : int
         What a host's process may allocate beyond what it has as it starts.
+    paths : tuple of str
+        Files and folders that plugins may read and write besides their own, where the kernel has Landlock.
+    environment : tuple of str
+        Names of variables that plugins get besides those that every host gets.
     """
 
     call_budget_s: float = 10.0
@@ -38,6 +42,8 @@ class HostLimits:
     load_budget_s: float = 30.0
     auto_patience_s: float = 0.25
     memory_bytes: int = 4 << 30
+    paths: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
 
     def budget_s(self, method: str, arguments: tuple[Any, ...]) -> float:
         """Seconds that a call may take: as set, and of long work what it was told that it has.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import secrets
 from collections import OrderedDict
 from collections.abc import Collection
 from typing import Any, Final
@@ -32,17 +34,20 @@ class _Dropped:
 class Models:
     """Objects by number, the least recently used dropped first, the newest never.
 
-    Who asks for one that was dropped is told, and fits it again: the same comes of it.
+    A caller that asks for one that was dropped is told, and fits it again: the same comes of it.
     """
 
     def __init__(self) -> None:
+        # A server that has started anew must not take a number of the one before for one of its own.
+        self._numbers = itertools.count(secrets.randbits(62) + 1)
         self._objects: OrderedDict[int, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
         self.most_bytes = 1 << 62
         """What all of them may take together."""
 
-    def keep(self, number: int, found: Any, but: Collection[Any] = ()) -> None:
-        """Keep one more; ``but`` is there anyway and not counted."""
+    def keep(self, found: Any, but: Collection[Any] = ()) -> int:
+        """Keep one more, and give its number; ``but`` is there anyway and not counted."""
+        number = next(self._numbers)
         try:
             size = footprint(found, but)
         except BaseException:  # noqa: BLE001  # a plugin's object may do anything where it is touched
@@ -51,6 +56,7 @@ class Models:
         self._bytes += size
         while len(self._objects) > 1 and (self._bytes > self.most_bytes or len(self._objects) > MOST):
             self._bytes -= self._objects.popitem(last=False)[1][1]
+        return number
 
     def used(self, number: int) -> Any:
         """One of them, which is used now. Raises KeyError."""

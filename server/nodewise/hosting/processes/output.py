@@ -6,13 +6,13 @@ import os
 import selectors
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
+
+from nodewise.processes.process import Process
 
 __all__ = ["watch_output"]
 
@@ -36,118 +36,62 @@ class _Stream:
     second: int = 0
     lines: int = 0
     dropped: int = 0
-    fields: dict[str, str] = field(default_factory=dict)
 
-    def took(self, data: bytes) -> None:
+    def log(self, data: bytes) -> None:
         """Log the lines that are whole, up to the rate."""
         *lines, self.rest = (self.rest + data).split(b"\n")
         if len(self.rest) > MOST_LINE:
             lines, self.rest = [*lines, self.rest], b""
         for line in lines:
-            self._line(line)
+            now = int(time.monotonic())
+            if now != self.second:
+                self.second, self.lines = now, 0
+            if self.lines < LINES_PER_S:
+                self._log("plugin_printed", line=line[:MOST_LINE].decode(errors="replace"))
+            else:
+                self.dropped += 1
+            self.lines += 1
 
-    def _line(self, line: bytes) -> None:
-        now = int(time.monotonic())
-        if now != self.second:
-            self.second, self.lines = now, 0
-        if self.lines >= LINES_PER_S:
-            self.dropped += 1
-            return
-        self.lines += 1
-        about = {"distribution": self.distribution, "stream": self.name}
-        if self.dropped:
-            about["dropped_lines"] = str(self.dropped)
-            self.dropped = 0
-        _log.info("plugin_printed", line=line[:MOST_LINE].decode(errors="replace"), **about)
-
-    def ended(self) -> None:
+    def end(self) -> None:
         """Nothing more comes."""
         if self.rest:
-            self._line(self.rest)
+            self.log(b"\n")
         if self.dropped:
-            _log.info(
-                "plugin_printed_more", distribution=self.distribution, stream=self.name, dropped_lines=self.dropped
-            )
+            self._log("plugin_printed_more")
+
+    def _log(self, event: str, **fields: str) -> None:
+        if self.dropped:
+            fields["dropped_lines"] = str(self.dropped)
+            self.dropped = 0
+        _log.info(event, distribution=self.distribution, stream=self.name, **fields)
 
 
-class _Drain:
-    """One thread for the streams of all hosts of this process."""
+def watch_output(distribution: str, streams: Mapping[str, int], process: Process) -> None:
+    """Log what comes over streams (name to descriptor) of a process in a thread, which closes them when it is gone.
 
-    def __init__(self) -> None:
-        self._selector = selectors.DefaultSelector()
-        reading, self._waking = os.pipe()
-        os.set_blocking(reading, False)
-        self._selector.register(reading, selectors.EVENT_READ)
-        self._new: deque[tuple[int, _Stream]] = deque()
-        self._over: deque[_Stream] = deque()
-        self._watched: dict[int, int] = {}
-        threading.Thread(target=self._run, name="nodewise-host-output", daemon=True).start()
-
-    def add(self, fd: int, stream: _Stream) -> None:
-        """Read a stream from now on, to its end; it is closed then."""
-        self._new.append((fd, stream))
-        os.write(self._waking, b"x")
-
-    def end(self, streams: list[_Stream]) -> None:
-        """Read what is there of them, and close them, whoever may still hold their other ends."""
-        self._over.extend(streams)
-        os.write(self._waking, b"x")
-
-    def _run(self) -> None:
-        while True:
-            for key, _ in self._selector.select():
-                if key.data is not None:
-                    if id(key.data) in self._watched:  # not ended just now
-                        self._read(key.fd, key.data)
-                    continue
-                os.read(key.fd, READ_BYTES)
-                over = [self._over.popleft() for _ in range(len(self._over))]  # before: they were new earlier
-                while self._new:
-                    fd, stream = self._new.popleft()
-                    self._selector.register(fd, selectors.EVENT_READ, stream)
-                    self._watched[id(stream)] = fd
-                for stream in over:
-                    if id(stream) in self._watched:
-                        fd = self._watched[id(stream)]
-                        os.set_blocking(fd, False)
-                        if self._read(fd, stream):
-                            self._close(fd, stream)
-
-    def _read(self, fd: int, stream: _Stream) -> bool:
-        """Log what has come; whether the stream goes on."""
-        try:
-            data = os.read(fd, READ_BYTES)
-        except BlockingIOError:
-            return True
-        except OSError:
-            data = b""
-        if data:
-            stream.took(data)
-            return True
-        self._close(fd, stream)
-        return False
-
-    def _close(self, fd: int, stream: _Stream) -> None:
-        stream.ended()
-        self._selector.unregister(fd)
-        del self._watched[id(stream)]
-        os.close(fd)
-
-
-_drains: dict[int, _Drain] = {}
-_lock = threading.Lock()
-
-
-def watch_output(distribution: str, streams: dict[str, int]) -> Callable[[], None]:
-    """Read the streams (name to descriptor) of a host until they end, and log what is in them.
-
-    Returns what ends them: processes that a host left behind hold their other ends for as long as they live.
+    Processes that it left behind may hold their other ends for as long as they live.
     """
-    with _lock:
-        drain = _drains.get(os.getpid())
-        if drain is None:
-            drain = _drains[os.getpid()] = _Drain()
-    watched = [_Stream(distribution, name) for name in streams]
-    for fd, stream in zip(streams.values(), watched, strict=True):
-        drain.add(fd, stream)
-    return partial(drain.end, watched)
+    name = "nodewise-host-output"
+    threading.Thread(target=_watch, args=(distribution, streams, process), name=name, daemon=True).start()
+
+
+def _watch(distribution: str, streams: Mapping[str, int], process: Process) -> None:
+    with selectors.DefaultSelector() as selector:
+        selector.register(process, selectors.EVENT_READ)
+        for name, fd in streams.items():
+            os.set_blocking(fd, False)
+            selector.register(fd, selectors.EVENT_READ, _Stream(distribution, name))
+        is_over = False
+        while not is_over and len(selector.get_map()) > 1:
+            is_over = any(key.data is None for key, _ in selector.select())
+            for key in [key for key in selector.get_map().values() if key.data is not None]:
+                try:
+                    data = os.read(key.fd, READ_BYTES)
+                except BlockingIOError:
+                    data = None
+                if data:
+                    key.data.log(data)
+                if is_over or data == b"":
+                    key.data.end()
+                    selector.unregister(key.fd)
+                    os.close(key.fd)

@@ -1,16 +1,17 @@
-"""An object that lives in a host, as the worker holds it."""
+"""An object that lives in another process, as the worker holds it."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
 from functools import partial
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
-from nodewise.hosting.processes.words import ATTRIBUTES
+from nodewise.hosting.processes.words import ATTRIBUTES, members_of
 
 if TYPE_CHECKING:
-    from nodewise.hosting.processes.host import Host
+    from nodewise.hosting.processes.peer import Peer
 
 __all__ = ["Following", "GoneError", "Remote", "foreign", "has_all"]
 
@@ -19,47 +20,55 @@ Following = tuple[Any, str, tuple[Any, ...]]
 
 
 class GoneError(Exception):
-    """The host was replaced, or has dropped the object."""
+    """The process was replaced, or has dropped the object."""
 
 
 class Remote:
-    """An object of a plugin: its methods are called, and its attributes read, in its host.
+    """An object of a plugin: its methods are called, and its attributes read, where it lives.
 
     Attributes
     ----------
-    host : Host
+    peer : Peer
+        What has it.
     target : str or int
         A record's object by kind and name, or the number of an answer.
     generation : int
-        The process of the host that has it; 0 = each process has it.
+        The process that has it; 0 = each has it.
     names : frozenset of str
         What it has of the protocols.
     renew : callable or None
         Makes the object anew once its process is gone.
-    released : finalize or None
-        Tells the host that nobody holds the object any more.
-    proven : bool
+    has_predicted : bool
         Whether it has answered a prediction.
+    asks : bool
+        Whether it may ask the worker while it is asked: its fit was given another's model.
+    early : tuple or None
+        Arguments of a prediction that was answered with the call before, and the response.
     """
 
-    __slots__ = ("__weakref__", "generation", "host", "names", "proven", "released", "renew", "target")
+    __slots__ = (
+        *("__weakref__", "_released", "asks", "early", "generation", "has_predicted", "names", "peer", "renew"),
+        "target",
+    )
 
-    def __init__(self, host: Host, target: str | int, generation: int, names: frozenset[str]) -> None:
-        self.host = host
-        self.target = target
-        self.generation = generation
-        self.names = names
+    def __init__(self, peer: Peer, target: str | int, generation: int, names: frozenset[str]) -> None:
+        self.peer = peer
         self.renew: Callable[[], Any] | None = None
-        self.released: weakref.finalize[Any, Any] | None = None
-        self.proven = False
-        self._release_at_end()
+        self._released: weakref.finalize[Any, Any] | None = None
+        self._stand_for(target, generation, names)
+
+    def _stand_for(self, target: str | int, generation: int, names: frozenset[str]) -> None:
+        self.target, self.generation, self.names = target, generation, names
+        self.has_predicted = self.asks = False
+        self.early: tuple[tuple[Any, ...], Any] | None = None
+        if isinstance(target, int):
+            self._released = weakref.finalize(self, self.peer.released, generation, target)
+            self._released.atexit = False
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in self.names:
             raise AttributeError(name)
-        if name in ATTRIBUTES:
-            return self._asked(name, (), reading=True)
-        return partial(self._called, name)
+        return self._asked(name, ()) if name in ATTRIBUTES else partial(self._called, name)
 
     def followed(self, name: str, arguments: tuple[Any, ...], following: Following) -> Any:
         """What a method answers, asked together with what is asked next: that one's answer waits for its question.
@@ -68,52 +77,43 @@ class Remote:
         be told.
         """
         model, method, _ = following
-        if isinstance(model, Remote) and model.host is self.host and model.proven and method in model.names:
-            return self.host.asked(self, name, arguments, following=following)
+        if isinstance(model, Remote) and model.peer is self.peer and model.has_predicted and method in model.names:
+            return self.peer.asked(self, name, arguments, following)
         return self._called(name, *arguments)
+
+    def predicted_early(self, arguments: tuple[Any, ...]) -> Any:
+        """The response to a prediction that was answered with the call before; None = there is none."""
+        early = self.early
+        if early is None or not all(map(is_, early[0], arguments)):
+            return None
+        self.early = None
+        return early[1]
 
     def _called(self, name: str, *arguments: Any) -> Any:
         found = self._asked(name, arguments)
-        if name == "predict":
-            self.proven = True
+        self.has_predicted |= name == "predict"
         return found
 
-    def _asked(self, name: str, arguments: tuple[Any, ...], *, reading: bool = False) -> Any:
+    def _asked(self, name: str, arguments: tuple[Any, ...]) -> Any:
         try:
-            return self.host.asked(self, name, arguments, reading=reading)
+            return self.peer.asked(self, name, arguments)
         except GoneError:
             if self.renew is None:
                 raise
         found = self.renew()
         if not isinstance(found, Remote):
             raise GoneError
-        self._become(found)
-        return self.host.asked(self, name, arguments, reading=reading)
-
-    def _become(self, found: Remote) -> None:
-        """Stand for the other one's object from now on, which that one does not release."""
-        for each in (self.released, found.released):
-            if each is not None:
-                each.detach()
-        self.target, self.generation, self.names, self.proven = found.target, found.generation, found.names, False
-        self._release_at_end()
-
-    def _release_at_end(self) -> None:
-        if isinstance(self.target, int):
-            self.released = weakref.finalize(self, self.host.released, self.generation, self.target)
-            self.released.atexit = False
+        for each in (self, found):  # its object is ours from now on
+            if each._released is not None:  # noqa: SLF001  # of its own class
+                each._released.detach()  # noqa: SLF001
+        self._stand_for(found.target, found.generation, found.names)
+        self.asks = found.asks
+        return self.peer.asked(self, name, arguments)
 
 
 def has_all(remote: Remote, protocol: type) -> bool:
     """Whether a remote object has the members of a protocol."""
-    members = {
-        name
-        for base in protocol.__mro__
-        if getattr(base, "_is_protocol", False)
-        for name in vars(base)
-        if not name.startswith("_")
-    }
-    return members <= remote.names
+    return members_of(protocol).keys() <= remote.names
 
 
 class _Foreign:

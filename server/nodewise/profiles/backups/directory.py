@@ -25,6 +25,7 @@ from nodewise.profiles.private_files import make_private_folder, open_private
 from nodewise.profiles.sql_schema import SCHEMA_VERSION
 from nodewise.profiles.sql_store import SqlProfileStore
 from nodewise.profiles.sqlite_store import SqliteProfileStore
+from nodewise.profiles.store import StoreOptions
 from nodewise.profiles.traces import TraceStore, sync
 
 __all__ = ["BackupFigures", "back_up", "open_backup"]
@@ -93,7 +94,7 @@ def _written(store: SqlProfileStore, partial: Path, version: str) -> BackupFigur
     for path in partial.glob(f"{_STORE}*"):
         path.unlink()
     shutil.rmtree(partial / "traces" / "staged", ignore_errors=True)
-    copy = SqliteProfileStore(partial / _STORE, "power", TraceStore(partial / "traces"))
+    copy = SqliteProfileStore(partial / _STORE, StoreOptions(durability="power", traces=TraceStore(partial / "traces")))
     try:
         figures = copy_store(store, copy, same_store=True)
         with copy.whole() as connection:
@@ -168,7 +169,7 @@ def open_backup(folder: Path, digest: str = "") -> Iterator[SqlProfileStore]:
         copy = Path(shutil.copyfile(folder / _STORE, Path(scratch, _STORE)))
         if _sha256_of(copy) != about["store_sha256"]:
             raise CopyError(f"{folder}: {_STORE} is not as it was written", of_input=False)
-        store = SqliteProfileStore(copy, traces=TraceStore(folder / "traces"))
+        store = SqliteProfileStore(copy, StoreOptions(traces=TraceStore(folder / "traces")))
         try:
             yield store
         finally:

@@ -55,7 +55,7 @@ def verify_store(
         problems = [text for statement in connection.structure for text in _first_column(connection, statement)]
         profiles = _first_column(connection, "SELECT key FROM profiles WHERE revision > 0 ORDER BY key")
         for key in profiles:
-            problems += _wrong_profile(connection, key, check)
+            problems += _wrong_profile(connection, store.condition.types, key, check)
         traces = referred_traces(connection)
         for name, size in traces:
             problems += _wrong_trace(store.traces, name, size, content=content)
@@ -72,9 +72,11 @@ def _first_column(connection: Connection, statement: str) -> list[Any]:
     return [row[0] for row in connection.execute(statement).fetchall()]
 
 
-def _wrong_profile(connection: Connection, key: int, check: Callable[[Profile], str]) -> Iterator[str]:
+def _wrong_profile(
+    connection: Connection, raised: tuple[type[Exception], ...], key: int, check: Callable[[Profile], str]
+) -> Iterator[str]:
     row = reads.row_of(connection, key)
-    faults: tuple[type[Exception], ...] = (*connection.faults.types, PayloadError, ValueError, KeyError, TypeError)
+    faults: tuple[type[Exception], ...] = (*raised, PayloadError, ValueError, KeyError, TypeError)
     try:
         profile = reads.replayed(connection, row, row.profile_id, None)
     except faults as error:

@@ -1,26 +1,132 @@
-"""One call over HTTP, whatever it is spoken in: received, let in, answered, and ended by its time."""
+"""One call over HTTP, whatever it is spoken in: received, let in, answered, written, and ended by its time."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing
-from typing import Any, Final, cast
+from typing import Any, Final, NoReturn, cast
 
+import grpc
 import structlog
-from aiohttp.web import StreamResponse
+from aiohttp.web import BaseRequest, Response, StreamResponse
+from google.rpc import status_pb2
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.rpc.calls import Context
+from nodewise.rpc.calls import REQUEST_ID, Context, named_in
 from nodewise.rpc.errors import internal_error
 from nodewise.rpc.handlers import abort
-from nodewise.rpc.http.context import EndedError, HttpContext
+from nodewise.rpc.http.bodies import GZIP, accepts_gzip, packed
+from nodewise.rpc.http.failures import headers_of, http_code
 from nodewise.rpc.routes import MethodRoute
 
-__all__ = ["reply", "stream"]
+__all__ = ["JSON", "Failure", "HttpContext", "Receive", "respond", "respond_many"]
+
+_DETAILS: Final = "grpc-status-details-bin"
+_AUTHORIZATION: Final = "authorization"
+
+
+class EndedError(Exception):
+    """A call was ended by a status.
+
+    Attributes
+    ----------
+    status : Status
+        Code, message and details.
+    """
+
+    def __init__(self, status: status_pb2.Status) -> None:
+        super().__init__(status.message)
+        self.status = status
+
+
+class HttpContext:
+    """Implements the part of ``grpc.aio.ServicerContext`` that the house's handlers use.
+
+    Attributes
+    ----------
+    request_id : str
+        As the caller stated it, or a new one.
+    """
+
+    __slots__ = ("_end_s", "_metadata", "_peer", "request", "request_id")
+
+    def __init__(self, request: BaseRequest) -> None:
+        self.request = request
+        self._end_s: float | None = None
+        headers = request.headers
+        stated = headers.get(REQUEST_ID)
+        usable = stated is not None and stated.isascii() and stated.isprintable()
+        self.request_id = named_in(((REQUEST_ID, stated),) if usable and stated is not None else ())
+        self._metadata: tuple[tuple[str, str], ...] = ((REQUEST_ID, self.request_id),)
+        if _AUTHORIZATION in headers:
+            self._metadata += ((_AUTHORIZATION, headers[_AUTHORIZATION]),)
+        # At once: a connection that is closed has none any more, and its calls are put down all the same.
+        transport = request.transport
+        self._peer = None if transport is None else transport.get_extra_info("peername")
+
+    def ends_within(self, timeout_s: float | None) -> None:
+        """The call's time from now on, as its caller stated it."""
+        self._end_s = None if timeout_s is None else time.monotonic() + timeout_s
+
+    def invocation_metadata(self) -> tuple[tuple[str, str], ...]:
+        """Headers that handlers look at."""
+        return self._metadata
+
+    def time_remaining(self) -> float | None:
+        """Seconds; None = the caller stated no time."""
+        return None if self._end_s is None else max(0.0, self._end_s - time.monotonic())
+
+    def peer(self) -> str:
+        """The connection, as gRPC names it."""
+        host, port = self._peer[:2] if self._peer else ("", 0)
+        return f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"
+
+    def auth_context(self) -> Mapping[str, Iterable[bytes]]:
+        """What a certificate of the connection says, as gRPC tells it."""
+        transport = self.request.transport
+        held = transport.get_extra_info("peercert") if transport is not None else None
+        return {} if not held else _told(held)
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        """At once: what is not read of a reply over HTTP is the connection's."""
+        callback(self)
+
+    def set_trailing_metadata(self, trailers: Iterable[tuple[str, str | bytes]]) -> None:
+        """Nothing but the request id stands there, which is told in a header."""
+
+    async def abort_with_status(self, status: grpc.Status) -> NoReturn:
+        """End the call."""
+        raise EndedError(_status(status.code, status.details, status.trailing_metadata or ()))
+
+    async def abort(
+        self, code: grpc.StatusCode, details: str = "", trailing_metadata: Iterable[tuple[str, str | bytes]] = ()
+    ) -> NoReturn:
+        """End the call."""
+        raise EndedError(_status(code, details, trailing_metadata))
+
+
+def _status(code: grpc.StatusCode, message: str, trailers: Iterable[tuple[str, str | bytes]]) -> status_pb2.Status:
+    for name, value in trailers:
+        if name == _DETAILS and isinstance(value, bytes):
+            return status_pb2.Status.FromString(value)
+    return status_pb2.Status(code=code.value[0], message=message)
+
+
+def _told(certificate: Mapping[str, Any]) -> dict[str, list[bytes]]:
+    names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
+    others = [value for _, value in certificate.get("subjectAltName", ())]
+    return {
+        "x509_pem_cert": [b"as the connection's handshake showed it"],
+        "x509_common_name": [each.encode() for each in names],
+        "x509_subject_alternative_name": [each.encode() for each in others],
+    }
+
 
 _log = structlog.get_logger("nodewise.rpc")
 
+JSON: Final = "application/json"
 TIMEOUT: Final = "Connect-Timeout-Ms"
 _DIGITS: Final = 10
 """Of the longest time that may be stated."""
@@ -28,6 +134,88 @@ _RECEIVED_WITHIN_S: Final = 60.0
 """For a body whose caller stated no time, nor the method has any."""
 
 Receive = Callable[[], Awaitable[bytes]]
+Written = Callable[[bytes], Awaitable[bytes]]
+"""Makes of a reply what is sent."""
+Failure = Callable[[status_pb2.Status], bytes]
+"""Makes of a status the body that tells it."""
+
+
+async def respond(
+    route: MethodRoute, context: HttpContext, receive: Receive, written: Written, kind: str, failure: Failure
+) -> Response:
+    """The response of a method with one reply, of a type of content, packed where that is asked and worth it."""
+
+    async def answered() -> bytes:
+        asked, permit, principal = await _admit(route, context, receive)
+        return cast("bytes", await route.answer(asked, context, permit, principal))
+
+    told = {REQUEST_ID: context.request_id}
+    try:
+        body = await written(await _within_its_time(route, context, answered))
+    except EndedError as error:
+        return _failed(error, context, failure)
+    if accepts_gzip(context.request.headers.get("Accept-Encoding", "")) and (smaller := await packed(body)) is not None:
+        body = smaller
+        told |= {"Content-Encoding": GZIP, "Vary": "Accept-Encoding"}
+    return Response(body=body, content_type=kind, headers=told)
+
+
+async def respond_many(
+    route: MethodRoute,
+    context: HttpContext,
+    receive: Receive,
+    written: Written,
+    headers: dict[str, str],
+    last: Callable[[status_pb2.Status | None], bytes],
+    failure: Failure | None = None,
+) -> StreamResponse:
+    """The response of a method with many replies.
+
+    Parameters
+    ----------
+    last : callable
+        Makes of the status of a call that failed, None = it did not, the end of the stream.
+    failure : callable or None
+        Tells of a call that failed before its first reply, with which the stream begins; None = the stream begins as
+        soon as the call is let in.
+    """
+    response = StreamResponse(headers=headers | {REQUEST_ID: context.request_id})
+
+    async def answered() -> None:
+        asked, permit, principal = await _admit(route, context, receive)
+        if failure is None:
+            await response.prepare(context.request)
+        async with aclosing(route.answer(asked, context, permit, principal)) as messages:
+            async for message in messages:
+                if not response.prepared:
+                    await response.prepare(context.request)
+                await response.write(await written(message))
+
+    status = None
+    try:
+        await _within_its_time(route, context, answered)
+    except EndedError as error:
+        if failure is not None and not response.prepared:
+            return _failed(error, context, failure)
+        status = error.status
+    if not response.prepared:
+        await response.prepare(context.request)
+    await response.write(last(status))
+    await response.write_eof()
+    return response
+
+
+def _failed(error: EndedError, context: HttpContext, failure: Failure) -> Response:
+    headers = {REQUEST_ID: context.request_id} | headers_of(error.status)
+    return Response(status=http_code(error.status), body=failure(error.status), content_type=JSON, headers=headers)
+
+
+async def _admit(route: MethodRoute, context: HttpContext, receive: Receive) -> tuple[Any, Any, Any]:
+    async def within() -> bytes:
+        async with asyncio.timeout(route.method.default_deadline_s or _RECEIVED_WITHIN_S):
+            return await receive()
+
+    return await route.admit(within, cast("Context", context))
 
 
 def _stated_timeout_s(text: str | None) -> float | None:
@@ -40,57 +228,9 @@ def _stated_timeout_s(text: str | None) -> float | None:
     return int(text) / 1e3
 
 
-async def reply(route: MethodRoute, context: HttpContext, receive: Receive) -> bytes:
-    """The answer of a method with one reply. Raises EndedError."""
-
-    async def answered() -> bytes:
-        asked, permit, principal = await _admit(route, context, receive)
-        return cast("bytes", await route.answer(asked, context, permit, principal))
-
-    return cast("bytes", await _ended(route, context, answered))
-
-
-async def stream(
-    route: MethodRoute,
-    context: HttpContext,
-    receive: Receive,
-    response: StreamResponse,
-    framed: Callable[[bytes], Awaitable[bytes]],
-    *,
-    at_once: bool,
-) -> None:
-    """Write the answers of a method with many into a response, which begins with the first. Raises EndedError.
-
-    Parameters
-    ----------
-    framed : callable
-        Makes of a reply what is written.
-    at_once : bool
-        Whether the response begins as soon as the call is let in, whenever the first answer comes.
-    """
-
-    async def written() -> None:
-        asked, permit, principal = await _admit(route, context, receive)
-        if at_once:
-            await response.prepare(context.request)
-        async with aclosing(route.answer(asked, context, permit, principal)) as messages:
-            async for message in messages:
-                if not response.prepared:
-                    await response.prepare(context.request)
-                await response.write(await framed(message))
-
-    await _ended(route, context, written)
-
-
-async def _admit(route: MethodRoute, context: HttpContext, receive: Receive) -> tuple[Any, Any, Any]:
-    async def within() -> bytes:
-        async with asyncio.timeout(route.method.default_deadline_s or _RECEIVED_WITHIN_S):
-            return await receive()
-
-    return await route.admit(within, cast("Context", context))
-
-
-async def _ended(route: MethodRoute, context: HttpContext, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+async def _within_its_time(
+    route: MethodRoute, context: HttpContext, work: Callable[[], Coroutine[Any, Any, Any]]
+) -> Any:
     """What comes of a call's work within the time that its caller states. Raises EndedError."""
     try:
         context.ends_within(_stated_timeout_s(context.request.headers.get(TIMEOUT)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import zlib
 from typing import Final
 
@@ -13,7 +14,7 @@ from aiohttp.web import BaseRequest
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.caps import above_cap
 
-__all__ = ["GZIP", "accepts_gzip", "packed", "received", "understood", "unpacked"]
+__all__ = ["GZIP", "accepts_gzip", "packed", "received", "unpacked"]
 
 GZIP: Final = "gzip"
 IDENTITY: Final = "identity"
@@ -24,7 +25,8 @@ _LEVEL: Final = 1
 """Numbers of a reply hardly become smaller with more work."""
 _WORTH_BYTES: Final = 8 * 1024
 """Replies below are sent as they are: packing one costs more than it saves on most ways."""
-_ASIDE_BYTES: Final = 256 * 1024
+_ACCEPTED: Final = re.compile(r"(?:^|,)\s*gzip\s*(?:$|,|;(?!\s*q\s*=\s*0(?:\.0*)?\s*(?:,|$)))", re.IGNORECASE)
+"""A list of encodings with gzip, unless its weight is 0."""
 
 
 def _too_large(most_bytes: int, found: int) -> NodewiseError:
@@ -47,14 +49,10 @@ async def received(request: BaseRequest, most_bytes: int) -> bytes:
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(_CONTINUE)
         request.writer.output_size = 0  # else the response's headers count as sent
-    content = request.content
+    parts, size = list[bytes](), 0
     try:
-        body = await content.readany()
-        if content.at_eof():
-            return body
-        parts, size = [body], len(body)
-        while not content.at_eof():
-            parts.append(await content.readany())
+        while not request.content.at_eof():
+            parts.append(await request.content.readany())
             size += len(parts[-1])
             if size > most_bytes:
                 raise _too_large(most_bytes, size)
@@ -64,20 +62,18 @@ async def received(request: BaseRequest, most_bytes: int) -> bytes:
 
 
 async def unpacked(body: bytes, encoding: str, most_bytes: int) -> bytes:
-    """A body that is packed as stated: gzip, or identity.
+    """A body that is packed as a header states: by gzip, or (identity, or empty) not at all.
 
     Raises
     ------
     NodewiseError
-        LIMIT_EXCEEDED, MALFORMED_MESSAGE.
+        LIMIT_EXCEEDED, MALFORMED_MESSAGE, NOT_IMPLEMENTED.
     """
-    if encoding != GZIP or not body:
-        return body
-    return (
-        await asyncio.to_thread(_gunzipped, body, most_bytes)
-        if len(body) > _ASIDE_BYTES
-        else _gunzipped(body, most_bytes)
-    )
+    kind = encoding.strip().lower() or IDENTITY
+    if kind not in (GZIP, IDENTITY):
+        text = f"bodies may be packed by {GZIP} or not at all ({IDENTITY}), found {kind[:20]!r}"
+        raise NodewiseError(Reason.NOT_IMPLEMENTED, text, {"encoding": kind[:20]})
+    return await asyncio.to_thread(_gunzipped, body, most_bytes) if body and kind == GZIP else body
 
 
 def _gunzipped(body: bytes, most_bytes: int) -> bytes:
@@ -93,34 +89,11 @@ def _gunzipped(body: bytes, most_bytes: int) -> bytes:
     return found
 
 
-def understood(encoding: str) -> str:
-    """How a body is packed, as a header says. Raises NodewiseError."""
-    found = encoding.strip().lower() or IDENTITY
-    if found not in (GZIP, IDENTITY):
-        text = f"bodies may be packed by {GZIP} or not at all ({IDENTITY}), found {found[:20]!r}"
-        raise NodewiseError(Reason.NOT_IMPLEMENTED, text, {"encoding": found[:20]})
-    return found
-
-
 def accepts_gzip(told: str) -> bool:
     """Whether a header of encodings that are understood has gzip."""
-    if GZIP not in told:
-        return False
-    parts = (each.split(";") for each in told.lower().split(","))
-    return any(name.strip() == GZIP and not any(_refuses(each) for each in rest) for name, *rest in parts)
-
-
-def _refuses(parameter: str) -> bool:
-    name, _, value = parameter.partition("=")
-    return name.strip() == "q" and not value.strip().strip("0.")
+    return _ACCEPTED.search(told) is not None
 
 
 async def packed(body: bytes) -> bytes | None:
     """By gzip; None = it is not worth it."""
-    if len(body) < _WORTH_BYTES:
-        return None
-    return await asyncio.to_thread(_gzipped, body) if len(body) > _ASIDE_BYTES else _gzipped(body)
-
-
-def _gzipped(body: bytes) -> bytes:
-    return zlib.compress(body, _LEVEL, _GZIP_WINDOW)
+    return await asyncio.to_thread(zlib.compress, body, _LEVEL, _GZIP_WINDOW) if len(body) >= _WORTH_BYTES else None

@@ -11,21 +11,19 @@ from typing import Any, Final
 
 import orjson
 from aiohttp.web import BaseRequest, Response, StreamResponse
+from google.rpc import status_pb2
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.calls import REQUEST_ID
-from nodewise.rpc.http.answering import reply, stream
-from nodewise.rpc.http.bodies import GZIP, accepts_gzip, packed, received, understood, unpacked
-from nodewise.rpc.http.context import EndedError, HttpContext
-from nodewise.rpc.http.failures import connect_error, headers_of, http_code
+from nodewise.rpc.http.answering import JSON, HttpContext, respond, respond_many
+from nodewise.rpc.http.bodies import GZIP, accepts_gzip, packed, received, unpacked
+from nodewise.rpc.http.failures import connect_error
 from nodewise.rpc.http.translating import Translator
-from nodewise.rpc.intake import most_bytes
 
 __all__ = ["Connect"]
 
 _VERSION: Final = "Connect-Protocol-Version"
-_JSON: Final = "application/json"
-_UNARY: Final[Mapping[str, bool]] = MappingProxyType({_JSON: True, "application/proto": False})
+_UNARY: Final[Mapping[str, bool]] = MappingProxyType({JSON: True, "application/proto": False})
 _STREAM: Final[Mapping[str, bool]] = MappingProxyType(
     {"application/connect+json": True, "application/connect+proto": False}
 )
@@ -64,70 +62,44 @@ class Connect:
         kind, charset = _content_type(request)
         if kind not in kinds or charset not in _CHARSETS:
             return Response(status=415, headers={"Accept-Post": ", ".join(kinds)})
-        if not streams:
-            return await self._one(translator, request, as_json=kinds[kind])
-        return await self._many(translator, request, {**always, "Content-Type": kind}, as_json=kinds[kind])
-
-    async def _one(self, translator: Translator, request: BaseRequest, *, as_json: bool) -> Response:
-        headers = request.headers
-        context = HttpContext(request)
-
-        async def receive() -> bytes:
-            _check_version(headers)
-            most = most_bytes(translator.method.name)
-            body = await received(request, most)
-            if "Content-Encoding" in headers:
-                body = await unpacked(body, understood(headers["Content-Encoding"]), most)
-            return await translator.request_of(body, strict=False) if as_json else body
-
-        told = {REQUEST_ID: context.request_id}
-        try:
-            data = await reply(translator.route, context, receive)
-            body = await translator.json_of(data) if as_json else data
-        except EndedError as error:
-            told |= headers_of(error.status)
-            body = orjson.dumps(connect_error(error.status))
-            return Response(status=http_code(error.status), body=body, content_type=_JSON, headers=told)
-        if accepts_gzip(headers.get("Accept-Encoding", "")) and (smaller := await packed(body)) is not None:
-            body = smaller
-            told |= {"Content-Encoding": GZIP, "Vary": "Accept-Encoding"}
-        return Response(body=body, content_type=_JSON if as_json else "application/proto", headers=told)
-
-    async def _many(
-        self, translator: Translator, request: BaseRequest, told: dict[str, str], *, as_json: bool
-    ) -> StreamResponse:
-        headers = request.headers
-        context = HttpContext(request)
+        headers, as_json, most = request.headers, kinds[kind], translator.most_bytes
         packs = accepts_gzip(headers.get("Connect-Accept-Encoding", ""))
 
         async def receive() -> bytes:
             _check_version(headers)
-            if translator.method.client_streaming:
-                raise _streams_in(translator)
-            most = most_bytes(translator.method.name)
-            flags, message = _only_message(await received(request, most + _PREFIX_BYTES))
-            if flags & _PACKED:
-                message = await unpacked(message, understood(headers.get("Connect-Content-Encoding", "")), most)
-            return await translator.request_of(message, strict=False) if as_json else message
+            if method.client_streaming:
+                raise _streams_in(method.name)
+            body = await received(request, most + (_PREFIX_BYTES if streams else 0))
+            encoding = headers.get("Content-Encoding", "")
+            if streams:
+                flags, body = _only_message(body)
+                encoding = headers.get("Connect-Content-Encoding", "") if flags & _PACKED else ""
+            body = await unpacked(body, encoding, most)
+            return await translator.request_of(body, strict=False) if as_json else body
 
-        async def framed(message: bytes) -> bytes:
-            data = await translator.json_of(message) if as_json else message
+        async def written(message: bytes) -> bytes:
+            return await translator.json_of(message) if as_json else message
+
+        async def enveloped(message: bytes) -> bytes:
+            data = await written(message)
             smaller = await packed(data) if packs else None
             return _enveloped(0, data) if smaller is None else _enveloped(_PACKED, smaller)
 
-        response = StreamResponse(headers=told | {REQUEST_ID: context.request_id})
-        if packs:
-            response.headers["Connect-Content-Encoding"] = GZIP
-        end: dict[str, Any] = {"metadata": {REQUEST_ID: [context.request_id]}}
-        try:
-            await stream(translator.route, context, receive, response, framed, at_once=True)
-        except EndedError as error:
-            end["error"] = connect_error(error.status)
-        if not response.prepared:
-            await response.prepare(request)
-        await response.write(_enveloped(_END, orjson.dumps(end)))
-        await response.write_eof()
-        return response
+        def last(status: status_pb2.Status | None) -> bytes:
+            end: dict[str, Any] = {"metadata": {REQUEST_ID: [context.request_id]}}
+            if status is not None:
+                end["error"] = connect_error(status)
+            return _enveloped(_END, orjson.dumps(end))
+
+        context = HttpContext(request)
+        if not streams:
+            return await respond(translator.route, context, receive, written, kind, _failure)
+        told = {**always, "Content-Type": kind} | ({"Connect-Content-Encoding": GZIP} if packs else {})
+        return await respond_many(translator.route, context, receive, enveloped, told, last)
+
+
+def _failure(status: status_pb2.Status) -> bytes:
+    return orjson.dumps(connect_error(status))
 
 
 def _content_type(request: BaseRequest) -> tuple[str, str]:
@@ -143,8 +115,7 @@ def _check_version(headers: Mapping[str, str]) -> None:
         raise NodewiseError(Reason.MALFORMED_MESSAGE, text, {"header": _VERSION})
 
 
-def _streams_in(translator: Translator) -> NodewiseError:
-    name = translator.method.name
+def _streams_in(name: str) -> NodewiseError:
     instead = {"StreamPredict": "BatchPredict", "IngestProfile": "IngestBatch"}.get(name, "")
     text = f"{name} takes a stream of requests, which HTTP/1.1 has no room for; use gRPC" + (
         f", or {instead}" if instead else ""

@@ -11,7 +11,7 @@ from typing import Final
 import orjson
 import structlog
 from aiohttp.web import BaseRequest, Response, StreamResponse
-from google.rpc import status_pb2
+from google.rpc import code_pb2, status_pb2
 
 from nodewise.rpc.http.connect import Connect
 from nodewise.rpc.http.failures import http_code, rest_error
@@ -27,10 +27,6 @@ DOCUMENT: Final = "/openapi.json"
 HEALTH: Final = "/healthz"
 _ALWAYS: Final = {"Server": "nodewise", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 _PIECE_BYTES: Final = 64 * 1024
-_NOT_FOUND: Final = 5
-_PERMISSION_DENIED: Final = 7
-_UNIMPLEMENTED: Final = 12
-"""Of google.rpc.Code."""
 
 Health = Callable[[], Awaitable[bool]]
 
@@ -80,7 +76,7 @@ class Front:
         told = self._origins.told(request.headers)
         headers = _ALWAYS | told | {"Vary": "Accept-Encoding, Origin"} if told else _ALWAYS
         if refusal:
-            response: StreamResponse = failed(_PERMISSION_DENIED, refusal)
+            response: StreamResponse = failed(code_pb2.PERMISSION_DENIED, refusal)
         else:
             response = await self._answered(request, headers)
         if not response.prepared:
@@ -103,8 +99,8 @@ class Front:
             return await self._told(path, request, headers)
         verbs = self._verbs(path)
         if verbs:
-            return failed(_UNIMPLEMENTED, f"{path} takes {', '.join(verbs)}", 405, {"Allow": ", ".join(verbs)})
-        return failed(_NOT_FOUND, f"there is nothing at {path[:200]}; {DOCUMENT} lists what there is")
+            return failed(code_pb2.UNIMPLEMENTED, f"{path} takes {', '.join(verbs)}", 405, {"Allow": ", ".join(verbs)})
+        return failed(code_pb2.NOT_FOUND, f"there is nothing at {path[:200]}; {DOCUMENT} lists what there is")
 
     def _verbs(self, path: str) -> list[str]:
         if path in self._connect:
@@ -115,7 +111,7 @@ class Front:
         """A browser asks whether a page may call, or somebody what there is."""
         verbs = self._verbs(path)
         if not verbs:
-            return failed(_NOT_FOUND, f"there is nothing at {path[:200]}; {DOCUMENT} lists what there is")
+            return failed(code_pb2.NOT_FOUND, f"there is nothing at {path[:200]}; {DOCUMENT} lists what there is")
         told = self._origins.preflight(request.headers, verbs)
         return Response(status=204, headers=told | {"Allow": ", ".join([*verbs, "OPTIONS"])})
 

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 from google.api import annotations_pb2, http_pb2
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
+from google.rpc import status_pb2
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.rpc.calls import REQUEST_ID
-from nodewise.rpc.http.answering import reply, stream
-from nodewise.rpc.http.bodies import GZIP, accepts_gzip, packed, received, understood, unpacked
-from nodewise.rpc.http.context import EndedError, HttpContext
-from nodewise.rpc.http.failures import headers_of, http_code, rest_error
-from nodewise.rpc.http.json_codec import TIMESTAMP, hint_of_name, message_of, parse_json
-from nodewise.rpc.http.templates import Template
-from nodewise.rpc.http.translating import Translator
-from nodewise.rpc.intake import most_bytes
+from nodewise.rpc.http.answering import JSON, HttpContext, respond, respond_many
+from nodewise.rpc.http.bodies import received, unpacked
+from nodewise.rpc.http.failures import rest_error
+from nodewise.rpc.http.translating import Translator, message_of, parse_json
 
-__all__ = ["NDJSON", "Found", "Rest", "Route", "routes_of"]
+__all__ = ["NDJSON", "Found", "Rest", "Route", "Template", "routes_of"]
 
 NDJSON: Final = "application/x-ndjson"
 """Streams: an object a line."""
@@ -31,6 +29,48 @@ _BODIES: Final = frozenset({"", "application/json", "application/x-www-form-urle
 """Types of bodies that are JSON; the last is what curl says of `-d`, whatever it sends."""
 _PARAMETERS: Final = 1_000
 """Most of a query."""
+_VARIABLE: Final = re.compile(r"\{([a-z0-9_.]+)(?:=([^{}]+))?\}")
+_PATTERNS: Final = {"*": r"[^/:]+", "**": r"[^/:]+(?:/[^/:]+)*"}
+"""A segment, and one or more. None holds a colon, which begins a verb; what a name has of its own is written %3A."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A path with variables.
+
+    Attributes
+    ----------
+    text : str
+        As annotated.
+    variables : tuple of str
+        Paths of fields, in the order of the path.
+    """
+
+    text: str
+    variables: tuple[str, ...]
+    _pattern: re.Pattern[str]
+
+    @classmethod
+    def of(cls, text: str) -> Template:
+        """Of an annotation. Raises ValueError for a pattern that none of the contract's has."""
+        variables, parts, at = [], [], 0
+        for found in _VARIABLE.finditer(text):
+            parts.append(re.escape(text[at : found.start()]))
+            kind = found[2] or "*"
+            if kind not in _PATTERNS:
+                raise ValueError(f"{text}: {kind} is no pattern that is known")
+            parts.append(f"({_PATTERNS[kind]})")
+            variables.append(found[1])
+            at = found.end()
+        parts.append(re.escape(text[at:]))
+        return cls(text, tuple(variables), re.compile("".join(parts)))
+
+    def match(self, path: str) -> dict[str, str] | None:
+        """Values of the variables in a path as it was asked for; None = it is another path."""
+        found = self._pattern.fullmatch(path)
+        if found is None:
+            return None
+        return {name: unquote(value) for name, value in zip(self.variables, found.groups(), strict=True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +110,7 @@ def _route(method: MethodDescriptor, rule: http_pb2.HttpRule) -> Route:
     verb = rule.WhichOneof("pattern")
     if verb not in _VERBS or rule.body not in ("", "*") or rule.response_body:
         raise ValueError(f"{method.full_name}: this kind of annotation is not served")
-    template = Template.of(getattr(rule, verb))
-    for variable in template.variables:
-        _field(method.input_type, variable)
-    return Route(verb.upper(), template, method, rule.body == "*")
-
-
-def _field(message: Descriptor, path: str) -> FieldDescriptor:
-    """The field of a path. Raises ValueError."""
-    *above, last = path.split(".")
-    for name in above:
-        found = message.fields_by_name.get(name)
-        if found is None or found.message_type is None or found.is_repeated:
-            raise ValueError(f"{message.full_name} has no message {name}")
-        message = found.message_type
-    field = message.fields_by_name.get(last)
-    if field is None or field.message_type is not None or field.is_repeated:
-        raise ValueError(f"{message.full_name} has no plain field {last}")
-    return field
+    return Route(verb.upper(), Template.of(getattr(rule, verb)), method, rule.body == "*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +160,10 @@ class Rest:
         translator = self._translators[found.route.path]
 
         async def receive() -> bytes:
-            most = most_bytes(translator.method.name)
-            body = await received(request, most)
+            body = await received(request, translator.most_bytes)
             if found.route.whole_body:
-                body = await unpacked(body, understood(request.headers.get("Content-Encoding", "")), most)
+                encoding = request.headers.get("Content-Encoding", "")
+                body = await unpacked(body, encoding, translator.most_bytes)
                 if not query and not found.variables:
                     return await translator.request_of(body, strict=True)
             elif body:
@@ -148,50 +171,18 @@ class Rest:
                 raise NodewiseError(Reason.MALFORMED_MESSAGE, text)
             return await translator.made(body, lambda data: _bytes_of(data, found, query, translator))
 
-        told = {REQUEST_ID: context.request_id}
+        async def line(message: bytes) -> bytes:
+            return b'{"result":' + await translator.json_of(message) + b"}\n"
+
+        def last(status: status_pb2.Status | None) -> bytes:
+            return b"" if status is None else rest_error(status) + b"\n"
+
         if found.route.whole_body and _type_of(request) not in _BODIES:
-            return Response(status=415, headers=told | {"Accept-Post": "application/json"})
+            return Response(status=415, headers={REQUEST_ID: context.request_id, "Accept-Post": JSON})
         if translator.method.server_streaming:
-            return await _many(translator, context, receive, {**always, **told})
-        try:
-            data = await reply(translator.route, context, receive)
-            body = await translator.json_of(data)
-        except EndedError as error:
-            return ended(error, told)
-        if accepts_gzip(request.headers.get("Accept-Encoding", "")) and (smaller := await packed(body)) is not None:
-            body = smaller
-            told |= {"Content-Encoding": GZIP, "Vary": "Accept-Encoding"}
-        return Response(body=body, content_type="application/json", headers=told)
-
-
-def ended(error: EndedError, told: dict[str, str]) -> Response:
-    """The response of a call that was ended by a status."""
-    status = error.status
-    return Response(
-        status=http_code(status),
-        body=rest_error(status),
-        content_type="application/json",
-        headers=told | headers_of(status),
-    )
-
-
-async def _many(translator: Translator, context: HttpContext, receive: Any, told: dict[str, str]) -> StreamResponse:
-    """Lines of `{"result": ...}`, and where the call fails later than that a last one of `{"error": ...}`."""
-
-    async def framed(message: bytes) -> bytes:
-        return b'{"result":' + await translator.json_of(message) + b"}\n"
-
-    response = StreamResponse(headers=told | {"Content-Type": NDJSON})
-    try:
-        await stream(translator.route, context, receive, response, framed, at_once=False)
-    except EndedError as error:
-        if not response.prepared:
-            return ended(error, told)
-        await response.write(rest_error(error.status) + b"\n")
-    if not response.prepared:
-        await response.prepare(context.request)
-    await response.write_eof()
-    return response
+            told = {**always, "Content-Type": NDJSON}
+            return await respond_many(translator.route, context, receive, line, told, last, rest_error)
+        return await respond(translator.route, context, receive, translator.json_of, JSON, rest_error)
 
 
 def _type_of(request: BaseRequest) -> str:
@@ -232,38 +223,19 @@ def _of_query(query: str, found: Found, message: Descriptor, value: Any) -> Any:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=False, max_num_fields=_PARAMETERS)
     except ValueError:
         raise NodewiseError(Reason.MALFORMED_MESSAGE, f"the query has more than {_PARAMETERS} parameters") from None
+    fields = {name: field for field in message.fields for name in (field.name, field.json_name)}
     for name, text in pairs:
-        _set(value, name, text, message)
+        field = fields.get(name)
+        if field is None:  # which message_of says
+            value[name] = text
+            continue
+        told: Any = text
+        if field.type == FieldDescriptor.TYPE_BOOL:
+            told = {"true": True, "false": False}.get(text, text)
+        if field.is_repeated:
+            value.setdefault(field.name, []).append(told)
+        elif field.name in value:
+            raise invalid_field(field.name, "stands twice in the query")
+        else:
+            value[field.name] = told
     return value
-
-
-def _set(value: dict[str, Any], path: str, text: str, message: Descriptor) -> None:
-    *above, last = path.split(".")
-    inside, told = value, ""
-    for name in above:
-        field = _named(message, name, path)
-        if field.message_type is None or field.is_repeated:
-            raise invalid_field(path[:80], f"{field.name} has no fields of its own")
-        told = f"{told}{field.name}."
-        inside = inside.setdefault(field.name, {})
-        message = field.message_type
-    field = _named(message, last, path)
-    if field.message_type is not None and field.message_type.full_name != TIMESTAMP:
-        raise invalid_field(path[:80], f"is a {field.message_type.name}: name a field of it")
-    held: Any = text
-    if field.type == FieldDescriptor.TYPE_BOOL:
-        held = {"true": True, "false": False}.get(text, text)
-    if field.is_repeated:
-        inside.setdefault(field.name, []).append(held)
-    elif field.name in inside:
-        raise invalid_field(told + field.name, "stands twice in the query")
-    else:
-        inside[field.name] = held
-
-
-def _named(message: Descriptor, name: str, path: str) -> FieldDescriptor:
-    for field in message.fields:
-        if name in (field.name, field.json_name):
-            return field
-    names = [each.name for each in message.fields]
-    raise invalid_field(path[:80], f"is no parameter{hint_of_name(name, names)}; {message.name} has {', '.join(names)}")

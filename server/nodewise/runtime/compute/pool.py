@@ -1,12 +1,12 @@
-"""A bounded pool of hands that do long work: whose turn it is, until when, and what becomes of a hand afterwards."""
+"""A bounded pool that does long work: whose turn it is, until when, and what becomes of work that nobody waits for."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol, TypeVar
 
 import structlog
 
@@ -14,15 +14,13 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.ports.compute import Work
 from nodewise.rpc.long_call import Workshop
 
-__all__ = ["MOST_WAITING", "ComputePool", "Equipped", "Hand", "HandLostError", "Tools"]
+__all__ = ["ComputePool", "Equipped", "Runner", "RunnerLostError", "Tools"]
 
 _log = structlog.get_logger(__name__)
-
-MOST_WAITING: Final = 64
-"""Pieces of work that wait for their turn; what they are about takes memory."""
+ResultT = TypeVar("ResultT")
 
 
-class HandLostError(Exception):
+class RunnerLostError(Exception):
     """What did the work is gone; the text says how."""
 
 
@@ -48,40 +46,36 @@ class Tools:
         return None if self.how_opened is None else self.how_opened()
 
 
-class Hand(Protocol):
-    """Does one piece of work at a time."""
+class Runner(Protocol):
+    """Does one piece of work at a time; it is used again and again."""
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether its work has ended, or it was given none."""
         ...
 
-    async def give(self, work: Work[Any], argument: Any, end_s: float, tools: Tools) -> None:
-        """Have it begin. Raises as :meth:`receive`."""
+    async def start(self, work: Work[Any], argument: Any, end_s: float, tools: Tools) -> None:
+        """Have work begin. Raises as :meth:`receive`."""
         ...
 
     async def receive(self) -> bytes | None:
-        """Its next message; None = it has ended.
+        """The next message of the work; None = it has ended.
 
         Raises
         ------
         NodewiseError
             What the work raises.
-        HandLostError
-            If it will never end.
+        RunnerLostError
+            It will never end.
         """
         ...
 
-    def end(self) -> None:
-        """Tell it that nobody waits any more."""
+    async def cancel(self) -> None:
+        """See to it that the work ends: nobody waits any more. Other work can be started then."""
         ...
 
-    async def ended(self) -> bool:
-        """See to it that it ends, after :meth:`end`; returns whether the hand can be used again."""
-        ...
-
-    def close(self) -> None:
-        """End it, and what it does. Blocks for up to seconds."""
+    async def close(self) -> None:
+        """End everything."""
         ...
 
 
@@ -90,89 +84,58 @@ class ComputePool:
 
     Parameters
     ----------
-    hand : callable
-        Makes a hand: when it is first needed. It is used again and again, and replaced when it is lost.
-    hands : int
-        At most so many at a time.
-    most_waiting : int
-        Work that waits; what comes on top is refused.
+    runner : callable
+        Makes a runner: when one is first needed.
+    runners : int
+        At most so many at a time. What waits is bounded before this pool, by the admission queue of long calls.
     """
 
-    def __init__(self, hand: Callable[[], Hand], hands: int, most_waiting: int = MOST_WAITING) -> None:
-        self._hand = hand
-        self._most_waiting = most_waiting
-        self._waiting = 0
-        self._turns = asyncio.Semaphore(hands)
-        self._idle: list[Hand] = []
-        self._hands: set[Hand] = set()
-        self._lost: list[Hand] = []
-        """Replaced, and not at their end yet."""
-        self._ending: set[asyncio.Task[None]] = set()
+    def __init__(self, runner: Callable[[], Runner], runners: int) -> None:
+        self._make = runner
+        self._permits = asyncio.Semaphore(runners)
+        self._idle: list[Runner] = []
+        self._runners: list[Runner] = []
+        self._cancelling: set[asyncio.Task[None]] = set()
 
     async def run(
         self, work: Work[Any], argument: Any, end_s: float, late_s: float, tools: Tools
     ) -> AsyncGenerator[bytes, None]:
         """As the port says, with these tools."""
-        hand = await self._taken(late_s)
+        await _before(late_s, self._permits.acquire())
+        if not self._idle:
+            self._idle.append(self._make())
+            self._runners.append(self._idle[-1])
+        runner = self._idle.pop()
         try:
-            await _before(late_s, hand.give(work, argument, end_s, tools))
-            while (message := await _before(late_s, hand.receive())) is not None:
+            await _before(late_s, runner.start(work, argument, end_s, tools))
+            while (message := await _before(late_s, runner.receive())) is not None:
                 yield message
-        except HandLostError as error:
+        except RunnerLostError as error:
             _log.error("compute_lost", work=work.__name__, how=str(error))
             raise NodewiseError(
                 Reason.COMPUTE_LOST, "the process that computed the answer died; another takes its place: retry"
             ) from None
         finally:
-            if hand.idle:
-                self._free(hand)
-            else:
-                hand.end()
-                ending = asyncio.get_running_loop().create_task(self._end(hand))
-                self._ending.add(ending)
-                ending.add_done_callback(self._ending.discard)
+            cancelling = asyncio.get_running_loop().create_task(self._free(runner))
+            self._cancelling.add(cancelling)
+            cancelling.add_done_callback(self._cancelling.discard)
 
-    async def _taken(self, late_s: float) -> Hand:
-        """A hand, after those who came before."""
-        if self._turns.locked() and self._waiting >= self._most_waiting:
-            raise NodewiseError(
-                Reason.OVERLOADED,
-                f"{self._waiting} calls wait for their turn to compute already; retry",
-                {"waiting": str(self._waiting)},
-            )
-        self._waiting += 1
-        try:
-            await _before(late_s, self._turns.acquire())
-        finally:
-            self._waiting -= 1
-        if not self._idle:
-            self._idle.append(self._hand())
-        hand = self._idle.pop()
-        self._hands.add(hand)
-        return hand
-
-    async def _end(self, hand: Hand) -> None:
-        if await hand.ended():
-            self._free(hand)
-            return
-        self._hands.discard(hand)
-        self._lost = [each for each in (*self._lost, hand) if not each.idle]
-        self._turns.release()
-
-    def _free(self, hand: Hand) -> None:
-        self._idle.append(hand)
-        self._turns.release()
+    async def _free(self, runner: Runner) -> None:
+        if not runner.is_idle:
+            await runner.cancel()
+        self._idle.append(runner)
+        self._permits.release()
 
     async def close(self) -> None:
         """End everything."""
-        if self._ending:
-            await asyncio.wait(self._ending)
-        await asyncio.gather(*(asyncio.to_thread(hand.close) for hand in (*self._hands, *self._lost)))
+        if self._cancelling:
+            await asyncio.wait(self._cancelling)
+        await asyncio.gather(*(runner.close() for runner in self._runners))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Equipped:
-    """Implements Compute: the pool's hands, with the tools of one generation of plugins."""
+    """Implements Compute: the pool's runners, with the tools of one generation of plugins."""
 
     pool: ComputePool
     tools: Tools
@@ -182,7 +145,7 @@ class Equipped:
         return self.pool.run(work, argument, end_s, late_s, self.tools)
 
 
-async def _before(late_s: float, awaited: Any) -> Any:
+async def _before(late_s: float, awaited: Awaitable[ResultT]) -> ResultT:
     """What is awaited, unless nobody waits for it any more.
 
     Raises

@@ -1,4 +1,4 @@
-"""What a process of the pool does: the work that comes over its pipe, one piece after the other."""
+"""What a process of the pool does: the work that comes over its channel, one piece after the other."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import gc
 import os
 import pickle
 import signal
+import threading
 import time
 import traceback
 from collections.abc import Callable
-from ctypes import c_int64
-from multiprocessing.connection import Connection
+from queue import SimpleQueue
 from typing import Final
 
 from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError
 from nodewise.ports.compute import LongRun
+from nodewise.processes.channel import Channel
 from nodewise.rpc.long_call import Workshop
 from nodewise.runtime.compute.recent import Recent
-from nodewise.runtime.processes import settle
 
-__all__ = ["Frame", "serve"]
+__all__ = ["CANCEL", "WORKSHOPS", "Frame", "serve"]
 
-NICENESS: Final = 10
-"""Of the process: where cores are few, who serves short calls goes first."""
+CANCEL: Final = b"c"
+"""Before the number of a piece of work that nobody waits for any more; what else is received is work."""
 
 
 class Frame:
@@ -41,36 +41,55 @@ WORKSHOPS: Final = 2
 """Workshops that are kept, each with its caches: of the generation that serves, and of one that is tried beside it."""
 
 
-def serve(pipe: Connection, gone: c_int64) -> None:
-    """Work until the pipe ends, with workshops that stay from one piece of work to the next.
+class _Orders:
+    """What the parent sends, read in a thread of its own: it ends this process as soon as the parent lets go."""
 
-    Parameters
-    ----------
-    gone : c_int64
-        Shared: number of the last piece of work that nobody waits for any more.
-    """
-    settle()
-    # Told together with its parent, which drains first and then ends the pipe.
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._work: SimpleQueue[bytes] = SimpleQueue()
+        self.cancelled = 0
+        """Number of the last piece of work that nobody waits for any more."""
+        threading.Thread(target=self._read, name="nodewise-orders", daemon=True).start()
+
+    def _read(self) -> None:
+        try:
+            while True:
+                message = self._channel.receive()
+                if message.startswith(CANCEL):
+                    self.cancelled = int(message[len(CANCEL) :])
+                else:
+                    self._work.put(message)
+        except (EOFError, OSError):
+            os._exit(0)
+
+    def next(self) -> bytes:
+        """The next piece of work, after waiting for it."""
+        return self._work.get()
+
+
+def serve(descriptor: int) -> None:
+    """Work until the channel ends, with workshops that stay from one piece of work to the next."""
+    # Told together with its parent, which drains first and then ends the channel.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    os.nice(NICENESS)
+    channel = Channel(descriptor)
+    orders = _Orders(channel)
     workshops: Recent[Callable[[], Workshop], Workshop] = Recent(WORKSHOPS)
-    try:
-        while True:
-            pipe.send_bytes(_done(pipe, workshops, gone, pipe.recv_bytes()))
-    except (EOFError, OSError):
-        return
+    while True:
+        channel.send(_done(channel, workshops, orders, orders.next()))
 
 
-def _done(pipe: Connection, workshops: Recent[Callable[[], Workshop], Workshop], gone: c_int64, data: bytes) -> bytes:
+def _done(
+    channel: Channel, workshops: Recent[Callable[[], Workshop], Workshop], orders: _Orders, order: bytes
+) -> bytes:
     """Do a piece of work; the frame that ends it. What keeps a workshop from opening ends the process."""
-    opening = pickle.loads(data)  # noqa: S301  # from the parent, as all that comes
-    given = pipe.recv_bytes()
+    opening_bytes, given = pickle.loads(order)  # noqa: S301  # from the parent, as all that comes
+    opening = pickle.loads(opening_bytes)  # noqa: S301
     workshop = workshops.get(opening)
     if workshop is None:
         workshop = opening()
         gc.collect()
         gc.freeze()
-        pipe.send_bytes(Frame.READY)
+        channel.send(Frame.READY)
     forgotten = workshops.put(opening, workshop)
     if forgotten is not None:
         forgotten.answers.registry.close()  # its hosts would stay
@@ -78,13 +97,11 @@ def _done(pipe: Connection, workshops: Recent[Callable[[], Workshop], Workshop],
         number, work, argument, end_s, news = pickle.loads(given)  # noqa: S301
         if news is not None:
             workshop.answers.adopt(news)
-        budget = Budget(end_s - time.monotonic(), ended=lambda: gone.value >= number)
+        budget = Budget(end_s - time.monotonic(), ended=lambda: orders.cancelled >= number)
         if not budget.ended:
-            LongRun(budget, lambda message: pipe.send_bytes(Frame.MESSAGE + message)).do(work, workshop, argument)
+            LongRun(budget, lambda message: channel.send(Frame.MESSAGE + message)).do(work, workshop, argument)
     except NodewiseError as error:
         return Frame.REFUSED + pickle.dumps(error)
-    except (EOFError, BrokenPipeError):
-        raise
     except Exception as error:  # noqa: BLE001  # logged by the parent, under the call that it befell
         return Frame.FAILED + "".join(traceback.format_exception(error)).encode()
     return Frame.DONE

@@ -1,25 +1,27 @@
-"""Processes of this machine, one unit at a time each."""
+"""Processes of this machine, by ``concurrent.futures``."""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from typing import Any
 
 from nodewise.ports.executor import Outcome, ResultT, SharedT, UnitT, Work, failed, worked
-from nodewise.runtime.processes import ENDING_S, Child, settle, started
+from nodewise.processes.child import end_with_parent
+from nodewise.runtime.blas import one_thread_each
 
 __all__ = ["LocalExecutor"]
 
 
 class LocalExecutor:
-    """So many processes, each with a pipe of its own: one that dies is replaced and costs the unit that it was doing.
+    """So many processes, one unit at a time each.
 
-    (An executor of ``concurrent.futures`` loses all that waits when one of its processes dies, and before Python 3.14
-    has no way to end them.) A process whose parent is gone ends.
+    A process that dies breaks its whole pool, which does not tell the unit. So the units that ran are done again one by
+    one (they are pure), and the one that breaks a pool of its own has failed.
 
     Parameters
     ----------
@@ -35,80 +37,55 @@ class LocalExecutor:
     ) -> Iterator[Outcome[ResultT]]:
         """One outcome per unit, as they come."""
         waiting = deque(enumerate(units))
-        crew = _Crew(work, shared)
-        try:
-            while waiting or crew.busy:
-                while waiting and crew.busy < self._count:
-                    crew.give(*waiting.popleft())
-                yield from crew.outcomes()
-        finally:
-            crew.end()
+        while waiting:
+            suspects = yield from _pooled(work, shared, waiting, self._count)
+            is_alone = len(suspects) == 1
+            for unit in suspects:
+                if is_alone or (yield from _pooled(work, shared, deque([unit]), 1)):
+                    yield failed(unit[0], "its process died")
 
 
-@dataclass(slots=True)
-class _Worker:
-    child: Child
-    index: int = -1
-    """The unit that it does; -1 = none."""
-
-
-class _Crew:
-    """The processes of one run."""
-
-    def __init__(self, work: Any, shared: Any) -> None:
-        self._work = work
-        self._shared = shared
-        self._workers: list[_Worker] = []
-
-    @property
-    def busy(self) -> int:
-        """Processes that do a unit."""
-        return sum(worker.index >= 0 for worker in self._workers)
-
-    def give(self, index: int, unit: Any) -> None:
-        """Have a unit done, by a process that has nothing to do or by a new one."""
-        worker = next((each for each in self._workers if each.index < 0), None)
-        if worker is None:
-            worker = self._started()
-        worker.index = index
-        with suppress(OSError):  # it died: found out where its outcome is read
-            worker.child.pipe.send((index, unit))
-
-    def _started(self) -> _Worker:
-        worker = _Worker(started(_serve, self._work, name="nodewise-sweep"))
-        with suppress(OSError):
-            worker.child.pipe.send(self._shared)
-        self._workers.append(worker)
-        return worker
-
-    def outcomes(self) -> Iterator[Outcome[Any]]:
-        """What is done by now; waits until something is."""
-        busy = {worker.child.pipe: worker for worker in self._workers if worker.index >= 0}
-        for ready in wait(list(busy)):
-            worker = busy[ready]  # type: ignore[index]  # wait returns what it was given
-            index, worker.index = worker.index, -1
-            try:
-                yield worker.child.pipe.recv()
-            except (EOFError, OSError):
-                self._workers.remove(worker)
-                worker.child.process.join(ENDING_S)
-                yield failed(index, f"its process ended with status {worker.child.process.exitcode}")
-
-    def end(self) -> None:
-        """End every process."""
-        for worker in self._workers:
-            if worker.index >= 0:
-                worker.child.process.terminate()
-        for worker in self._workers:
-            worker.child.end()
-
-
-def _serve(pipe: Connection, work: Any) -> None:
-    settle()
+def _pooled(
+    work: Any, shared: Any, waiting: deque[tuple[int, Any]], at_once: int
+) -> Generator[Outcome[Any], None, deque[tuple[int, Any]]]:
+    """Do what waits in one pool; returns the units that ran when it broke."""
+    others, running, lost = multiprocessing.active_children(), dict[Future[Any], tuple[int, Any]](), deque[Any]()
+    one_thread_each()
+    pool = ProcessPoolExecutor(at_once, multiprocessing.get_context("spawn"), _begin, (os.getpid(), work, shared))
     try:
-        shared = pipe.recv()
-        while True:
-            index, unit = pipe.recv()
-            pipe.send(worked(work, shared, index, unit))
-    except (EOFError, OSError):
-        return
+        while (waiting and not lost) or running:
+            while waiting and not lost and len(running) < at_once:
+                unit = waiting.popleft()
+                try:
+                    running[pool.submit(_do, *unit)] = unit
+                except BrokenExecutor:
+                    lost.append(unit)
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                unit = running.pop(future)
+                try:
+                    yield future.result()
+                except BrokenExecutor:
+                    lost.append(unit)
+    finally:
+        if running:  # nobody waits for them any more
+            for process in set(multiprocessing.active_children()) - set(others):
+                process.terminate()
+        pool.shutdown(cancel_futures=True)
+    return lost
+
+
+_shared: tuple[Any, Any] = (None, None)
+"""Of a process of the pool: the work, and what all units share."""
+
+
+def _begin(parent: int, work: Any, shared: Any) -> None:
+    global _shared  # noqa: PLW0603  # what an initializer can leave for the units
+    _shared = work, shared
+    # An interrupt of the terminal reaches every process of its group; the parent ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent(signal.SIGKILL, parent)
+
+
+def _do(index: int, unit: Any) -> Outcome[Any]:
+    work, shared = _shared
+    return worked(work, shared, index, unit)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Final
-
-from google.protobuf.timestamp_pb2 import Timestamp
+from dataclasses import dataclass
+from typing import Final
 
 from nodewise.domain.errors import invalid_field
 from nodewise.mapper.mapping import timestamp
 from nodewise.rpc.calls import Call, run_in
+from nodewise.rpc.listing import write_plugin, write_plugin_problem
 from nodewise.rpc.paging import page
-from nodewise.rpc.wire_plugins import write_plugin, write_plugin_problem
-from nodewise.runtime.generations.changes import Changes, Reloaded
+from nodewise.runtime.generations.changes import Changes
 from nodewise.runtime.generations.manifest import Generation
 from nodewise.runtime.generations.serving import CANARY
 from nodewise.runtime.generations.serving_state import ServingState
 from nodewise.runtime.generations.standing import folder_faults
-from nodewise.runtime.generations.trial import Trial
 from nodewise_protos.v1beta1 import admin_service_pb2 as pb
 
 __all__ = ["Administration"]
@@ -44,10 +41,10 @@ class Administration:
         found = await self.changes.reload(request.generation if request.HasField("generation") else None)
         await self._agreed(call)
         return pb.ReloadResponse(
-            outcome=_outcome(found),
+            outcome=f"RELOAD_OUTCOME_{found.outcome.name}",
             generation=found.number,
             generation_before=found.before,
-            trial=_trial(found.trial),
+            trial=found.trial if found.trial.HasField("trial_time") else None,
             tracks=await run_in(None, self._tracks),
         )
 
@@ -59,9 +56,9 @@ class Administration:
         found = await self.changes.set_canary(number, request.share)
         await self._agreed(call)
         return pb.SetCanaryResponse(
-            outcome=_outcome(found),
+            outcome=f"RELOAD_OUTCOME_{found.outcome.name}",
             generation=found.number,
-            trial=_trial(found.trial),
+            trial=found.trial if found.trial.HasField("trial_time") else None,
             tracks=await run_in(None, self._tracks),
         )
 
@@ -76,7 +73,7 @@ class Administration:
         found = await self.changes.rollback()
         await self._agreed(call)
         return pb.RollbackResponse(
-            outcome=_outcome(found),
+            outcome=f"RELOAD_OUTCOME_{found.outcome.name}",
             generation=found.number,
             failures=found.trial.failures,
             tracks=await run_in(None, self._tracks),
@@ -128,33 +125,17 @@ class Administration:
         return found
 
 
-def _generation(generation: Generation, report: dict[str, Any]) -> pb.Generation:
-    found = pb.Generation(
+def _generation(generation: Generation, trial: pb.Trial | None) -> pb.Generation:
+    return pb.Generation(
         number=generation.number,
-        create_time=_time(generation.created_unix_s),
+        create_time=timestamp(generation.created_unix_s),
         why=generation.why,
         distributions=[
             pb.PluginDistribution(name=each.name, version=each.version, digest=each.digest)
             for each in generation.distributions
         ],
         catalog_digest=generation.catalogue_digest,
-    )
-    if report:
-        found.trial.CopyFrom(_trial(Trial.read(report)) or pb.Trial())
-    return found
-
-
-def _trial(trial: Trial) -> pb.Trial | None:
-    """What trying it showed; None = it was not tried."""
-    if not trial.trial_unix_s:
-        return None
-    return pb.Trial(
-        trial_time=_time(trial.trial_unix_s),
-        failures=trial.failures,
-        notices=trial.notices,
-        checks_passed_count=trial.checks_passed_count,
-        checks_left_out_count=trial.checks_left_out_count,
-        differences=[pb.EstimatorDifference(**asdict(each)) for each in trial.differences],
+        trial=trial,
     )
 
 
@@ -174,12 +155,3 @@ def _states(serving_state: ServingState, *, canary: bool) -> list[pb.PluginState
                 )
             )
     return states
-
-
-def _outcome(found: Reloaded) -> pb.ReloadOutcome:
-    outcome: pb.ReloadOutcome = getattr(pb, f"RELOAD_OUTCOME_{found.outcome.name}")
-    return outcome
-
-
-def _time(unix_s: float) -> Timestamp | None:
-    return timestamp(unix_s) if unix_s else None

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 import traceback
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.hosting.registry import PluginConflictError, Registry
+from nodewise.processes.channel import Channel
+from nodewise.processes.process import status_text
+from nodewise.processes.spawning import spawn_connected
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError
 from nodewise.runtime.generations.loading import loaded, make_importable
-from nodewise.runtime.processes import settle, started
 from nodewise.runtime.settings import Settings, SettingsError
 
-__all__ = ["failures_apart", "newly_left_out"]
+__all__ = ["failures_apart", "load", "newly_left_out"]
 
 LOADED_S: Final = 120.0
 """Patience with a process that loads plugins: it takes two seconds, and what hangs would hang every new worker."""
@@ -30,18 +32,22 @@ def failures_apart(settings: Settings, folder: PluginsFolder, number: int, servi
         What it leaves out already is no failure.
     """
     known = [(problem.name, problem.distribution) for problem in serving.problems]
-    child = started(_load, settings, folder.path, number, known, name="nodewise-trial")
+    process, connection = spawn_connected("nodewise.runtime.generations.apart:load", name="nodewise-trial")
+    channel = Channel(connection.detach(), LOADED_S)
     try:
-        if not child.pipe.poll(LOADED_S):
-            return (f"it did not load within {LOADED_S:g} s in a process of its own",)
-        failures: tuple[str, ...] = child.pipe.recv()
+        channel.send(pickle.dumps((settings, folder.path, number, known)))
+        failures: tuple[str, ...] = pickle.loads(channel.receive())  # noqa: S301  # from a process of ours
+    except TimeoutError:
+        return (f"it did not load within {LOADED_S:g} s in a process of its own",)
     except (EOFError, OSError):
-        child.process.join(LOADED_S)
-        return (f"a process of its own ended with status {child.process.exitcode} while it loaded",)
+        how = status_text(process.wait(LOADED_S) or 0)
+        return (f"a process of its own ended while it loaded: {how}",)
     else:
         return failures
     finally:
-        child.kill()
+        channel.close()
+        process.kill()
+        process.wait()
 
 
 def newly_left_out(registry: Registry, known: list[tuple[str, str]]) -> list[str]:
@@ -53,9 +59,13 @@ def newly_left_out(registry: Registry, known: list[tuple[str, str]]) -> list[str
     ]
 
 
-def _load(pipe: Connection, settings: Settings, path: Path, number: int, known: list[tuple[str, str]]) -> None:
-    """In a process of its own."""
-    settle()
+def load(descriptor: int) -> None:
+    """In a process of its own: load what a channel names, and send why that fails."""
+    channel = Channel(descriptor)
+    channel.send(pickle.dumps(_failures(*pickle.loads(channel.receive()))))  # noqa: S301  # from a process of ours
+
+
+def _failures(settings: Settings, path: Path, number: int, known: list[tuple[str, str]]) -> tuple[str, ...]:
     # The process that asks finds its own generation's folders first; new workers do not.
     ours = path.resolve()
     sys.path[:] = [each for each in sys.path if not Path(each).resolve().is_relative_to(ours)]
@@ -68,7 +78,7 @@ def _load(pipe: Connection, settings: Settings, path: Path, number: int, known: 
         plugged.registry.close()
     except Exception as error:  # noqa: BLE001  # whatever it is, new workers would meet it
         failures = [_told(error)]
-    pipe.send(tuple(failures))
+    return tuple(failures)
 
 
 def _told(error: Exception) -> str:

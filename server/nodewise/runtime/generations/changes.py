@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import structlog
+from google.protobuf.json_format import MessageToDict
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.rpc.calls import run_in
@@ -18,14 +19,14 @@ from nodewise.runtime.generations.folder import PluginsFolderError
 from nodewise.runtime.generations.manifest import Canary, Generation, State
 from nodewise.runtime.generations.serving import CANARY, LOOK_S, NEEDS_NEW, UNLOADABLE, Serving
 from nodewise.runtime.generations.standing import folder_faults, found_in
-from nodewise.runtime.generations.trial import Trial, tried
+from nodewise.runtime.generations.trial import trial_of, tried
 from nodewise.runtime.settings import SettingsError
+from nodewise_protos.v1beta1 import admin_service_pb2 as pb
 
 __all__ = ["Changes", "Outcome", "Reloaded"]
 
 _log = structlog.get_logger(__name__)
 
-UNTRIED: Final = Trial(trial_unix_s=0.0)
 _T = TypeVar("_T")
 
 
@@ -53,12 +54,12 @@ class Reloaded:
     outcome: Outcome
     number: int
     before: int
-    trial: Trial = UNTRIED
+    trial: pb.Trial = field(default_factory=pb.Trial)
 
     @classmethod
     def failed(cls, number: int, before: int, why: str) -> Reloaded:
         """Nothing changed."""
-        return cls(outcome=Outcome.FAILED, number=number, before=before, trial=Trial(failures=(why,)))
+        return cls(outcome=Outcome.FAILED, number=number, before=before, trial=trial_of(why))
 
 
 class Changes:
@@ -193,7 +194,7 @@ class Changes:
         self, generation: Generation, update: Callable[[State], State], track: str = "", *, tries: bool = True
     ) -> Reloaded:
         """Let a generation serve on a track as the state will say then, unless its trial fails."""
-        serving, before, serving_state, trial = self.serving, self._stable, None, UNTRIED
+        serving, before, serving_state, trial = self.serving, self._stable, None, pb.Trial()
         if await run_in(None, serving.standing.needs_new_processes, generation):
             if track:
                 return Reloaded.failed(generation.number, before, NEEDS_NEW)
@@ -202,11 +203,11 @@ class Changes:
             try:
                 serving_state = await serving.made(generation.number, track)
             except UNLOADABLE as error:
-                trial = Trial(failures=(str(error),))
+                trial = trial_of(str(error))
             else:
                 if tries:
                     trial = await tried(serving.settings, serving.application.tracks.stable, serving_state)
-            if trial is not UNTRIED:
+            if trial.HasField("trial_time"):
                 trial = await self._keep(generation, trial)
             if not trial.failures:
                 await serving.take(await self._decide(update), serving_state)
@@ -230,7 +231,7 @@ class Changes:
         registry = serving.application.tracks.stable.plugged.registry
         failures = await run_in(None, failures_apart, serving.settings, self.folder, wanted.number, registry)
         if failures:
-            trial = await self._keep(wanted, Trial(failures=failures))
+            trial = await self._keep(wanted, trial_of(*failures))
             await self._wait_no_more(wanted)
             return Reloaded(outcome=Outcome.FAILED, number=wanted.number, before=before, trial=trial)
         await self._decide(update)
@@ -242,15 +243,15 @@ class Changes:
         with suppress(PluginsFolderError):  # a folder that cannot be written fails the next change, in words
             await self._decide(lambda now: now.without(failed.number))
 
-    async def _keep(self, generation: Generation, trial: Trial) -> Trial:
+    async def _keep(self, generation: Generation, trial: pb.Trial) -> pb.Trial:
         """What came of a trial, for whoever lists generations, and logged."""
         try:
             if generation.number:
-                await run_in(None, self.folder.keep_report, generation.number, trial.report())
+                await run_in(None, self.folder.keep_report, generation.number, trial)
         except PluginsFolderError as error:  # what was tried stands, whether it can be listed later or not
-            trial = replace(trial, notices=(*trial.notices, f"what came of it is not kept: {error}"))
+            trial.notices.append(f"what came of it is not kept: {error}")
         log = _log.warning if trial.failures else _log.info
-        log("generation_tried", generation=generation.number, **trial.report())
+        log("generation_tried", generation=generation.number, **MessageToDict(trial, preserving_proto_field_name=True))
         return trial
 
 

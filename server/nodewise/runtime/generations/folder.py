@@ -20,11 +20,13 @@ from typing import Any, Final
 
 import orjson
 import structlog
+from google.protobuf.json_format import MessageToJson, Parse, ParseError
 from packaging.utils import canonicalize_name
 
+from nodewise.processes.process import start_ticks
 from nodewise.runtime.generations.manifest import Generation, Installed, State
 from nodewise.runtime.settings import Settings
-from nodewise.runtime.vitals import born_ticks
+from nodewise_protos.v1beta1 import admin_service_pb2 as pb
 
 __all__ = ["PluginsFolder", "PluginsFolderError", "plugins_folder_of", "replaced"]
 
@@ -158,18 +160,18 @@ class PluginsFolder:
         """The file of devices and links that is kept with a generation; None = it has none."""
         return self._generations / f"{generation.number}.catalogue.toml" if generation.catalogue_digest else None
 
-    def keep_report(self, number: int, report: Mapping[str, Any]) -> None:
+    def keep_report(self, number: int, trial: pb.Trial) -> None:
         """Keep what came of trying a generation, in place of what came of it before; raises PluginsFolderError."""
         with self._writing():
-            replaced(self._generations / f"{number}.report.json", orjson.dumps(report, option=orjson.OPT_INDENT_2))
+            replaced(self._generations / f"{number}.report.json", MessageToJson(trial).encode())
 
-    def report(self, number: int) -> dict[str, Any]:
-        """What came of trying a generation; empty = it was not tried."""
+    def report(self, number: int) -> pb.Trial | None:
+        """What came of trying a generation; None = it was not tried."""
         try:
-            found: dict[str, Any] = orjson.loads((self._generations / f"{number}.report.json").read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return found
+            report = (self._generations / f"{number}.report.json").read_bytes()
+            return Parse(report, pb.Trial(), ignore_unknown_fields=True)
+        except (OSError, ParseError):
+            return None
 
     # --- distributions
 
@@ -210,7 +212,7 @@ class PluginsFolder:
 
     def tell(self, pid: int, told: Mapping[str, Any]) -> None:
         """Say what a process serves by now."""
-        data = orjson.dumps({**told, "born_ticks": born_ticks(pid)})
+        data = orjson.dumps({**told, "born_ticks": start_ticks(pid)})
         replaced(self.path / "serving" / f"{pid}.json", data, durable=False)
 
     def told(self) -> dict[int, dict[str, Any]]:
@@ -221,7 +223,7 @@ class PluginsFolder:
             try:
                 os.kill(pid, 0)
                 told = orjson.loads(path.read_bytes())
-                if told.get("born_ticks") == born_ticks(pid):
+                if told.get("born_ticks") == start_ticks(pid):
                     found[pid] = told
                 else:  # another process has its number by now
                     path.unlink(missing_ok=True)

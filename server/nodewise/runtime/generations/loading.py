@@ -7,16 +7,15 @@ import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from nodewise.catalogue.loading import load_catalogue
-from nodewise.estimation.estimators.warm_up import warm_up
 from nodewise.hosting.distributions import SHIPPED_DISTRIBUTION, name_of
 from nodewise.hosting.processes.host import Listing
-from nodewise.hosting.registry import Registry, load_registry
+from nodewise.hosting.registry import Registry
 from nodewise.runtime.generations.discovery import entry_points_of, fingerprint
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError, plugins_folder_of
 from nodewise.runtime.generations.manifest import Generation
@@ -27,12 +26,20 @@ from nodewise.runtime.workshops import Opening, catalogue_of, registry_of
 __all__ = [
     "catalogue_bytes",
     "catalogue_digest",
+    "import_shipped",
     "loaded",
     "make_importable",
-    "preload_shipped",
     "prints_of",
     "served_first",
 ]
+
+
+def import_shipped() -> None:
+    """Import the shipped plugins that are installed, and what they compute with, ahead of the settings."""
+    for point in entry_points_of(()):
+        if name_of(point) == SHIPPED_DISTRIBUTION:
+            with suppress(Exception):  # the registry tells
+                point.load()
 
 
 def served_first(settings: Settings, *, wait_s: float = math.inf) -> LoadedPlugins:
@@ -57,25 +64,6 @@ def served_first(settings: Settings, *, wait_s: float = math.inf) -> LoadedPlugi
         return loaded(settings, folder, generation, wait_s=wait_s)
     except PluginsFolderError as error:
         raise SettingsError(f"setting plugins_folder: {error}") from None
-
-
-def preload_shipped(settings: Settings) -> None:
-    """Import the shipped plugins and facts, and let the plugins warm up.
-
-    Not those of a generation's folder, where such serve first.
-    """
-    folder = plugins_folder_of(settings)
-    try:
-        serving = folder.generation(folder.state().stable).distributions if folder is not None else ()
-    except PluginsFolderError:
-        return  # the workers tell what is wrong with it
-    if any(each.name == SHIPPED_DISTRIBUTION for each in serving):
-        return
-    shipped = load_registry(
-        entry_points=lambda: [point for point in entry_points_of(()) if name_of(point) == SHIPPED_DISTRIBUTION]
-    )
-    warm_up(shipped.estimators)
-    load_catalogue()
 
 
 def loaded(

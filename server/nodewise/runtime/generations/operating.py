@@ -16,19 +16,12 @@ from nodewise.runtime.generations.discovery import registering
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError, plugins_folder_of
 from nodewise.runtime.generations.manifest import Generation, Installed
 from nodewise.runtime.settings import SettingsError, load_settings
+from nodewise.runtime.starting import StartError
 
-__all__ = ["Operating", "OperatingError"]
+__all__ = ["Operating"]
 
 _NOT_CONTENT = frozenset({"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"})
 """Files of an installed distribution that say where it came from, or in which order."""
-
-
-class OperatingError(Exception):
-    """What is wrong, in words for the operator; ``of_input`` as of StartError."""
-
-    def __init__(self, message: str, *, of_input: bool) -> None:
-        super().__init__(message)
-        self.of_input = of_input
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +32,14 @@ class Operating:
 
     @classmethod
     def of(cls, config: Path | None, **options: Any) -> Operating:
-        """The folder that a server with these settings has; raises OperatingError."""
+        """The folder that a server with these settings has; raises StartError."""
         try:
             folder = plugins_folder_of(load_settings(config, **options))
         except SettingsError as error:
-            raise OperatingError(str(error), of_input=True) from None
+            raise StartError(str(error), of_input=True) from None
         if folder is None:
             told = "a server whose store is memory: has no folder of plugins that lasts; name one with --plugins-folder"
-            raise OperatingError(told, of_input=True)
+            raise StartError(told, of_input=True)
         return cls(folder)
 
     def install(self, wanted: Sequence[str], fill: Callable[[str, Path], None]) -> dict[str, Any]:
@@ -61,7 +54,7 @@ class Operating:
 
         Raises
         ------
-        OperatingError
+        StartError
             One brings no plugin, or more than one distribution of plugins.
         """
         with _failures():
@@ -72,7 +65,7 @@ class Operating:
             return self._add(f"installed {listed}", (*others, *added))
 
     def remove(self, names: Sequence[str]) -> dict[str, Any]:
-        """A new generation without these; raises OperatingError for one that the newest has not."""
+        """A new generation without these; raises StartError for one that the newest has not."""
         with _failures():
             before = self._newest().distributions
             unwanted = {str(canonicalize_name(name)) for name in names}
@@ -85,7 +78,7 @@ class Operating:
             return self._add(f"removed {', '.join(sorted(unwanted))}", kept)
 
     def generations(self) -> list[dict[str, Any]]:
-        """All of them, the newest first, with who serves; raises OperatingError."""
+        """All of them, the newest first, with who serves; raises StartError."""
         with _failures():
             state = self.folder.state()
             canary = 0 if state.canary is None else state.canary.number
@@ -139,4 +132,4 @@ def _failures() -> Iterator[None]:
     try:
         yield
     except PluginsFolderError as error:
-        raise OperatingError(str(error), of_input=False) from None
+        raise StartError(str(error), of_input=False) from None

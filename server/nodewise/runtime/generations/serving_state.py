@@ -190,7 +190,7 @@ def serving_state_of(
             Listing(answers, partial(run_in, resources.reads, resources.store.scores.scores)),
             Schedules(answers, sources, limits, resources.work, policy, homes),
             Simulations(answers, sources, limits, compute, policy),
-            Completions(answers, sources, compute),
+            Completions(answers, sources, limits, compute),
             Plans(answers, sources, limits, compute),
             Diagnoses(sources, compute, StepWatch(compute, resources.store, resources.writer, resources.reads)),
             Evaluations(compute),

@@ -2,88 +2,186 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Set
+from dataclasses import dataclass, field
+from statistics import median
 from typing import Any, Final
 
-from pydantic import TypeAdapter
+import structlog
 
-from nodewise.rpc.calls import run_in
+from nodewise.conformance.cases import registry_cases
+from nodewise.conformance.findings import NonConformanceError
+from nodewise.domain.errors import Kind, NodewiseError
+from nodewise.estimation.question import AUTO
+from nodewise.hosting.registry import Registry
+from nodewise.mapper.mapping import timestamp
+from nodewise.rpc.calls import Call, run_in
 from nodewise.runtime.generations.apart import newly_left_out
-from nodewise.runtime.generations.conformity import changed_records, conformity_of
-from nodewise.runtime.generations.serving_state import LoadedPlugins, ServingState
-from nodewise.runtime.generations.shadow import Difference, compared
+from nodewise.runtime.generations.serving_state import ServingState
 from nodewise.runtime.settings import Settings
+from nodewise_protos.v1 import options_pb2
+from nodewise_protos.v1.prediction_service_pb2 import PredictRequest, PredictResponse
+from nodewise_protos.v1beta1 import admin_service_pb2 as pb
 
-__all__ = ["Trial", "tried"]
+__all__ = ["trial_of", "tried"]
+
+_log = structlog.get_logger(__name__)
 
 CONFORMANCE_SHARE: Final = 0.6
 """Of the time of a trial; the rest is for requests."""
+ASKED_S: Final = 10.0
+"""Patience with one request that is shadowed."""
+_OF_ITS_OWN: Final = frozenset({"answers"})
+"""Checks that ask for evidence which only a plugin's author has: jobs of the kind that it answers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """What came of it; as Trial of the contract.
-
-    Attributes
-    ----------
-    failures : tuple of str
-        Why it may not serve; empty = nothing speaks against it.
-    """
-
-    trial_unix_s: float = field(default_factory=time.time)
-    failures: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()
-    checks_passed_count: int = 0
-    checks_left_out_count: int = 0
-    differences: tuple[Difference, ...] = ()
-
-    def report(self) -> dict[str, Any]:
-        """As it is kept."""
-        return asdict(self)
-
-    @classmethod
-    def read(cls, report: Mapping[str, Any]) -> Trial:
-        """From what is kept."""
-        return TypeAdapter(cls).validate_python(report)
+def trial_of(*failures: str, **more: Any) -> pb.Trial:
+    """A trial of now; ``failures`` say why the generation may not serve, without any nothing speaks against it."""
+    return pb.Trial(trial_time=timestamp(time.time()), failures=failures, **more)
 
 
-async def tried(settings: Settings, before: ServingState, after: ServingState) -> Trial:
+async def tried(settings: Settings, before: ServingState, after: ServingState) -> pb.Trial:
     """Check what changed, and shadow the requests that were answered last; as long as the settings give it."""
     known, other = before.plugged.registry, after.plugged.registry
-    names = changed_records(other, known)
+    names = {name for _, name, *_ in _records(other) - _records(known)}
     failures = newly_left_out(other, [(problem.name, problem.distribution) for problem in known.problems])
     passed = left_out = 0
-    differences: list[Difference] = []
+    differences: list[pb.EstimatorDifference] = []
     seconds = settings.swap_trial_s
     if not failures and names and seconds:
-        found = await run_in(None, conformity_of, other, names, seconds * CONFORMANCE_SHARE)
+        found = await run_in(None, _checked, other, names, seconds * CONFORMANCE_SHARE)
         failures, passed, left_out = found
     if not failures and settings.swap_shadowed_requests and seconds:
         most, share = settings.swap_shadowed_requests, 1.0 - CONFORMANCE_SHARE
-        differences = await compared(before, after, most, seconds * share)
+        differences = await _compared(before, after, most, seconds * share)
         failures = [
             f"estimator {each.estimator}: {each.failures_count} of {each.requests_count} recent requests fail that "
             f"{each.version_before or 'the one that serves'} answers or refuses"
             for each in differences
             if each.failures_count
         ]
-    return Trial(
-        failures=tuple(failures),
-        notices=_notices(before.plugged, after.plugged),
+    gone = [
+        f"{kind} {name!r} is there no more"
+        for kind, records in known.by_kind.items()
+        for name in records
+        if name not in other.by_kind[kind]
+    ]
+    return trial_of(
+        *failures,
+        notices=gone,
         checks_passed_count=passed,
         checks_left_out_count=left_out,
-        differences=tuple(differences),
+        differences=differences,
     )
 
 
-def _notices(before: LoadedPlugins, after: LoadedPlugins) -> tuple[str, ...]:
-    """What is gone."""
-    gone = [
-        f"{kind} {name!r} is there no more"
-        for kind, records in before.registry.by_kind.items()
-        for name in records
-        if name not in after.registry.by_kind[kind]
-    ]
-    return tuple(gone)
+def _records(registry: Registry) -> set[tuple[str, ...]]:
+    """What tells records from those of another registry: kind, name, and where they come from."""
+    return {
+        (kind, name, loaded.distribution, loaded.origin, loaded.record.version)
+        for kind, records in registry.by_kind.items()
+        for name, loaded in records.items()
+    }
+
+
+def _checked(registry: Registry, names: Set[str], seconds: float) -> tuple[list[str], int, int]:
+    """Conformance checks of records, one after the other until one fails.
+
+    Returns
+    -------
+    tuple of (list of str, int, int)
+        Failures, checks that passed, and checks that were left out, as no time was left or one failed.
+    """
+    ends_s = time.monotonic() + seconds
+    cases = [case for case in registry_cases(registry, names) if case.check not in _OF_ITS_OWN]
+    for passed, case in enumerate(cases):
+        if time.monotonic() > ends_s:
+            return [], passed, len(cases) - passed
+        try:
+            case.run()
+            continue
+        except NonConformanceError as error:
+            failure = str(error)
+        except NodewiseError as error:
+            failure = error.message
+        except Exception as error:  # noqa: BLE001  # a plugin's fault in some other guise
+            _log.warning("conformance_failed", case=str(case), exc_info=error)
+            failure = f"it raised {type(error).__name__}"
+        return [f"{case}: {failure}"], passed, len(cases) - passed - 1
+    return [], len(cases), 0
+
+
+# --- shadowing: the requests that were answered last, asked of both generations
+
+
+@dataclass(slots=True)
+class _Comparison:
+    """Of the requests to one estimator."""
+
+    found: pb.EstimatorDifference
+    log_ratios: list[float] = field(default_factory=list)
+    seconds: tuple[list[float], list[float]] = field(default_factory=lambda: ([], []))
+
+    def add(self, before: PredictResponse | NodewiseError, after: PredictResponse | NodewiseError) -> None:
+        """Replies, or refusals, of both to one request."""
+        found = self.found
+        if _is_fault(after) and not _is_fault(before):
+            found.failures_count += 1
+        elif isinstance(before, NodewiseError) or isinstance(after, NodewiseError):
+            found.changed_refusals_count += getattr(before, "reason", None) != getattr(after, "reason", None)
+        else:
+            found.version_before, found.version_after = (each.basis.estimator_version for each in (before, after))
+            for one, other in zip(before.predictions.steps_per_second, after.predictions.steps_per_second):
+                if one > 0.0 and other > 0.0:
+                    self.log_ratios.append(abs(math.log(other / one)))
+                else:
+                    found.changed_refusals_count += (one > 0.0) != (other > 0.0)
+
+    def difference(self) -> pb.EstimatorDifference:
+        """In numbers."""
+        found, ratios = self.found, self.log_ratios
+        found.requests_count, found.rows_count = len(self.seconds[0]), len(ratios)
+        found.median_log_ratio, found.largest_log_ratio = median(ratios or [0.0]), max(ratios, default=0.0)
+        found.median_seconds_before, found.median_seconds_after = map(median, self.seconds)
+        return found
+
+
+async def _compared(
+    before: ServingState, after: ServingState, most: int, seconds: float
+) -> list[pb.EstimatorDifference]:
+    """Ask both, the newest requests first, one at a time; simulations are left out for what they cost."""
+    ends_s = time.monotonic() + seconds
+    comparisons: dict[str, _Comparison] = {}
+    for data in before.predictions.recent(most):
+        if time.monotonic() > ends_s:
+            break
+        request = PredictRequest.FromString(data)
+        if request.options.fidelity == options_pb2.FIDELITY_SIMULATE:
+            continue
+        name = request.options.model.estimator or AUTO
+        comparison = comparisons.setdefault(name, _Comparison(pb.EstimatorDifference(estimator=name)))
+        replies = [await _asked(*each, request) for each in zip((before, after), comparison.seconds)]
+        comparison.add(*replies)
+        await asyncio.sleep(0)  # calls go first
+    return [comparisons[name].difference() for name in sorted(comparisons)]
+
+
+async def _asked(
+    serving_state: ServingState, seconds: list[float], request: PredictRequest
+) -> PredictResponse | NodewiseError:
+    started_s = time.perf_counter()
+    try:
+        data: Any = await serving_state.predictions.predict(request, Call("shadow", time.monotonic() + ASKED_S))
+        return PredictResponse.FromString(data)
+    except NodewiseError as error:
+        return error
+    finally:
+        seconds.append(time.perf_counter() - started_s)
+
+
+def _is_fault(reply: PredictResponse | NodewiseError) -> bool:
+    """Whether the server or a plugin is at fault."""
+    return isinstance(reply, NodewiseError) and reply.kind in (Kind.INTERNAL, Kind.UNAVAILABLE)

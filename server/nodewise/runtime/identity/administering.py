@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.principal import Role
 from nodewise.mapper.mapping import timestamp
@@ -18,10 +16,10 @@ from nodewise.profiles.tokens import StoredToken, TokenLedger
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.paging import page
 from nodewise.runtime.identity.callers import Callers
-from nodewise.runtime.identity.secret_texts import new_token
+from nodewise.runtime.identity.tokens import new_token
 from nodewise_protos.v1beta1 import admin_service_pb2 as pb
 
-__all__ = ["TokenAdministration", "refused_tokens"]
+__all__ = ["TokenAdministration", "refused_tokens", "write_token"]
 
 _ROLES: Final = MappingProxyType({pb.CallerRole.Value(f"CALLER_ROLE_{role.name}"): role for role in Role})
 LIFETIME_S: Final = 90 * 86_400.0
@@ -62,7 +60,7 @@ class TokenAdministration:
         )
         await run_in(None, self.ledger.add, token)
         await self.callers.look()
-        return pb.CreateTokenResponse(token=_written(token), bearer_token=text)
+        return pb.CreateTokenResponse(token=write_token(token), bearer_token=text)
 
     async def list_tokens(self, request: pb.ListTokensRequest, call: Call) -> pb.ListTokensResponse:
         """Tokens without their texts."""
@@ -70,7 +68,7 @@ class TokenAdministration:
         now_s = time.time()
         found = {_key(token): token for token in tokens if request.show_ended or not token.ended(now_s)}
         keys, next_token = page(sorted(found), request)
-        return pb.ListTokensResponse(tokens=[_written(found[key]) for key in keys], next_page_token=next_token)
+        return pb.ListTokensResponse(tokens=[write_token(found[key]) for key in keys], next_page_token=next_token)
 
     async def revoke_token(self, request: pb.RevokeTokenRequest, call: Call) -> pb.RevokeTokenResponse:
         """End a token."""
@@ -78,7 +76,7 @@ class TokenAdministration:
             raise invalid_field("token_id", "must name a token")
         token = await run_in(None, self.ledger.revoke, request.token_id)
         await self.callers.look()
-        return pb.RevokeTokenResponse(token=_written(token))
+        return pb.RevokeTokenResponse(token=write_token(token))
 
 
 def refused_tokens() -> dict[str, Any]:
@@ -91,20 +89,22 @@ def refused_tokens() -> dict[str, Any]:
     return {"create_token": refuse, "list_tokens": refuse, "revoke_token": refuse}
 
 
-def _written(token: StoredToken) -> pb.Token:
+def write_token(token: StoredToken) -> pb.Token:
+    """A token as callers are told of it."""
     return pb.Token(
         token_id=token.token_id,
         description=token.description,
         roles=[f"CALLER_ROLE_{role.name}" for role in token.roles],
         prefixes=[] if "" in token.prefixes else token.prefixes,
         create_time=timestamp(token.create_time_s),
-        expire_time=_time(token.expire_time_s),
-        revoke_time=_time(token.revoke_time_s),
+        expire_time=timestamp(_finite(token.expire_time_s)),
+        revoke_time=timestamp(_finite(token.revoke_time_s)),
     )
 
 
-def _time(time_s: float) -> Timestamp | None:
-    return timestamp(time_s) if math.isfinite(time_s) else None
+def _finite(time_s: float) -> float:
+    """A time as the mapper has it: 0 = never."""
+    return time_s if math.isfinite(time_s) else 0.0
 
 
 def _key(token: StoredToken) -> str:

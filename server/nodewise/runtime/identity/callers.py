@@ -17,10 +17,8 @@ from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.tokens import TokenLedger
 from nodewise.rpc.calls import Context, Metadata, metadata_of
 from nodewise.runtime.identity.jwt import JwtReader, KeysError
-from nodewise.runtime.identity.refusals import Cause, unauthenticated
-from nodewise.runtime.identity.secret_texts import PREFIX
-from nodewise.runtime.identity.settings import CertificateGrant
-from nodewise.runtime.identity.token_book import TokenBook, UnknownTokenError
+from nodewise.runtime.identity.refusals import unauthenticated
+from nodewise.runtime.identity.tokens import PREFIX, TokenBook, UnknownTokenError
 from nodewise.runtime.settings import Settings, SettingsError
 
 __all__ = ["LOOK_EVERY_S", "Callers", "callers_of"]
@@ -48,21 +46,21 @@ class Callers:
         None = bearer tokens are not taken.
     jwt : JwtReader or None
         None = JSON Web Tokens are not taken.
-    certificates : mapping of str to CertificateGrant, or None
-        By the subject's common name, or an alternative name; None = certificates say nothing of who calls.
+    holders : mapping of str to Principal, or None
+        By the certificate's common name, or an alternative name; None = certificates say nothing of who calls.
     """
 
     def __init__(
         self,
         book: TokenBook | None,
         jwt: JwtReader | None,
-        certificates: Mapping[str, CertificateGrant] | None,
+        holders: Mapping[str, Principal] | None,
     ) -> None:
         self.epoch = 0
         """Another number after each change of tokens or keys."""
         self._book = book
         self._jwt = jwt
-        self._holders = None if certificates is None else _holders(certificates)
+        self._holders = holders
         # By what calls brought, as it stood in their metadata. Python compares texts only where their keyed hashes are
         # alike, so how long a look takes tells nothing of what is kept.
         self._kept: dict[str | bytes, Principal] = {}
@@ -90,20 +88,22 @@ class Callers:
 
     def known(self, metadata: Metadata) -> Principal | None:
         """As the protocol says."""
-        for name, value in metadata:
-            if name == _HEADER:
-                principal = self._kept.get(value)
-                return None if principal is None or principal.expired() else principal
-        return None
+        principal = self._kept.get(_authorization(metadata) or "")
+        return None if principal is None or principal.expired() else principal
 
     async def principal(self, context: Context) -> Principal:
         """As the protocol says."""
-        for name, value in metadata_of(context):
-            if name == _HEADER:
-                return await self.bearer(value)
+        value = _authorization(metadata_of(context))
+        if value is not None:
+            return await self.bearer(value)
         if self._holders is None:
-            raise unauthenticated(Cause.NONE)
-        return self._holder(context)
+            raise unauthenticated("none")
+        brought = context.auth_context()
+        for name in (name for kind in _NAMES for name in brought.get(kind, ())):
+            holder = self._holders.get(name.decode("utf-8", "replace"))
+            if holder is not None:
+                return holder
+        raise unauthenticated("certificate" if brought.get("x509_pem_cert") else "none")
 
     async def bearer(self, value: str | bytes) -> Principal:
         """Who calls with this in the metadata. Raises NodewiseError."""
@@ -112,7 +112,7 @@ class Callers:
             return principal
         self._kept.pop(value, None)
         if not isinstance(value, str) or value[: len(_BEARER)].lower() != _BEARER:
-            raise unauthenticated(Cause.MALFORMED)
+            raise unauthenticated("malformed")
         epoch = self.epoch
         principal = await self._checked(value[len(_BEARER) :].strip())
         if epoch == self.epoch:
@@ -132,7 +132,7 @@ class Callers:
         if self._jwt is not None and not text.startswith(PREFIX):
             return self._jwt.principal(text)
         if self._book is None:
-            raise unauthenticated(Cause.UNKNOWN)
+            raise unauthenticated("unknown")
         try:
             return self._book.principal(text)
         except UnknownTokenError:
@@ -149,17 +149,7 @@ class Callers:
         try:
             return book.principal(text)
         except UnknownTokenError:
-            raise unauthenticated(Cause.UNKNOWN) from None
-
-    def _holder(self, context: Context) -> Principal:
-        assert self._holders is not None
-        told = context.auth_context()
-        for kind in _NAMES:
-            for name in told.get(kind, ()):
-                found = self._holders.get(name.decode("utf-8", "replace"))
-                if found is not None:
-                    return found
-        raise unauthenticated(Cause.CERTIFICATE if told.get("x509_pem_cert") else Cause.NONE)
+            raise unauthenticated("unknown") from None
 
     async def _follow(self) -> None:
         while True:
@@ -199,11 +189,13 @@ def callers_of(settings: Settings, store: ProfileStore) -> Callers | None:
         jwt = JwtReader(settings.jwt) if "jwt" in ways else None
     except KeysError as error:
         raise SettingsError(f"setting jwt.keys: {settings.jwt.keys} {error}") from None
-    return Callers(book, jwt, settings.certificates if "certificates" in ways else None)
-
-
-def _holders(certificates: Mapping[str, CertificateGrant]) -> dict[str, Principal]:
-    return {
+    holders = {
         name: Principal(f"certificate:{name}", frozenset(grant.roles), tuple(map(normal_prefix, grant.prefixes)))
-        for name, grant in certificates.items()
+        for name, grant in settings.certificates.items()
     }
+    return Callers(book, jwt, holders if "certificates" in ways else None)
+
+
+def _authorization(metadata: Metadata) -> str | bytes | None:
+    """What a call brings to say who calls; None = nothing."""
+    return next((value for name, value in metadata if name == _HEADER), None)

@@ -13,7 +13,7 @@ import structlog
 
 from nodewise.domain.principal import Principal, Role, normal_prefix
 from nodewise.runtime.identity.files import Watched
-from nodewise.runtime.identity.refusals import Cause, unauthenticated
+from nodewise.runtime.identity.refusals import unauthenticated
 from nodewise.runtime.identity.settings import JwtSettings
 
 __all__ = ["KEYS_KEPT_S", "JwtReader", "KeysError"]
@@ -90,7 +90,7 @@ class JwtReader:
         """Who calls with a token. Raises NodewiseError UNAUTHENTICATED."""
         jwt, settings = self._jwt, self._settings
         if len(text) > LONGEST_TOKEN:
-            raise unauthenticated(Cause.UNKNOWN)
+            raise unauthenticated("unknown")
         try:
             key = self._key(jwt.get_unverified_header(text).get("kid"))
             claims = jwt.decode(
@@ -104,9 +104,9 @@ class JwtReader:
             )
             return self._principal(claims)
         except jwt.ExpiredSignatureError:
-            raise unauthenticated(Cause.EXPIRED) from None
+            raise unauthenticated("expired") from None
         except (jwt.PyJWTError, KeyError, TypeError, ValueError, OverflowError):
-            raise unauthenticated(Cause.UNKNOWN) from None
+            raise unauthenticated("unknown") from None
 
     def _principal(self, claims: Mapping[str, Any]) -> Principal:
         """Raises ValueError for claims that RFC 7519 does not allow, which PyJWT takes."""

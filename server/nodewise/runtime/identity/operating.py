@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from nodewise.domain.errors import Kind, NodewiseError
-from nodewise.profiles.opening import open_store
+from nodewise.profiles.opening import StoreOptions, open_store
 from nodewise.profiles.store import StoreFormatError
 from nodewise.profiles.tokens import StoredToken, TokenLedger
 from nodewise.profiles.traces import TraceStore
 from nodewise.rpc.audit import entry_of
 from nodewise.runtime.audit_log import AuditLog
-from nodewise.runtime.identity.secret_texts import new_token
+from nodewise.runtime.identity.administering import write_token
+from nodewise.runtime.identity.tokens import new_token
 from nodewise.runtime.settings import SettingsError, load_settings, redacted_url
 from nodewise.runtime.starting import StartError
+from nodewise_protos.v1beta1.admin_service_pb2 import Token
 
 __all__ = ["created", "listed", "purged", "revoked"]
 
@@ -32,7 +31,7 @@ def created(
     roles: Sequence[str],
     prefixes: Sequence[str],
     life_s: float | None,
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, Token]:
     """A new token of a store: its text, and what is kept of it.
 
     Parameters
@@ -50,31 +49,31 @@ def created(
         text, token = new_token(description, roles, prefixes, life_s)
         ledger.add(token)
         _put_down(audit, "CreateToken", token)
-        return text, _plain(token)
+        return text, write_token(token)
 
 
-def listed(config: Path | None, store: str | None, *, ended: bool) -> list[dict[str, Any]]:
+def listed(config: Path | None, store: str | None, *, ended: bool) -> list[Token]:
     """Tokens of a store, by the time that they were made. Raises StartError."""
     with _ledger(config, store) as (ledger, _):
         now_s = time.time()
-        return [_plain(token) for token in ledger.all()[1] if ended or not token.ended(now_s)]
+        return [write_token(token) for token in ledger.all()[1] if ended or not token.ended(now_s)]
 
 
-def purged(config: Path | None, store: str | None, ended_before_s: float) -> list[dict[str, Any]]:
+def purged(config: Path | None, store: str | None, ended_before_s: float) -> list[Token]:
     """Tokens of a store that are forgotten: they ended before a moment (seconds since 1970). Raises StartError."""
     with _ledger(config, store) as (ledger, audit):
         tokens = ledger.purge(ended_before_s)
         for token in tokens:
             _put_down(audit, "PurgeToken", token)
-        return [_plain(token) for token in tokens]
+        return [write_token(token) for token in tokens]
 
 
-def revoked(config: Path | None, store: str | None, token_id: str) -> dict[str, Any]:
+def revoked(config: Path | None, store: str | None, token_id: str) -> Token:
     """A token of a store that was ended now, or before. Raises StartError."""
     with _ledger(config, store) as (ledger, audit):
         token = ledger.revoke(token_id)
         _put_down(audit, "RevokeToken", token)
-        return _plain(token)
+        return write_token(token)
 
 
 @contextmanager
@@ -90,7 +89,8 @@ def _ledger(config: Path | None, store: str | None) -> Iterator[tuple[TokenLedge
     where = redacted_url(settings.store)
     try:
         # Tokens need no traces, and where the server has them is nothing to ask for.
-        opened = open_store(settings.store, settings.durability, TraceStore(None), scored=settings.scoring)
+        options = StoreOptions(durability=settings.durability, traces=TraceStore(), scored=settings.scoring)
+        opened = open_store(settings.store, options)
     except StoreFormatError as error:
         raise StartError(f"store {where}: {error}", of_input=False) from None
     except NodewiseError as error:
@@ -108,21 +108,6 @@ def _ledger(config: Path | None, store: str | None) -> Iterator[tuple[TokenLedge
 def _put_down(audit: AuditLog | None, method: str, token: StoredToken) -> None:
     """As a server does, by the user who may write the store."""
     if audit is not None:
-        kept = {name: value for name, value in _plain(token).items() if name in ("token_id", "roles", "prefixes")}
-        audit.write(entry_of(f"nodewise.tokens.{method}", f"user:{os.getuid()}", "", "OK", kept, ""))
-
-
-def _plain(token: StoredToken) -> dict[str, Any]:
-    return {
-        "token_id": token.token_id,
-        "description": token.description,
-        "roles": list(token.roles),
-        "prefixes": [] if "" in token.prefixes else list(token.prefixes),
-        "created": _moment(token.create_time_s),
-        "expires": _moment(token.expire_time_s),
-        "revoked": _moment(token.revoke_time_s),
-    }
-
-
-def _moment(time_s: float) -> str | None:
-    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="seconds") if math.isfinite(time_s) else None
+        prefixes = [] if "" in token.prefixes else list(token.prefixes)
+        about = {"token_id": token.token_id, "roles": list(token.roles), "prefixes": prefixes}
+        audit.write(entry_of(f"nodewise.tokens.{method}", f"user:{os.getuid()}", "", "OK", about, ""))

@@ -14,14 +14,11 @@ import structlog
 
 from nodewise.runtime.identity.files import Watched
 from nodewise.runtime.identity.settings import TlsSettings
+from nodewise.runtime.settings import SettingsError
 
-__all__ = ["CertificatesError", "ServerCertificates"]
+__all__ = ["ServerCertificates"]
 
 _log = structlog.get_logger(__name__)
-
-
-class CertificatesError(Exception):
-    """Files that cannot be used; the text names the setting and says why."""
 
 
 class ServerCertificates:
@@ -37,7 +34,7 @@ class ServerCertificates:
 
     Raises
     ------
-    CertificatesError
+    SettingsError
         If they cannot be used.
     """
 
@@ -48,77 +45,71 @@ class ServerCertificates:
         self._used = self._read()
 
     def credentials(self) -> grpc.ServerCredentials:
-        """For a port."""
+        """For a port of gRPC."""
         needed = bool(self._settings.client_authorities)
-        fetch = cast("Callable[[], grpc.ServerCertificateConfiguration]", self._fetch)  # the stub forgets None
-        return grpc.dynamic_ssl_server_credentials(self._used, fetch, require_client_authentication=needed)
+
+        def fetch() -> grpc.ServerCertificateConfiguration | None:
+            return self._used[0] if self._changed() else None
+
+        used = cast("Callable[[], grpc.ServerCertificateConfiguration]", fetch)  # the stub forgets None
+        return grpc.dynamic_ssl_server_credentials(self._used[0], used, require_client_authentication=needed)
 
     def context(self) -> ssl.SSLContext:
         """For a listener that is none of gRPC's: whoever connects is shown the certificates that are there then."""
-        made = self._context()
 
         def look(handshake: ssl.SSLObject, _name: str | None, _first: ssl.SSLContext) -> None:
-            nonlocal made
-            if self._fetch() is not None:
-                made = self._context()
-            handshake.context = made
+            self._changed()
+            handshake.context = self._used[1]
 
-        first = self._context()
+        _, first = self._used
         first.sni_callback = look
         return first
 
-    def _context(self) -> ssl.SSLContext:
-        settings = self._settings
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.set_alpn_protocols(["http/1.1"])
-        context.load_cert_chain(settings.certificate, settings.key, password=_encrypted)
-        if settings.client_authorities:
-            context.load_verify_locations(settings.client_authorities)
-            context.verify_mode = ssl.CERT_REQUIRED
-        return context
-
-    def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
-        """For a handshake, in a thread of gRPC; None = as before."""
+    def _changed(self) -> bool:
+        """Whether a handshake, in a thread of its listener, has other certificates from now on."""
         with self._reading:
             if not self._files.changed():
-                return None
+                return False
             try:
                 self._used = self._read()
-            except CertificatesError as error:
+            except SettingsError as error:
                 _log.error("certificate_kept", problem=str(error))
-                return None
+                return False
             except Exception:  # noqa: BLE001  # a handshake must not fail by it
                 _log.exception("certificate_kept", problem="the files cannot be read")
-                return None
-        return self._used
+                return False
+        return True
 
-    def _read(self) -> grpc.ServerCertificateConfiguration:
+    def _read(self) -> tuple[grpc.ServerCertificateConfiguration, ssl.SSLContext]:
+        """The same certificates for gRPC and for other listeners."""
         settings = self._settings
         certificate, key = _bytes("certificate", settings.certificate), _bytes("key", settings.key)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
         try:
             context.load_cert_chain(settings.certificate, settings.key, password=_encrypted)
         except (ssl.SSLError, ValueError):
             told = "must hold a certificate and its key, which is not encrypted, in PEM; they do not fit together"
-            raise CertificatesError(f"setting tls.certificate, tls.key: {told}") from None
+            raise SettingsError(f"setting tls.certificate, tls.key: {told}") from None
         if (certificate, key) != (_bytes("certificate", settings.certificate), _bytes("key", settings.key)):
-            raise CertificatesError("setting tls.certificate, tls.key: they are being replaced")
+            raise SettingsError("setting tls.certificate, tls.key: they are being replaced")
         authorities = _bytes("client_authorities", settings.client_authorities) if settings.client_authorities else None
         if authorities is not None:
             try:
                 context.load_verify_locations(cadata=authorities.decode("ascii"))
             except (ssl.SSLError, ValueError):
-                raise CertificatesError("setting tls.client_authorities: must hold certificates in PEM") from None
+                raise SettingsError("setting tls.client_authorities: must hold certificates in PEM") from None
+            context.verify_mode = ssl.CERT_REQUIRED
         _log.info("certificate_read", path=settings.certificate, sha256=hashlib.sha256(certificate).hexdigest())
-        return grpc.ssl_server_certificate_configuration([(key, certificate)], root_certificates=authorities)
+        return grpc.ssl_server_certificate_configuration([(key, certificate)], authorities), context
 
 
 def _bytes(name: str, path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise CertificatesError(f"setting tls.{name}: {path} cannot be read ({error.strerror})") from None
+        raise SettingsError(f"setting tls.{name}: {path} cannot be read ({error.strerror})") from None
 
 
 def _encrypted() -> NoReturn:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from dataclasses import fields
 from typing import Final
 
@@ -11,35 +9,31 @@ from nodewise.domain.namespaces import namespace_of
 from nodewise.domain.scores import ScoreSums
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO
+from nodewise.ports.cache import LruCache
 
 __all__ = ["Effects"]
 
 KEPT: Final = 10_000
-"""Pairs of a namespace and an estimator; those scored least recently go first."""
+"""Pairs of a namespace and an estimator; those scored or asked for least recently go first."""
 
 
 class Effects:
-    """Sums of scores with a namespace's lessons and without, since the process began. Safe from many threads."""
+    """Sums of scores with a namespace's lessons and without, since the process began: one thread adds, many read."""
 
     def __init__(self) -> None:
-        self._sums: OrderedDict[tuple[str, str], tuple[ScoreSums, ScoreSums]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._sums: LruCache[tuple[str, str], tuple[ScoreSums, ScoreSums]] = LruCache(KEPT)
 
     def add(self, profile_id: str, estimator: str, with_lessons: ScoreSums, without: ScoreSums) -> None:
         """Count a commit that both were scored on, row by row."""
         if with_lessons.observations != without.observations or not without.observations:
             return
         key = (namespace_of(profile_id), estimator)
-        with self._lock:
-            before = self._sums.pop(key, (ScoreSums(), ScoreSums()))
-            self._sums[key] = _added(before[0], with_lessons), _added(before[1], without)
-            while len(self._sums) > KEPT:
-                self._sums.popitem(last=False)
+        before = self._sums.get(key) or (ScoreSums(), ScoreSums())
+        self._sums.put(key, (_added(before[0], with_lessons), _added(before[1], without)))
 
     def of(self, namespace: str, estimator: str) -> tuple[ScoreSums, ScoreSums] | None:
         """With lessons and without; None = nothing was scored."""
-        with self._lock:
-            return self._sums.get((namespace, estimator))
+        return self._sums.get((namespace, estimator))
 
     @staticmethod
     def differ(answers: Answers, profile_id: str, estimator: str) -> bool:
@@ -50,8 +44,8 @@ class Effects:
         if estimator == AUTO or own.others:
             return True
         loaded = answers.registry.estimators[estimator]
-        calibrations = (each.calibration(estimator).calibration_id for each in (own, common))
-        return own.version(loaded) != common.version(loaded) or len(set(calibrations)) > 1
+        calibrations = {each.calibration(estimator).calibration_id for each in (own, common)}
+        return own.version(loaded) != common.version(loaded) or len(calibrations) > 1
 
 
 def _added(one: ScoreSums, other: ScoreSums) -> ScoreSums:

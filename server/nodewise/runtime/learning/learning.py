@@ -126,28 +126,20 @@ class Learning:
         self._store = store
         self._executor = executor
         self._interval_s = interval_s
-        self._shared = frozenset(shared)
+        self.shared = sorted(set(shared))
+        """Namespaces whose jobs move each other's answers."""
         self._sources = Sources(store)
         self._taught: dict[str, Taught] = {}
         # Answers that are retired go at once, whatever was learned for them.
         self._shipped: WeakKeyDictionary[Answers, Lessons] = WeakKeyDictionary()
-        self._told: tuple[Taught, ...] = ()
+        self.taught: Sequence[Taught] = ()
+        """What was learned, by namespace."""
         self._let_go: set[str] = set()
         self._profiles: LruCache[str, Profile] = LruCache(PROFILE_BYTES)
         self._trials: LruCache[tuple[str, str, str], tuple[Trial, ...]] = LruCache(TRIAL_BYTES)
         self._seen: Hashable = None
         self._due: dict[str, None] = {}
         self._left = False
-
-    @property
-    def shared(self) -> Sequence[str]:
-        """Namespaces whose jobs move each other's answers."""
-        return sorted(self._shared)
-
-    @property
-    def taught(self) -> Sequence[Taught]:
-        """What was learned, by namespace."""
-        return self._told
 
     def follow(self, *answers: Answers) -> None:
         """Let these adopt what is learned from now on; with the next look at the store they do."""
@@ -192,7 +184,7 @@ class Learning:
         if followed is self._followed:
             self._seen = seen
         self._keep_within(asked)
-        self._told = tuple(self._taught[name] for name in sorted(self._taught))
+        self.taught = tuple(self._taught[name] for name in sorted(self._taught))
         for answers in followed:
             self._adopted(answers)
         return True
@@ -226,10 +218,10 @@ class Learning:
         """What each namespace is to learn from, by the store as it is."""
         sources = self._sources
         samples = {namespace: sources.of(namespace) for namespace in sources.namespaces}
-        if not self._shared:
+        if not self.shared:
             return {namespace: Corpora(own) for namespace, own in samples.items()}
-        everyone = EVERYONE in self._shared
-        groups = Groups({name: own for name, own in samples.items() if everyone or name in self._shared})
+        everyone = EVERYONE in self.shared
+        groups = Groups({name: own for name, own in samples.items() if everyone or name in self.shared})
         found = {namespace: Corpora(own, groups.without(namespace)) for namespace, own in samples.items()}
         if everyone:
             found[EVERYONE] = Corpora((), groups.all)

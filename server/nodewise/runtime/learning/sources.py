@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from nodewise.domain.namespaces import namespace_of
 from nodewise.estimation.answer.shared import GROUPS
@@ -19,14 +19,12 @@ __all__ = ["LEARNED_PROFILES", "Corpora", "Groups", "Source", "Sources", "shared
 
 LEARNED_PROFILES: Final = 200
 """Profiles that a namespace learns from: more teach little that is new, and every one costs some fits."""
-_KEPT: Final = 2 * LEARNED_PROFILES
 _PAGE: Final = 1000
 _LAST: Final = 1 << 62
 """After every generation that a store will have."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Source:
+class Source(NamedTuple):
     """A profile at a revision."""
 
     profile_id: str
@@ -64,76 +62,39 @@ class Corpora:
         """Names what comes of it: same corpora, same id."""
         return hashlib.sha256(repr((self.own, self.others)).encode()).hexdigest()[:16]
 
-    def plain(self) -> Any:
-        """As plain values."""
-        return [[[each.profile_id, each.uid, each.revision] for each in part] for part in self.parts]
-
-    @staticmethod
-    def read(plain: Any) -> Corpora:
-        """From plain values; raises ValueError or TypeError for other ones."""
-        own, *others = (tuple(Source(str(name), str(uid), int(at)) for name, uid, at in part) for part in plain)
-        return Corpora(own, tuple(others))
-
 
 class Sources:
-    """The profiles of a store by namespace, as far as they may teach; follows what changes."""
+    """The profiles of a store that teach, by namespace; follows what changes."""
 
     def __init__(self, store: ProfileStore) -> None:
         self._store = store
         self._seen: int | None = None
-        self._by_namespace: dict[str, dict[str, Source]] = {}
-        self._below: dict[str, int] = {}
-        """Of a namespace with more profiles than are known here: the last place that is, with all before it."""
+        self._samples: dict[str, tuple[Source, ...]] = {}
 
     def look(self) -> set[str]:
-        """Namespaces whose profiles changed since the last look."""
+        """Namespaces whose profiles changed since the last look; each of them is listed anew."""
         if self._seen is None:
             self._seen, _ = self._store.changes(_LAST)
-            self._put(self._listed(""))
-            return set(self._by_namespace)
-        now, changed = self._store.changes(self._seen)
-        self._seen = now
-        short = self._put(changed)
-        for namespace in short:
-            self._by_namespace.pop(namespace, None)
-            self._below.pop(namespace, None)
-            own = self._listed(f"{namespace}/" if namespace else "")
-            self._put(each for each in own if namespace_of(each.profile_id) == namespace)
-        return {namespace_of(each.profile_id) for each in changed}
+            self._samples = _sampled(self._listed(""))
+            return set(self._samples)
+        self._seen, changed = self._store.changes(self._seen)
+        names = {namespace_of(each.profile_id) for each in changed}
+        for name in names:
+            sample = _sampled(self._listed(f"{name}/" if name else "")).get(name)
+            if sample is None:
+                self._samples.pop(name, None)
+            else:
+                self._samples[name] = sample
+        return names
 
     @property
     def namespaces(self) -> Sequence[str]:
         """Those with a profile."""
-        return sorted(self._by_namespace)
+        return sorted(self._samples)
 
     def of(self, namespace: str) -> tuple[Source, ...]:
         """The sample of a namespace, in the order of its hashes."""
-        own = sorted(self._by_namespace.get(namespace, {}).values(), key=lambda each: each.place)
-        return tuple(own[:LEARNED_PROFILES])
-
-    def _put(self, changed: Iterable[ProfileSummary]) -> set[str]:
-        """Take in what changed; the namespaces of which too few are known now."""
-        short = set()
-        for each in changed:
-            namespace = namespace_of(each.profile_id)
-            own = self._by_namespace.setdefault(namespace, {})
-            if each.delete_time_s:
-                if each.profile_id in own and own[each.profile_id].uid == each.uid:
-                    del own[each.profile_id]
-                    if namespace in self._below and len(own) < LEARNED_PROFILES:
-                        short.add(namespace)
-            else:
-                found = Source(each.profile_id, each.uid, each.revision)
-                own.pop(each.profile_id, None)  # of another uid, if it was deleted between two looks
-                if namespace not in self._below or found.place <= self._below[namespace]:
-                    own[each.profile_id] = found
-                if len(own) > _KEPT:
-                    lowest = sorted(own.values(), key=lambda source: source.place)[:LEARNED_PROFILES]
-                    self._by_namespace[namespace] = {source.profile_id: source for source in lowest}
-                    self._below[namespace] = lowest[-1].place
-            if not own:
-                self._by_namespace.pop(namespace, None)
-        return short
+        return self._samples.get(namespace, ())
 
     def _listed(self, prefix: str) -> Iterable[ProfileSummary]:
         after = ""
@@ -143,6 +104,21 @@ class Sources:
             if len(page) < _PAGE:
                 return
             after = page[-1].profile_id
+
+
+def _sampled(profiles: Iterable[ProfileSummary]) -> dict[str, tuple[Source, ...]]:
+    """The samples of the namespaces that profiles are of; holds a few hundred of each at most."""
+    found: dict[str, list[Source]] = {}
+    for each in profiles:
+        own = found.setdefault(namespace_of(each.profile_id), [])
+        own.append(Source(each.profile_id, each.uid, each.revision))
+        if len(own) >= 2 * LEARNED_PROFILES:
+            own[:] = _lowest(own)
+    return {name: tuple(_lowest(own)) for name, own in found.items()}
+
+
+def _lowest(sources: Iterable[Source]) -> list[Source]:
+    return sorted(sources, key=lambda each: each.place)[:LEARNED_PROFILES]
 
 
 class Groups:

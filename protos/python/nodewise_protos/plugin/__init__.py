@@ -1,0 +1,1 @@
+"""Messages and gRPC stubs that plugins in other processes speak."""

@@ -1,0 +1,1 @@
+"""Messages and gRPC stubs of nodewise.plugin.v1, two modules a file."""

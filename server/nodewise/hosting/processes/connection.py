@@ -1,0 +1,130 @@
+"""A connection to a server of plugins, which numbers profiles and catalogues and sends each once."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final
+
+import grpc
+from google.protobuf.message_factory import GetMessageClass
+
+from nodewise.domain.profile import Profile
+from nodewise.hosting.processes.values import UndecodableError
+from nodewise.hosting.processes.wire import write_catalogue, write_profile
+from nodewise.mapper.scan import plan_of, scan
+from nodewise.plugin import Catalogue
+from nodewise_protos.plugin.v1 import estimator_service_pb2 as pb
+from nodewise_protos.plugin.v1 import plugin_service_pb2
+
+__all__ = ["MOST_BYTES", "MOST_PARTS", "OPTIONS", "Connection", "ForgottenError", "bounded"]
+
+MOST_BYTES: Final = 1 << 28
+"""Of a message: more than the traces of one file are, unpacked."""
+MOST_PARTS: Final = 1 << 19
+"""Messages within a message and their fields, as many as a client's message has: an empty one takes two bytes on the
+wire, and a hundred once it is read. Columns and arrays are one each."""
+MOST_REMEMBERED: Final = 64
+"""Profiles and catalogues that a server is taken to remember: those used last."""
+OPTIONS: Final = (
+    ("grpc.enable_retries", 0),
+    ("grpc.max_receive_message_length", MOST_BYTES),
+    ("grpc.max_send_message_length", MOST_BYTES),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+    ("grpc.use_local_subchannel_pool", 1),
+)
+_SERVICES: Final = (
+    pb.DESCRIPTOR.services_by_name["EstimatorService"],
+    plugin_service_pb2.DESCRIPTOR.services_by_name["PluginService"],
+)
+
+
+class ForgottenError(Exception):
+    """The server does not know a profile or catalogue by its number."""
+
+
+def bounded(kind: Any) -> Callable[[bytes], Any]:
+    """Reads messages of a type; raises UndecodableError for one of too many parts."""
+    plan = plan_of(kind.DESCRIPTOR, lambda field: None if field.message_type is None else ("parts", MOST_PARTS))
+
+    def read(data: bytes) -> Any:
+        if scan(data, plan, MOST_PARTS) is not None:
+            raise UndecodableError("a message of too many parts")
+        return kind.FromString(data)
+
+    return read
+
+
+class Connection:
+    """Calls to one server. Threads share it.
+
+    Parameters
+    ----------
+    channel : grpc.Channel
+
+    Attributes
+    ----------
+    methods : dict
+        Of its services, by name.
+    remembers : bool
+        Whether the server remembers profiles and catalogues.
+    """
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        self._channel = channel
+        self.methods: dict[str, Any] = {
+            method.name: channel.unary_unary(
+                f"/{service.full_name}/{method.name}",
+                GetMessageClass(method.input_type).SerializeToString,
+                bounded(GetMessageClass(method.output_type)),
+            )
+            for service in _SERVICES
+            for method in service.methods
+        }
+        self.remembers = True
+        # Every process is a client of its own, and the server tells what it was sent by the number alone.
+        self._numbers = itertools.count(secrets.randbits(62) + 1)
+        self._sent: OrderedDict[int, tuple[Any, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def with_evidence(self, ask: Callable[[Any], Any], request: Any, profile: Profile, catalogue: Catalogue) -> Any:
+        """The response to a request with its evidence, sent in full where the server does not know it.
+
+        Nobody but the server can tell: another thread's message that brings the evidence may be later than ours.
+
+        Raises
+        ------
+        ForgottenError
+            The server does not know what it was just sent.
+        """
+        try:
+            request.evidence.CopyFrom(self._evidence(profile, catalogue, in_full=not self.remembers))
+            return ask(request)
+        except ForgottenError:
+            request.evidence.CopyFrom(self._evidence(profile, catalogue, in_full=True))
+            return ask(request)
+
+    def _evidence(self, profile: Profile, catalogue: Catalogue, *, in_full: bool) -> pb.Evidence:
+        (number, is_new), (catalog_number, catalog_is_new) = self._number(profile), self._number(catalogue)
+        return pb.Evidence(
+            profile_number=number,
+            profile=write_profile(profile) if is_new or in_full else None,
+            catalog_number=catalog_number,
+            catalog=write_catalogue(catalogue) if catalog_is_new or in_full else None,
+        )
+
+    def _number(self, value: Any) -> tuple[int, bool]:
+        """The number of a profile or catalogue, and whether it has not been sent yet."""
+        with self._lock:
+            is_new = id(value) not in self._sent
+            if is_new:
+                self._sent[id(value)] = value, next(self._numbers)
+            self._sent.move_to_end(id(value))
+            if len(self._sent) > MOST_REMEMBERED:
+                self._sent.popitem(last=False)
+            return self._sent[id(value)][1], is_new

@@ -1,0 +1,142 @@
+"""One process of a host, from its start to its end."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+
+from nodewise.hosting.processes.connection import OPTIONS, Connection
+from nodewise.hosting.processes.isolation import environment
+from nodewise.hosting.processes.limits import HostLimits
+from nodewise.hosting.processes.output import watch_output
+from nodewise.processes.process import Process, status_text
+from nodewise.processes.spawning import spawn
+
+__all__ = ["Life", "start"]
+
+ENDING_S: Final = 2.0
+"""Patience with a process that was killed, or whose connection has ended, until it is gone."""
+
+
+class Life(Connection):
+    """A process, the leader of a session of its own, and our connection to it.
+
+    Parameters
+    ----------
+    folder : Path
+        Of its sockets.
+    ready : int
+        Descriptor over which it says that it serves.
+    served : grpc.Server
+        Where it asks for what its calls are given.
+
+    Attributes
+    ----------
+    is_over : bool
+        Whether it was ended from here.
+    """
+
+    def __init__(self, process: Process, folder: Path, ready: int, served: grpc.Server) -> None:
+        super().__init__(grpc.insecure_channel(f"unix:{folder}/host", OPTIONS))
+        self._process = process
+        self._folder = folder
+        self._ready = ready
+        self._served = served
+        self.pid = process.pid
+        self._ending = threading.Lock()
+        self.is_over = False
+
+    def wait(self, wait_s: float) -> None:
+        """Wait until it serves. Raises TimeoutError if it does not by then, ConnectionError if it is gone."""
+        found, _, _ = select.select([self._ready, self._process.fileno()], [], [], wait_s)
+        if not found:
+            raise TimeoutError
+        if self._ready not in found or not os.read(self._ready, 1):
+            raise ConnectionError
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process is gone."""
+        return self.is_over or self._process.status is not None
+
+    def how_it_ended(self) -> str:
+        """Make sure that it is gone, and say how it went."""
+        status = self._process.wait(ENDING_S)
+        self.kill()
+        if status is None:
+            return "closed its connection and was ended"
+        return f"exited with status {status}" if status >= 0 else f"ended by signal {-status} ({status_text(status)})"
+
+    def kill(self) -> None:
+        """End it now, with all that it has forked."""
+        with self._ending:
+            if self.is_over:
+                return
+            self.is_over = True
+        self._process.kill()
+        self._process.wait(ENDING_S)  # longer if it is in the kernel's hands; it is reaped with this process
+        self._channel.close()
+        self._served.stop(None)
+        os.close(self._ready)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def start(
+    distribution: str,
+    points: tuple[tuple[str, str], ...],
+    limits: HostLimits,
+    serve: Callable[[Path], grpc.Server],
+    modules: str = "",
+) -> Life:
+    """A process that loads a distribution.
+
+    Parameters
+    ----------
+    points : tuple of pairs
+        Name and value of each entry point.
+    serve : callable
+        Serves what it may ask in a folder.
+    modules : str
+        Folder where it looks for modules before all else; "" = where this process looks.
+    """
+    paths = [*filter(None, [modules]), *(path or str(Path.cwd()) for path in sys.path)]
+    folder = Path(tempfile.mkdtemp(prefix="nodewise-host-"))
+    pipes = [os.pipe() for _ in range(3)]
+    (ready, ready_there), (output, output_there), (errors, errors_there) = pipes
+    order: dict[str, Any] = {
+        "distribution": distribution,
+        "points": points,
+        "paths": paths,
+        "writable": limits.paths,
+        "memory_bytes": limits.memory_bytes,
+    }
+    try:
+        process = spawn(
+            "nodewise.hosting.processes.main:main",
+            *(str(folder), ready_there, order),
+            name="nodewise-host",
+            pass_fds=[ready_there],
+            environment=environment(limits.environment),
+            stdout=output_there,
+            stderr=errors_there,
+            own_session=True,
+        )
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        for here, _ in pipes:
+            os.close(here)
+        raise
+    finally:
+        for _, there in pipes:
+            os.close(there)
+    watch_output(distribution, {"stdout": output, "stderr": errors}, process)
+    return Life(process, folder, ready, serve(folder))

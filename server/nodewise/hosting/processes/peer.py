@@ -1,0 +1,353 @@
+"""What has objects of plugins: what its estimators are asked and answer, whatever lies between."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
+from typing import Any, Final
+
+import grpc
+
+from nodewise.domain.errors import NodewiseError
+from nodewise.domain.predictions import Options
+from nodewise.hosting.processes.callbacks import Call
+from nodewise.hosting.processes.connection import Connection, ForgottenError
+from nodewise.hosting.processes.faults import HostFaultError
+from nodewise.hosting.processes.limits import HostLimits
+from nodewise.hosting.processes.remote import Following, GoneError, Remote, foreign
+from nodewise.hosting.processes.statuses import FAILED, FORGOTTEN, GONE, read_error
+from nodewise.hosting.processes.values import Opaque, UndecodableError, read_value
+from nodewise.hosting.processes.wire import (
+    read_assessment,
+    read_predictions,
+    write_configurations,
+    write_options,
+    write_prior,
+)
+from nodewise.hosting.processes.words import KNOWN
+from nodewise_protos.plugin.v1 import estimator_service_pb2 as pb
+from nodewise_protos.plugin.v1 import plugin_service_pb2, value_pb2
+
+__all__ = ["ESTIMATOR", "Listing", "Peer", "read_answer"]
+
+ESTIMATOR: Final = "estimator/"
+"""How the targets of estimators begin."""
+Listing = tuple[list[Any], list[Any]]
+"""Records and problems of a host's plugins, as plain values."""
+_numbers = itertools.count(1)
+Ask = Callable[[str, Any], Any]
+"""Calls a method of a service with a request, and gives its response."""
+
+
+class Peer(ABC):
+    """A process or an address that has objects of plugins. Threads share it.
+
+    Attributes
+    ----------
+    distribution : str
+        Whose plugins, with the version.
+    plugin_names : tuple of str
+        What it is to bring.
+    known : Listing or None
+        What it said last that it brings; None = it is not known.
+    generation : int
+        Number of the process that has the objects now.
+    number : int
+        Of it among all that this process has had.
+    """
+
+    def __init__(
+        self, distribution: str, plugin_names: tuple[str, ...], limits: HostLimits, known: Listing | None
+    ) -> None:
+        self.distribution = distribution
+        self.plugin_names = plugin_names
+        self.limits = limits
+        self.known = known
+        self.generation = 0
+        self.number = next(_numbers)
+        self._looks = known is None
+        self._looked = threading.Event()
+        if known is not None:
+            self._looked.set()
+        self._leases: set[object] | None = set()
+        self._lock = threading.Lock()
+        self._released: deque[tuple[int, int]] = deque()
+
+    def begin(self) -> None:
+        """Find out what it brings, without waiting for it, so that several do so at the same time."""
+        if self._looks:
+            self._looks = False
+            threading.Thread(target=self._look, name="nodewise-host-loading", daemon=True).start()
+
+    @abstractmethod
+    def _look(self) -> None:
+        """Find out what it brings, and set ``_looked``."""
+
+    @abstractmethod
+    def settled(self, wait_s: float) -> bool:
+        """Whether it is known within so many seconds what it brings, or that it cannot be loaded."""
+
+    @abstractmethod
+    def listing(self) -> Listing:
+        """What it brings, which is waited for. Raises HostFaultError, HostBusyError."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ask it no more, and end what was started for it."""
+
+    def lease(self) -> object:
+        """What gives one more registry the right to it; None = the last one has given it up."""
+        lease = object()
+        with self._lock:
+            if self._leases is None:
+                return None
+            self._leases.add(lease)
+        return lease
+
+    def end(self, lease: object) -> bool:
+        """Give a lease back; whether it was the last one, which closes it. Again = nothing more."""
+        with self._lock:
+            if self._leases is None:
+                return False
+            self._leases.discard(lease)
+            if self._leases:
+                return False
+            self._leases = None
+        self.close()
+        return True
+
+    @abstractmethod
+    def _reached(self) -> AbstractContextManager[Connection]:
+        """The connection, for one call. Raises HostFaultError, HostBusyError."""
+
+    @abstractmethod
+    def _lost(self, connection: Connection, name: str, code: grpc.StatusCode) -> Exception:
+        """What a status means that no plugin has set."""
+
+    @abstractmethod
+    def _overrun(self, connection: Connection, budget_s: float) -> Exception:
+        """What it means that a call took longer than it may."""
+
+    def _abandon(self, connection: Connection) -> None:  # noqa: B027  # nothing to do at an address
+        """Ask over that connection no more: what comes from it makes no sense, or nobody waits for it."""
+
+    def _may_ask(self, arguments: tuple[Any, ...]) -> AbstractContextManager[Call | None]:  # noqa: ARG002
+        """A call that may ask for what it is given; None = it cannot."""
+        return nullcontext()
+
+    def _called(self, remote: Remote, name: str, arguments: tuple[Any, ...], call: Call | None, ask: Ask) -> Any:  # noqa: ARG002
+        """What a method answers that has no messages of its own."""
+        raise AttributeError(name)
+
+    def asked(self, remote: Remote, name: str, arguments: tuple[Any, ...], following: Following | None = None) -> Any:
+        """What a method of an object answers, or the value of an attribute.
+
+        ``following`` is asked with it, in one call; its answer is kept until it is asked for.
+
+        Raises
+        ------
+        NodewiseError
+            What the plugin refuses with.
+        HostFaultError
+            If it fails.
+        HostBusyError
+            If it could not be asked now.
+        GoneError
+            If the object is not there any more.
+        """
+        early = remote.predicted_early(arguments) if name == "predict" else None
+        if early is not None:
+            return _predictions(early, len(arguments[0]))
+        with self._reached() as connection:
+            if remote.generation not in (0, self.generation):
+                raise GoneError
+            if following is not None and following[0].generation != self.generation:
+                following = None
+            budget_s = self.limits.budget_s(name, arguments)
+            try:
+                return self._answered(connection, remote, name, arguments, following, budget_s)
+            except UndecodableError as error:
+                self._abandon(connection)
+                raise HostFaultError(f"its host sent {error}") from None
+            except ForgottenError:
+                self._abandon(connection)
+                raise HostFaultError("its host forgets what it was just sent") from None
+            except HostFaultError as fault:
+                if following is not None and fault.what:
+                    fault.method = following[1]  # both were on: the one that does the work is told of
+                raise
+
+    def _answered(
+        self,
+        connection: Connection,
+        remote: Remote,
+        name: str,
+        arguments: tuple[Any, ...],
+        following: Following | None,
+        budget_s: float,
+    ) -> Any:
+        ask = partial(self._exchanged, connection, name, budget_s)
+        target = remote.target
+        estimator = target.removeprefix(ESTIMATOR) if isinstance(target, str) and target.startswith(ESTIMATOR) else ""
+        if estimator and name == "assess":
+            return self._assessed(connection, estimator, arguments, following, ask)
+        if name == "predict" and isinstance(target, int) and not remote.asks:
+            return self._predicted(target, arguments, None, ask)
+        with self._may_ask(arguments) as call:
+            if name == "predict" and isinstance(target, int):
+                return self._predicted(target, arguments, call, partial(ask, call=call))
+            self._release(connection)
+            if estimator and name == "fit":
+                return self._fitted(connection, estimator, arguments, call, partial(ask, call=call))
+            return self._called(remote, name, arguments, call, partial(ask, call=call))
+
+    def _exchanged(
+        self, connection: Connection, name: str, budget_s: float, method: str, request: Any, call: Call | None = None
+    ) -> Any:
+        """The response to a request; raises as :meth:`asked`, and ForgottenError."""
+        try:
+            if call is None:
+                return connection.methods[method](request, timeout=max(0.0, budget_s))
+            return _watched(connection.methods[method].future(request), budget_s, call)
+        except TimeoutError:
+            raise self._overrun(connection, budget_s) from None
+        except grpc.RpcError as error:
+            raise self._fault(connection, name, budget_s, error) from None
+        except (ValueError, TypeError, RecursionError) as error:
+            raise HostFaultError(f"it was asked what cannot be sent ({type(error).__name__})") from None
+        except BaseException:
+            self._abandon(connection)
+            raise
+
+    def _fault(self, connection: Connection, name: str, budget_s: float, error: grpc.RpcError) -> Exception:
+        """What the end of a call means."""
+        told, code = read_error(error), error.code()
+        if isinstance(told, NodewiseError):
+            return told
+        if told["reason"] == FAILED:
+            return HostFaultError("", told.get("raised", ""), told.get("detail", ""))
+        if told["reason"] == GONE or code == grpc.StatusCode.NOT_FOUND:
+            return GoneError()
+        if told["reason"] == FORGOTTEN or code == grpc.StatusCode.FAILED_PRECONDITION:
+            return ForgottenError()
+        if code == grpc.StatusCode.DEADLINE_EXCEEDED:
+            return self._overrun(connection, budget_s)
+        return self._lost(connection, name, code)
+
+    # --- objects that stay there
+
+    def released(self, generation: int, number: int) -> None:
+        """Nobody holds that object any more; told with a later call."""
+        self._released.append((generation, number))
+
+    def _release(self, connection: Connection) -> None:
+        """Tell of objects that nobody holds any more."""
+        numbers = []
+        while self._released:
+            generation, number = self._released.popleft()
+            if generation == self.generation:
+                numbers.append(number)
+        if numbers:
+            with suppress(grpc.RpcError):  # the call that comes next tells what is wrong
+                request = pb.ReleaseRequest(models=numbers)
+                connection.methods["Release"](request, timeout=self.limits.call_budget_s)
+
+    def _object(self, kept: plugin_service_pb2.KeptObject) -> Any:
+        """A handle of what was answered and stays there."""
+        names = KNOWN.intersection(kept.abilities)
+        if kept.number <= 0:
+            raise UndecodableError("no object")
+        return Remote(self, kept.number, self.generation, names) if names else foreign(kept.type[:100])
+
+    # --- estimators
+
+    def _assessed(
+        self,
+        connection: Connection,
+        estimator: str,
+        arguments: tuple[Any, ...],
+        following: Following | None,
+        ask: Ask,
+    ) -> Any:
+        profile, query = arguments
+        request = pb.AssessRequest(
+            estimator=estimator,
+            configurations=write_configurations(query.configurations),
+            options=write_options(query.options),
+            model=0 if following is None else following[0].target,
+        )
+        response = connection.with_evidence(partial(ask, "Assess"), request, profile, query.catalogue)
+        if following is not None and response.HasField("predicted"):
+            following[0].early = following[2], response.predicted
+        if not response.HasField("assessment"):
+            return read_answer(response.other)
+        return _read(lambda: read_assessment(response.assessment))
+
+    def _fitted(
+        self, connection: Connection, estimator: str, arguments: tuple[Any, ...], call: Call | None, ask: Ask
+    ) -> Any:
+        profile, context = arguments
+        request = pb.FitRequest(estimator=estimator, prior=write_prior(context.prior, _content), seed=context.seed)
+        if call is not None:
+            request.call, request.context = call.number, call.objects.give("context", context)
+        response = connection.with_evidence(partial(ask, "Fit"), request, profile, context.catalogue)
+        if not response.model.abilities:
+            response.model.abilities.append("predict")
+        model = self._object(response.model)
+        if isinstance(model, Remote):
+            model.asks = call is not None and call.gave_a_model
+        return model
+
+    def _predicted(self, model: int, arguments: tuple[Any, ...], call: Call | None, ask: Ask) -> Any:
+        rows, options = arguments
+        request = pb.PredictRequest(
+            model=model,
+            configurations=write_configurations(rows),
+            options=write_options(options or Options()),
+            call=0 if call is None else call.number,
+        )
+        return _predictions(ask("Predict", request), len(rows))
+
+
+def _watched(future: Any, budget_s: float, call: Call) -> Any:
+    """The result of a call that may ask: what others take is not the plugin's time, unless it asks without an end."""
+    end_s = time.monotonic() + budget_s
+    while True:
+        left_s = end_s + min(call.others_s(), budget_s) - time.monotonic()
+        if left_s <= 0.0:
+            future.cancel()
+            raise TimeoutError
+        with suppress(grpc.FutureTimeoutError):
+            return future.result(timeout=left_s)
+
+
+def _content(content: Any) -> bytes:
+    """What a host made of its own learned values; that of an estimator which runs here belongs to no host."""
+    if not isinstance(content, Opaque):
+        raise UndecodableError("a prior that this host did not learn")
+    return content.content
+
+
+def _predictions(response: pb.PredictResponse, rows: int) -> Any:
+    if not response.HasField("predictions"):
+        return read_answer(response.other)
+    return _read(lambda: read_predictions(response.predictions, rows))
+
+
+def read_answer(message: value_pb2.Value) -> Any:
+    """A value that a plugin answered with. Raises UndecodableError."""
+    return read_value(message, {"unsendable": foreign})
+
+
+def _read(read: Callable[[], Any]) -> Any:
+    """What is read; whatever reading raises is the sender's fault."""
+    try:
+        return read()
+    except (NodewiseError, ValueError, TypeError, KeyError, OverflowError, MemoryError) as error:
+        raise UndecodableError(f"values that cannot be ({type(error).__name__})") from None

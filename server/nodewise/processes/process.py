@@ -1,0 +1,127 @@
+"""A process that this one started: its end is waited for by its pidfd, and its group is killed with it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+import subprocess
+import threading
+import weakref
+from contextlib import suppress
+from pathlib import Path
+
+__all__ = ["Process", "start_ticks", "status_text"]
+
+
+class Process:
+    """A process that leads a process group of its own. Any thread may use it.
+
+    What it started in its group is killed as soon as its end is noticed, before it is waited for: until then the kernel
+    gives its number to no other process.
+
+    Parameters
+    ----------
+    popen : Popen
+        Started with ``process_group=0`` or ``start_new_session=True``.
+    """
+
+    def __init__(self, popen: subprocess.Popen[bytes]) -> None:
+        self._popen = popen
+        self.pid = popen.pid
+        self._reaping = threading.Lock()
+        self._pidfd = -1
+        if hasattr(os, "pidfd_open"):
+            self._pidfd = os.pidfd_open(popen.pid)
+            weakref.finalize(self, os.close, self._pidfd)
+
+    def fileno(self) -> int:
+        """The pidfd, for selectors: readable once the process has ended; -1 where the kernel is not Linux."""
+        return self._pidfd
+
+    @property
+    def status(self) -> int | None:
+        """Exit status, negative = the signal that ended it; None = it runs."""
+        return self.wait(0.0)
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """Wait for its end; returns the status, None = it still runs after so many seconds (None = for ever)."""
+        if self._popen.returncode is None and self._has_ended(timeout_s):
+            with self._reaping:
+                if self._popen.returncode is None:
+                    self._kill_group()
+                    self._popen.wait()
+        return self._popen.returncode
+
+    def _has_ended(self, timeout_s: float | None) -> bool:
+        if self._pidfd < 0:
+            with suppress(subprocess.TimeoutExpired):
+                self._popen.wait(timeout_s)
+            return self._popen.returncode is not None
+        events = select.poll()
+        events.register(self._pidfd, select.POLLIN)
+        return bool(events.poll(None if timeout_s is None else max(0.0, timeout_s) * 1e3))
+
+    async def ended(self) -> int:
+        """Wait for its end; returns the status. Several tasks may wait."""
+        if self._pidfd < 0:
+            await asyncio.to_thread(self.wait)
+        elif self.status is None:
+            loop, watched, is_over = asyncio.get_running_loop(), os.dup(self._pidfd), asyncio.Event()
+            loop.add_reader(watched, is_over.set)
+            try:
+                await is_over.wait()
+            finally:
+                loop.remove_reader(watched)
+                os.close(watched)
+        status = self.wait()
+        assert status is not None
+        return status
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal, unless it has ended."""
+        with self._reaping:
+            if self._popen.returncode is None:
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it now, with all that it has started in its group. Returns at once: its end can be waited for."""
+        with self._reaping:
+            if self._popen.returncode is None:
+                self._kill_group()
+
+    async def stop(self, grace_s: float) -> int:
+        """Ask it to end by SIGTERM, kill it if it has not after so many seconds; returns the status."""
+        self.send(signal.SIGTERM)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):
+                return await self.ended()
+        self.kill()
+        return await self.ended()
+
+    def _kill_group(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+
+def status_text(status: int) -> str:
+    """How a process ended, in words: "exit status 1", "SIGSEGV"."""
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return signal.Signals(-status).name
+    except ValueError:  # signals of real time have no names
+        return f"signal {-status}"
+
+
+def start_ticks(pid: int) -> int:
+    """When a process began, in ticks since the machine did: tells it from another that has its number later.
+
+    0 where the kernel does not tell, or no process has that number.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        return int(stat.rpartition(")")[2].split()[19])  # the name before the parenthesis may hold anything
+    except (OSError, IndexError, ValueError):
+        return 0

@@ -1,0 +1,168 @@
+"""Bearer tokens: what is given to a caller once, what is kept of it, and the tokens of a store as a worker knows them.
+
+A worker has all of them at hand, so that strangers cost no look at the database.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import math
+import re
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from nodewise.domain.errors import NodewiseError, Reason, Violation
+from nodewise.domain.principal import EVERYTHING, Principal, Role, normal_prefix
+from nodewise.profiles.tokens import StoredToken, TokenLedger
+from nodewise.runtime.identity.refusals import unauthenticated
+
+__all__ = ["BELIEVED_S", "PREFIX", "TokenBook", "UnknownTokenError", "holds", "new_token", "parted"]
+
+PREFIX: Final = "nodewise_"
+"""Tokens begin so: scanners find them in what should hold none."""
+_ID_CHARACTERS: Final = "abcdefghijklmnopqrstuvwxyz234567"
+_ID_LENGTH: Final = 12
+_SECRET_BYTES: Final = 32
+_TEXT: Final = re.compile(PREFIX + r"([a-z2-7]{12})_([A-Za-z0-9_-]{43})")
+_PROFILE_PREFIX: Final = re.compile(r"(?!.*//)[A-Za-z0-9][A-Za-z0-9._~/-]{0,126}/")
+_MOST_PREFIXES: Final = 64
+_LONGEST_DESCRIPTION: Final = 256
+BELIEVED_S: Final = 60.0
+"""What was not confirmed for longer is not believed: a token may have been revoked since."""
+
+
+def new_token(
+    description: str, roles: Sequence[str], prefixes: Sequence[str], life_s: float | None
+) -> tuple[str, StoredToken]:
+    """A token's text, which is nowhere kept, and what is kept of it.
+
+    Parameters
+    ----------
+    roles : sequence of str
+        At least one.
+    prefixes : sequence of str
+        Of profile ids, by whole segments; none, or ``*`` = all profiles.
+    life_s : float or None
+        Seconds until it expires; None = never.
+
+    Raises
+    ------
+    NodewiseError
+        INVALID_FIELD.
+    """
+    checked = _checked(description, roles, prefixes, life_s)
+    if checked:
+        raise NodewiseError.invalid(checked)
+    token_id = "".join(secrets.choice(_ID_CHARACTERS) for _ in range(_ID_LENGTH))
+    secret = secrets.token_urlsafe(_SECRET_BYTES)
+    own = EVERYTHING if not prefixes or "*" in prefixes else tuple(sorted({normal_prefix(each) for each in prefixes}))
+    now_s = time.time()
+    kept = StoredToken(
+        token_id=token_id,
+        secret_sha256=_hashed(secret),
+        description=description,
+        roles=tuple(role for role in Role if role in roles),
+        prefixes=own,
+        create_time_s=now_s,
+        expire_time_s=math.inf if life_s is None else now_s + life_s,
+        revoke_time_s=math.inf,
+    )
+    return f"{PREFIX}{token_id}_{secret}", kept
+
+
+def parted(text: str) -> tuple[str, str] | None:
+    """Id and secret of a token; None = the text is none."""
+    found = _TEXT.fullmatch(text)
+    return None if found is None else (found[1], found[2])
+
+
+def holds(kept: StoredToken, secret: str) -> bool:
+    """Whether this is its secret; takes as long whatever is different."""
+    return hmac.compare_digest(kept.secret_sha256, _hashed(secret))
+
+
+class UnknownTokenError(Exception):
+    """No token of this id is known, yet: it may be new."""
+
+
+class TokenBook:
+    """Knows callers by the tokens of a store.
+
+    Parameters
+    ----------
+    ledger : TokenLedger
+        Where tokens are kept.
+    now : callable
+        Seconds by a clock that only goes forward.
+    """
+
+    def __init__(self, ledger: TokenLedger, now: Callable[[], float] = time.monotonic) -> None:
+        self.ledger = ledger
+        self._now = now
+        self._version = -1
+        self._tokens: dict[str, StoredToken] = {}
+        self._confirmed_s = float("-inf")
+
+    def refresh(self) -> bool:
+        """Read what changed; blocks. Returns whether anything did. Raises NodewiseError STORE_UNAVAILABLE."""
+        asked_s = self._now()
+        changed = self.ledger.version() != self._version
+        if changed:
+            version, tokens = self.ledger.all()
+            self._tokens = {token.token_id: token for token in tokens}
+            self._version = version
+        self._confirmed_s = asked_s
+        return changed
+
+    def principal(self, text: str) -> Principal:
+        """Who calls with a token.
+
+        Raises
+        ------
+        NodewiseError
+            UNAUTHENTICATED; STORE_UNAVAILABLE if the store was not heard of for long.
+        UnknownTokenError
+            A look at the store may know more.
+        """
+        if self._now() - self._confirmed_s > BELIEVED_S:
+            told = "the store of tokens does not answer, so nobody can be told apart; retry"
+            raise NodewiseError(Reason.STORE_UNAVAILABLE, told)
+        found = parted(text)
+        if found is None:
+            raise unauthenticated("unknown")
+        token = self._tokens.get(found[0])
+        if token is None:
+            raise UnknownTokenError
+        if not holds(token, found[1]):
+            raise unauthenticated("unknown")
+        now_s = time.time()
+        if now_s >= token.revoke_time_s:
+            raise unauthenticated("revoked")
+        if now_s >= token.expire_time_s:
+            raise unauthenticated("expired")
+        ends_s = min(token.expire_time_s, token.revoke_time_s)
+        return Principal(f"token:{token.token_id}", frozenset(token.roles), token.prefixes, ends_s)
+
+
+def _hashed(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _checked(description: str, roles: Sequence[str], prefixes: Sequence[str], life_s: float | None) -> list[Violation]:
+    known = ", ".join(Role)
+    wrong = [] if roles else [Violation("roles", f"must name at least one of {known}")]
+    wrong += [Violation("roles", f"must be of {known}; found {each[:32]!r}") for each in roles if each not in [*Role]]
+    if len(prefixes) > _MOST_PREFIXES:
+        wrong.append(Violation("prefixes", f"must be at most {_MOST_PREFIXES}, found {len(prefixes)}"))
+    for each in prefixes:
+        if each != "*" and not _PROFILE_PREFIX.fullmatch(normal_prefix(each)):
+            right = "must begin like a profile id, up to the end of a segment, such as team-a/, or be *"
+            wrong.append(Violation("prefixes", f"{right}; found {each[:64]!r}"))
+    if len(description) > _LONGEST_DESCRIPTION:
+        wrong.append(Violation("description", f"must be at most {_LONGEST_DESCRIPTION} characters"))
+    if life_s is not None and not 0 < life_s < math.inf:
+        wrong.append(Violation("ttl", "must be above 0"))
+    return wrong
