@@ -177,11 +177,11 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 	}
 }
 
-// apply has the API server validate each object strictly, then store it; what has no namespace gets the tests'.
+// apply has the API server validate each object, which refuses unknown fields, then store it; what has no namespace gets the tests'.
 func apply(t *testing.T, kubernetes client.Client, all []*unstructured.Unstructured) {
 	t.Helper()
-	for _, options := range [][]client.PatchOption{{client.DryRunAll}, {}} {
-		options = append(options, client.FieldOwner("tests"), client.ForceOwnership, client.FieldValidation("Strict"))
+	for _, options := range [][]client.ApplyOption{{client.DryRunAll}, {}} {
+		options = append(options, client.FieldOwner("tests"), client.ForceOwnership)
 		for _, object := range all {
 			copied := object.DeepCopy()
 			if namespaced, err := kubernetes.IsObjectNamespaced(copied); err != nil {
@@ -189,7 +189,7 @@ func apply(t *testing.T, kubernetes client.Client, all []*unstructured.Unstructu
 			} else if namespaced && copied.GetNamespace() == "" {
 				copied.SetNamespace(namespace)
 			}
-			if err := kubernetes.Patch(t.Context(), copied, client.Apply, options...); err != nil {
+			if err := kubernetes.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(copied), options...); err != nil {
 				t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
 			}
 		}
