@@ -41,6 +41,13 @@ def got(server: ServerProcess, path: str, verb: str = "GET", body: bytes | None 
     return response.status, text
 
 
+def answers(server: ServerProcess) -> bool:
+    try:
+        return got(server, "/livez")[0] == 200
+    except OSError:
+        return False
+
+
 def samples(server: ServerProcess) -> Samples:
     families = text_string_to_metric_families(got(server, "/metrics")[1])
     return {(each.name, frozenset(each.labels.items())): each.value for family in families for each in family.samples}
@@ -138,6 +145,7 @@ def test_counters_outlive_the_worker_that_counted(server: ServerProcess) -> None
     before = calls(server)
     lost = server.workers()[0]
     os.kill(lost, signal.SIGKILL)
+    wait_until(lambda: answers(server))  # a connection to the lost worker is reset
     wait_until(lambda: not value(server, "nodewise_worker_resident_memory_bytes", pid=str(lost)))
     assert calls(server) >= before
     wait_until(lambda: value(server, "nodewise_workers") == 2)
