@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-FIRST: Final = "a3f8a6b6337d709e0576f3fef36706e80619fe04"
+FIRST: Final = "975bf1bef8441736c9e31f3e144eaf0004cfeb8b"
 """The last commit that is not checked."""
 LONGEST: Final = 72
 GENERATED: Final = re.compile(r"(Merge|Revert|fixup!|squash!) ?")

@@ -32,6 +32,7 @@ class RequirementSet:
     caller: bool = False
     """What a manager's environment has besides: the integrations and the client, without the server."""
     extras: tuple[str, ...] = ()
+    """Of the projects; alone where neither `runtime` nor `caller` is set."""
     shares_pins_of: str | None = None
     by_name: bool = False
     """Only locked when it is named: what it needs is not on every index."""
@@ -41,6 +42,8 @@ class RequirementSet:
 SETS = (
     RequirementSet("dev", ("test", "build", "dev"), runtime=True, extras=("jwt", "plot", "postgresql", "s3")),
     RequirementSet("runtime", runtime=True, shares_pins_of="dev"),
+    # What an image takes besides, by the name of the extra (deploy/Dockerfile).
+    *(RequirementSet(extra, extras=(extra,), shares_pins_of="dev") for extra in ("jwt", "postgresql", "s3")),
     RequirementSet("build", ("build",), shares_pins_of="dev"),
     RequirementSet("demo", ("build",), runtime=True, extras=("plot",), shares_pins_of="dev"),
     RequirementSet("test", ("test",), runtime=True, extras=("jwt", "plot", "postgresql", "s3"), shares_pins_of="dev"),
@@ -65,12 +68,13 @@ def distribution(requirement: str) -> str:
 
 def declared(chosen: RequirementSet) -> list[str]:
     """Return what the pyproject.toml files depend on, our own distributions left out."""
-    projects = PROJECTS if chosen.runtime else PROJECTS[1:] if chosen.caller else ()
+    projects = PROJECTS[1:] if chosen.caller else PROJECTS if chosen.runtime or chosen.extras else ()
     tables = [tomllib.loads(path.read_text(encoding="utf-8"))["project"] for path in projects]
     ours = {distribution(table["name"]) for table in tables}
     found: list[str] = []
     for table in tables:
-        found += table.get("dependencies", [])
+        if chosen.runtime or chosen.caller:
+            found += table.get("dependencies", [])
         for extra in chosen.extras:
             found += table.get("optional-dependencies", {}).get(extra, [])
     return sorted({requirement for requirement in found if distribution(requirement) not in ours})

@@ -28,7 +28,6 @@ from nodewise.domain.columns import (
 from nodewise.domain.facts import CONFIGURATION_DEFAULTS, UNSTATED
 from nodewise.domain.groups import WorkerGroup, WorkerGroups
 from nodewise.domain.ragged import RaggedWorkers, offsets_of
-from nodewise.domain.rates import Rates
 
 __all__ = [
     "COLUMNS",
@@ -119,6 +118,31 @@ class _Remembering:
     __slots__ = ("_rates",)
 
     _rates: Rates
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rates:
+    """Columns that turn a step time into rates; they follow from resolved configurations alone.
+
+    Attributes
+    ----------
+    cycles_per_step : float
+        Steps per step time: workers (replicas where workers share one) if ASYNC or HYBRID, else 1.
+    samples_per_step, minibatches_per_step : float
+        Samples (0 = not known) and workers' mini-batches in one step.
+    batch_known : bool
+        Whether every row's batch is known.
+    """
+
+    cycles_per_step: Floats
+    samples_per_step: Floats
+    minibatches_per_step: Floats
+    batch_known: bool
+
+    @property
+    def global_batch(self) -> Floats:
+        """Samples of one mini-batch from everyone, of asynchronous replicas too; 0 where the batch is not known."""
+        return self.samples_per_step * self.cycles_per_step
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

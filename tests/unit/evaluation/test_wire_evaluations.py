@@ -230,7 +230,7 @@ def test_a_table_has_a_stated_cap(column: str) -> None:
 
 
 def test_phases_are_capped_as_the_table_is() -> None:
-    assert len(read_table(valid(), "table", replace(LIMITS, rows_per_batch=0)).phase_timings) == 1
+    assert len(read_table(valid(), "table", replace(LIMITS, rows_per_batch=1)).phase_timings) == 1
 
 
 def test_estimators_are_read_once_each() -> None:

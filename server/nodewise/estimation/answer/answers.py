@@ -10,11 +10,10 @@ from typing import Final
 from nodewise.domain.columns import largest
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
-from nodewise.domain.predictions import Fidelity
+from nodewise.domain.predictions import Fidelity, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
 from nodewise.estimation.answer.ahead import Ahead
-from nodewise.estimation.answer.alone import Alone
 from nodewise.estimation.answer.assembly import judge, rate
 from nodewise.estimation.answer.floors import Floors, floors_of, raised
 from nodewise.estimation.answer.goodput import Candidates, candidates_of
@@ -29,7 +28,7 @@ from nodewise.estimation.fit.models import Models, evidence_of
 from nodewise.estimation.lessons.calibration import Calibration
 from nodewise.estimation.lessons.lessons import Lessons, Teachings
 from nodewise.estimation.lessons.trials import Predict
-from nodewise.estimation.question import AUTO, Answer, Freshness, Question
+from nodewise.estimation.question import AUTO, Answer, Freshness, Question, Terms
 from nodewise.estimation.reach import Reach
 from nodewise.estimation.resolution import MAX_WORKERS, Resolution
 from nodewise.estimation.weights import CACHE_BYTES, ENTRY_BYTES, part_of_profile, part_of_rows
@@ -112,8 +111,7 @@ class Answers:
             clock=clock or SystemClock(),
             traces=traces,
         )
-        self._alone = Alone(self.estimators, self._models, self._resolution)
-        self._chooser = Chooser(self.estimators, space, self._alone.asking, fallbacks, kept.trials)
+        self._chooser = Chooser(self.estimators, space, self._asking_alone, fallbacks, kept.trials)
         self._teachings = Teachings(Lessons(dict(priors or {}), dict(calibrations or {})))
         self.adoptions = 0
         """How often something learned was adopted."""
@@ -238,7 +236,7 @@ class Answers:
 
         By the lessons that are common to all.
         """
-        return self._alone.asking(name, self._teachings.common)
+        return self._asking_alone(name, self._teachings.common)
 
     def resolve_configurations(self, profile: Profile, configurations: Configurations) -> Configurations:
         """The configurations with everything filled in that the profile's evidence tells.
@@ -284,6 +282,21 @@ class Answers:
         """The distribution in whose process a query is answered; "" = here, or not in one alone."""
         loaded = self.registry.estimators.get(question.terms.estimator)
         return loaded.distribution if loaded is not None and loaded.mode == "process" else ""
+
+    def _asking_alone(self, name: str, lessons: Lessons) -> Predict:
+        """A way of asking one estimator about a profile: trials need predictions alone, no intervals or verdict."""
+        terms = Terms(estimator=name)
+
+        def predict(profile: Profile, configurations: Configurations) -> Predictions:
+            rows = self._resolution.of(profile, configurations)
+            assessment = self.estimators.assessed(name, profile, rows, terms.options)
+            if assessment.refusal is not None:
+                raise NodewiseError.refused(assessment.refusal)
+            fitted = self._models.tried(profile, name, terms.options.seed, lessons)
+            question = Question(profile=profile, configurations=configurations, terms=terms)
+            return predicted(self.estimators, fitted, rows, question)
+
+        return predict
 
     # --- resolving
 

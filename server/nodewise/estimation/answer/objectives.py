@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,14 +11,21 @@ from numpy.typing import NDArray
 from nodewise.domain.columns import Floats, Ints, only_value
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import Reason, invalid_field
-from nodewise.domain.objective import CurrentConfiguration, Objective, Recommendation, RecommendationBound, Rule
+from nodewise.domain.objective import (
+    CurrentConfiguration,
+    FewestDevices,
+    LeastCost,
+    LeastTime,
+    Objective,
+    Recommendation,
+    RecommendationBound,
+    Rule,
+)
 from nodewise.domain.predictions import Notice, Predictions
-from nodewise.domain.words import number
+from nodewise.domain.words import counted, number
 from nodewise.domain.workload import Workload
-from nodewise.estimation.answer.bounds import bound_of, out_of_reach
 from nodewise.estimation.answer.goodput import goodput_per_s
 from nodewise.estimation.answer.intervals import one_sided_rate
-from nodewise.estimation.answer.moving import staying
 from nodewise.estimation.answer.offers import Charged, charged
 from nodewise.estimation.answer.rules import Preference, Rows, preferred
 from nodewise.estimation.reach import UNMEASURED, Reach
@@ -273,3 +281,89 @@ def _costs(objective: Objective, charges: Charged | None, finish_s: Floats | Non
             raise invalid_field("offers" if charges is None else "work", "must be given: the rule compares costs")
         return None
     return finish_s * charges.per_s
+
+
+USUAL_PAYBACK_S: Final = 3600.0
+"""Seconds in which a move must pay where nothing says how long the work takes."""
+
+
+def staying(rule: Rule, current: CurrentConfiguration, here: int, there: int, rows: Rows) -> float | None:
+    """Seconds within which moving from one row to another does not pay; None = it does.
+
+    Rules of time and cost compare both with the restart in them. Others compare what is done within the seconds in
+    which the move must have paid for itself: those stated, else those of the work on the current row.
+    """
+    if not rows.within(rule)[here]:
+        return None
+    work_s = None if rows.finish_s is None else float(rows.finish_s[here])
+    stated_s = current.payback_s
+    window_s = stated_s if stated_s is not None else work_s if work_s is not None else USUAL_PAYBACK_S
+    now, then = _key(rule, rows, here), _key(rule, rows, there)
+    if now is not None and then is not None:
+        return None if then < now else work_s if work_s is not None else window_s
+    done = float(rows.rate[there]) * max(window_s - current.restart_cost_s, 0.0)
+    return None if done > float(rows.rate[here]) * window_s else window_s
+
+
+def _key(rule: Rule, rows: Rows, row: int) -> tuple[float, ...] | None:
+    """What a rule of time or cost compares, less is better; None = it compares rates."""
+    if isinstance(rule, LeastCost) and rows.costs is not None:
+        return (float(rows.costs[row]),)
+    if isinstance(rule, FewestDevices) and rows.finish_s is not None:
+        return float(rows.devices[row]), float(rows.finish_s[row])
+    if isinstance(rule, LeastTime) and rows.finish_s is not None:
+        return (float(rows.finish_s[row]),)
+    return None
+
+
+def bound_of(
+    rule: Rule, rows: Rows, chosen: int, reach: Reach, most: float, further: NDArray[np.bool_] | None
+) -> tuple[RecommendationBound, str]:
+    """What kept the recommendation from being larger, and how its reason says so.
+
+    Parameters
+    ----------
+    rows, chosen : Rows, int
+        Those that could be recommended, and the one that is.
+    most : float
+        Largest multiple of the evidence that is recommended; 0 = no limit.
+    further : bool or None
+        Answered rows of the question that lie further; None = there are none.
+    """
+    asked, scale = rows.configurations, int(rows.scale[chosen])
+    full = rule.max_nodes is not None and int(rows.held[chosen]) >= rule.max_nodes
+    if isinstance(rule, FewestDevices) or full or scale < rows.scale.max():
+        return RecommendationBound.NOTHING, ""
+    if further is not None:
+        by_nodes = _by_nodes(asked, reach, most, further)
+    else:
+        sizes = asked.nodes if rows.scale_name == "nodes" else asked.workers
+        if scale == rows.scale.min() or scale < sizes.max():  # nothing was compared, or a larger row has no answer
+            return RecommendationBound.NOTHING, ""
+        most_nodes, most_workers = reach.limits(most)
+        counts_nodes = rows.scale_name == "nodes"
+        by_nodes = counts_nodes and scale + 1 > most_nodes
+        next_workers = int(rows.workers[chosen]) * (scale + 1) / scale
+        if reach.by_phases or not (by_nodes or next_workers > most_workers):
+            measured = "" if reach.measured else ", and no run of the job was measured"
+            return RecommendationBound.RANGE, f"; the range asked about ends here{measured}"
+    text = f"; {_reaches(reach, most, by_nodes=by_nodes)}: measure {rows.said(chosen)} to look further"
+    return RecommendationBound.EVIDENCE, text
+
+
+def out_of_reach(configurations: Configurations, reach: Reach, most: float, further: NDArray[np.bool_]) -> str:
+    """Why no row is recommended where those that could be lie further than the evidence reaches."""
+    told = _reaches(reach, most, by_nodes=_by_nodes(configurations, reach, most, further))
+    return f"no row is near enough: {told}; measure a larger run, or state max_extrapolation_ratio (0 = no limit)"
+
+
+def _by_nodes(configurations: Configurations, reach: Reach, most: float, further: NDArray[np.bool_]) -> bool:
+    """Whether the rows that lie further do so by their nodes, else by their workers alone."""
+    return bool(configurations.nodes[further].min() > reach.limits(most)[0])
+
+
+def _reaches(reach: Reach, most: float, *, by_nodes: bool) -> str:
+    if reach.by_phases:
+        return f"{most:g} times what the evidence identifies is the furthest that is recommended"
+    scale = counted(reach.nodes, "node") if by_nodes else counted(reach.workers, "worker")
+    return f"the evidence reaches {scale}, and {most:g} times that is the furthest that is recommended"

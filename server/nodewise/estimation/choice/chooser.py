@@ -28,7 +28,7 @@ from nodewise.estimation.estimators.estimators import Estimators, joint_refusal
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.lessons.trials import HeldBack, Predict, Trial, left_out
 from nodewise.estimation.question import AUTO, Freshness, Question
-from nodewise.estimation.weights import BASIS_BYTES, ENTRY_BYTES, part_of_rows
+from nodewise.estimation.weights import BASIS_BYTES, ENTRY_BYTES
 from nodewise.hosting.calls import PluginError, UnavailableError, soon
 from nodewise.plugin import Assessment, Model
 from nodewise.ports.cache import CacheSpace, LruCache
@@ -94,13 +94,11 @@ class Chooser:
         self._fallbacks = fallbacks
         self._estimators = estimators
         self._predict = predict
-        self._choices: LruCache[tuple[object, ...], Choice] = LruCache(space)
         self._among: LruCache[tuple[object, ...], Choice] = LruCache(space)
         self._trials = LruCache(space) if trials is None else trials
 
     def forget(self) -> None:
         """Choices were made with what was learned before, and hold it."""
-        self._choices.clear()
         self._among.clear()
 
     def choose(
@@ -140,24 +138,7 @@ class Chooser:
                 return None
             names = ", ".join(f"{name} failed ({refusal.reason})" for name, refusal in failed.items())
             return replace(instead, why=f"{names}; {instead.why}", settled=False)
-        if not question.profile.digest:
-            return self._choose(question, configurations, lessons, may_try=may_try, model=model)
-        key = (
-            question.profile.digest,
-            question.terms.estimator,
-            configurations,
-            question.terms.options,
-            question.terms.allow_fallback,
-            lessons,
-            self._estimators.epoch,
-        )
-        known = self._choices.get(key)
-        if known is None:
-            known = self._choose(question, configurations, lessons, may_try=may_try, model=model)
-            # What is chosen without trials is kept with the question that it makes ready.
-            if known is not None and known.settled and may_try:
-                self._choices.put(key, known, ENTRY_BYTES + BASIS_BYTES, (part_of_rows(configurations),))
-        return known
+        return self._choose(question, configurations, lessons, may_try=may_try, model=model)
 
     def _choose(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
@@ -11,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import Floats
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.predictions import Notice, Predictions, RowRefusal, RowStatus
 from nodewise.hosting.calls import ImpossibleAnswerError
@@ -69,42 +67,8 @@ def _check(predictions: Predictions, rows: int) -> None:
     _check_texts(predictions, rows)
     if rows:
         stacked = np.concatenate(columns).reshape(-1, rows)
-        if not _all_sound(predictions, stacked):
-            _check_values(stacked, predictions)
-            _check_rows(predictions, stacked)
-
-
-def _all_sound(predictions: Predictions, stacked: NDArray[Any]) -> bool:
-    """Whether surely every row is answered and nothing is wrong, as nearly always; else column after column tells."""
-    if not predictions.all_answered:
-        return False
-    parts = len(predictions.breakdown_s)
-    present = tuple(column is not None for column in _OPTIONAL_OF(predictions))
-    least, most = _bounds(parts, len(predictions.utilisation), present, len(predictions.extra))
-    # What is no number is within no bounds.
-    if not ((stacked >= least) & (stacked <= most)).all():
-        return False
-    index = predictions.bottleneck_index
-    if np.minimum.reduce(index) < -1 or np.maximum.reduce(index) >= len(predictions.bottlenecks):
-        return False
-    if not parts:
-        return True
-    whole = np.add.reduce(stacked[_FIXED : _FIXED + parts], axis=0) / stacked[0]
-    return bool(
-        np.minimum.reduce(whole) >= 1.0 - BREAKDOWN_TOLERANCE and np.maximum.reduce(whole) <= 1.0 + BREAKDOWN_TOLERANCE
-    )
-
-
-@lru_cache(maxsize=64)
-def _bounds(parts: int, shares: int, present: tuple[bool, ...], extra: int) -> tuple[Floats, Floats]:
-    """The least and the greatest that every answered row of a column may hold, columns as :func:`_columns` has them."""
-    finite = float(np.finfo(np.float64).max)
-    optional = [
-        0.0 if name == "excess_memory_bytes" else finite for name, is_there in zip(_OPTIONAL, present) if is_there
-    ]
-    most = [MOST_STEP_S, MOST_LOG_SPREAD, finite, *[finite] * parts, *[1.0 + BREAKDOWN_TOLERANCE] * shares, *optional]
-    least = [LEAST_STEP_S, *[0.0] * (len(most) - 1), *[-finite] * extra]
-    return np.array([least]).T, np.array([most + [finite] * extra]).T
+        _check_values(stacked, predictions)
+        _check_rows(predictions, stacked)
 
 
 def _columns(predictions: Predictions) -> list[Any]:
@@ -222,14 +186,9 @@ def _names_no_row(named: Any, rows: int) -> bool:
 
 
 def _check_values(stacked: NDArray[Any], predictions: Predictions) -> None:
-    # A NaN or an infinity anywhere survives the sum; columns are only told apart when there is one.
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = np.add.reduce(stacked, axis=None)
-    if not math.isfinite(total):
-        wrong = (
-            f"{name} is not finite" for name, column in _by_name(predictions).items() if not np.isfinite(column).all()
-        )
-        raise ImpossibleAnswerError(next(wrong, "its values are too large to add up"))
+    if not np.logical_and.reduce(np.isfinite(stacked), axis=None):
+        wrong = next(name for name, column in _by_name(predictions).items() if not np.isfinite(column).all())
+        raise ImpossibleAnswerError(f"{wrong} is not finite")
     if np.minimum.reduce(stacked[: len(stacked) - len(predictions.extra)], axis=None) < 0.0:
         negative = next(name for name, column in _by_name(predictions).items() if column.min() < 0.0)
         raise ImpossibleAnswerError(f"{negative} is negative")

@@ -21,7 +21,7 @@ from nodewise.estimation.estimators.check import checked
 from nodewise.estimation.estimators.provenance import Provenance
 from nodewise.estimation.estimators.shown import Shown, shown_to, states_no_more
 from nodewise.estimation.question import AUTO, Question
-from nodewise.estimation.weights import ENTRY_BYTES, part_of_rows
+from nodewise.estimation.weights import ENTRY_BYTES
 from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call, soon
 from nodewise.hosting.registry import Loaded, Registry
 from nodewise.hosting.soundness import is_a, is_sound_refusal, is_text
@@ -69,12 +69,10 @@ class Estimators:
         self.asked_by_auto = _asked_by_auto(registry)
         """Who is asked where nobody is named."""
         self._breakers = tuple(loaded.breaker for loaded in registry.estimators.values() if loaded.breaker is not None)
-        self._shown: LruCache[tuple[Configurations, frozenset[str], str], Shown] = LruCache(space)
         self._silent: LruCache[str, frozenset[str]] = LruCache(space)
 
     def forget(self) -> None:
         """Let go of what is kept."""
-        self._shown.clear()
         self._silent.clear()
 
     def is_left_alone(self, name: str) -> bool:
@@ -118,14 +116,7 @@ class Estimators:
         columns = loaded.record.columns
         if states_no_more(columns, configurations):
             return Shown(configurations, None, ())
-        precision = profile.workload.precision or ""
-        key = (configurations, columns, precision)
-        found = self._shown.get(key)
-        if found is None:
-            found = shown_to(columns, configurations, precision)
-            parts = {id(each): part_of_rows(each) for each in (configurations, found.configurations)}
-            self._shown.put(key, found, 2 * ENTRY_BYTES, tuple(parts.values()))
-        return found
+        return shown_to(columns, configurations, profile.workload.precision or "")
 
     def silent(self, profile: Profile) -> Set[str]:
         """Estimators that are known to refuse whatever is asked about a profile."""

@@ -31,8 +31,6 @@ from nodewise.profiles.reader import profile_bytes
 
 __all__ = ["Models", "evidence_of"]
 
-SIZES_KEPT: Final = 4_096
-"""Kinds of models, by estimator and evidence, of which is known what they take."""
 MOVED: Final = "jobs of other owners, each of which moves it by a few per cent at most"
 """What is said of an answer that rests on shared lessons too."""
 FAILED_KEPT_S: Final = 60.0
@@ -82,7 +80,6 @@ class Models:
         self._flights = Flights()
         self._kept = kept
         self._failed: LruCache[ModelKey, tuple[PluginError, float]] = LruCache(space)
-        self._sizes: LruCache[tuple[object, ...], int] = LruCache(SIZES_KEPT)
 
     def forget(self) -> None:
         """Let go of what is kept here alone."""
@@ -306,18 +303,12 @@ class Models:
         return (*doubts(profile, self.estimators.catalogue), *beside)
 
     def _bytes_of(self, model: Model, profile: Profile, key: ModelKey, lessons: Lessons) -> int:
-        """About what a model takes: as much as the last one of its estimator for as much evidence."""
+        """About what a model takes."""
         if self.estimators.named(key.estimator).mode == "process":
             # Here is its handle, with what the model is made anew from should its host be replaced.
             return HOSTED_MODEL_BYTES + profile_bytes(profile)
-        rows = len(profile.observations) + len(profile.phase_timings)
-        alike = (key.estimator, key.version, rows, len(profile.workload.layers or ()), len(profile.traces))
-        known = self._sizes.get(alike)
-        if known is None:
-            # Priors and the catalogue are there anyway.
-            known = footprint(model, (lessons.priors.get(key.estimator), self.estimators.catalogue, lessons))
-            self._sizes.put(alike, known)
-        return known
+        # Priors and the catalogue are there anyway.
+        return footprint(model, (lessons.priors.get(key.estimator), self.estimators.catalogue, lessons))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
