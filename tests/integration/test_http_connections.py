@@ -95,7 +95,7 @@ def test_one_too_many_is_closed_at_once() -> None:
         served = [stack.enter_context(connected(server)) for _ in range(MOST)]
         assert [answered(each)[0] for each in served] == [200, 200]
         for _ in range(3):
-            with connected(server) as wire, suppress(ConnectionError):
+            with suppress(ConnectionError), connected(server) as wire:
                 assert wire.recv(1) == b""
         assert [answered(each)[0] for each in served] == [200, 200]
 

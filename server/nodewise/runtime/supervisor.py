@@ -225,7 +225,7 @@ class _Supervisor:
         if failure is None:
             _log.error("worker_died", cause=cause, exit_code=status, **about)
             failure = StartError(f"a worker ended before it served: {cause}", of_input=False)
-        else:
+        elif self._is_announced:  # else the command prints it
             _log.error("worker_refused", reason=str(failure), **about)
         if not self._is_announced:
             self._failure = failure

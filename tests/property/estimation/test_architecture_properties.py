@@ -48,8 +48,8 @@ def answers() -> Answers:
 
 def asked(rows: list[tuple[int, int, str]]) -> Configurations:
     workers, batches, devices = zip(*rows, strict=True)
-    found = Configurations.of(len(rows), nodes=workers, workers=workers, batch_per_worker=batches)
-    return found.replaced(devices=devices, device_index=as_ints(range(len(rows))))
+    found = Configurations.of(len(rows), nodes=workers, workers=workers)
+    return found.replaced(devices=devices, device_index=as_ints(range(len(rows))), batch_per_worker=as_ints(batches))
 
 
 def batch(many: Architectures, configurations: Configurations, shared: Workload) -> Ranked:
