@@ -62,7 +62,8 @@ def generate_typescript(language: str, target: Path) -> None:
 def generate_rust(language: str, target: Path) -> None:
     """Run the generator that is part of the Rust client, with `target` in the place of the repository's root."""
     image = target / "contract.binpb"
-    run(BUF, "build", "--as-file-descriptor-set", "--output", image)
+    # Clients call the service; nodewise.plugin is between the service and its plugins.
+    run(BUF, "build", "--as-file-descriptor-set", "--exclude-path", "protos/nodewise/plugin", "--output", image)
     manifest = ROOT / "clients" / language / "Cargo.toml"
     generator: list[str | Path] = ["--manifest-path", manifest, "--package", "nodewise-client-generate"]
     run("cargo", "run", "--quiet", *generator, "--", image, target / "clients" / language)

@@ -292,15 +292,6 @@ class Configurations(_Remembering):
         """The accelerator of each row."""
         return [self.devices[index] for index in self.device_index.tolist()]
 
-    def distinct_devices(self) -> frozenset[str]:
-        """Accelerators that some row has."""
-        return frozenset(self.devices if len(self.devices) == 1 and len(self) else self.device_names())
-
-    def distinct_modes(self) -> tuple[SyncMode, ...]:
-        """Ways of synchronisation that some row has, ascending."""
-        only = only_value(self.sync_mode)
-        return _alone(only) if only is not None else tuple(map(SyncMode, sorted(set(self.sync_mode.tolist()))))
-
     def placement_of(self, row: int) -> tuple[int, ...]:
         """Workers on each node of a resolved row."""
         explicit = () if self.placement is None else self.placement.row(row)
@@ -428,11 +419,6 @@ _SLOTS: Final[Mapping[str, Callable[[Configurations, Any], None]]] = MappingProx
 )
 COLUMNS: Final = tuple(name for name in _NAMES if name not in ("devices", "precisions", "placement", "worker_groups"))
 """Names of the columns with one number in each row."""
-
-
-@lru_cache(maxsize=len(SyncMode))
-def _alone(mode: int) -> tuple[SyncMode, ...]:
-    return (SyncMode(mode),)
 
 
 def _defaults(rows: int) -> Configurations:

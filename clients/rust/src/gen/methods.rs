@@ -8,46 +8,6 @@ use crate::{
     progress::{Progress, Watch},
 };
 
-impl Rpc for crate::plugin::v1::ListPluginsRequest {
-    type Response = crate::plugin::v1::ListPluginsResponse;
-    const PATH: &'static str = "/nodewise.plugin.v1.PluginService/ListPlugins";
-}
-
-impl Rpc for crate::plugin::v1::CallRequest {
-    type Response = crate::plugin::v1::CallResponse;
-    const PATH: &'static str = "/nodewise.plugin.v1.PluginService/Call";
-}
-
-impl Rpc for crate::plugin::v1::AskRequest {
-    type Response = crate::plugin::v1::AskResponse;
-    const PATH: &'static str = "/nodewise.plugin.v1.ContextService/Ask";
-}
-
-impl Rpc for crate::plugin::v1::ListEstimatorsRequest {
-    type Response = crate::plugin::v1::ListEstimatorsResponse;
-    const PATH: &'static str = "/nodewise.plugin.v1.EstimatorService/ListEstimators";
-}
-
-impl Rpc for crate::plugin::v1::AssessRequest {
-    type Response = crate::plugin::v1::AssessResponse;
-    const PATH: &'static str = "/nodewise.plugin.v1.EstimatorService/Assess";
-}
-
-impl Rpc for crate::plugin::v1::FitRequest {
-    type Response = crate::plugin::v1::FitResponse;
-    const PATH: &'static str = "/nodewise.plugin.v1.EstimatorService/Fit";
-}
-
-impl Rpc for crate::plugin::v1::PredictRequest {
-    type Response = crate::plugin::v1::PredictResponse;
-    const PATH: &'static str = "/nodewise.plugin.v1.EstimatorService/Predict";
-}
-
-impl Rpc for crate::plugin::v1::ReleaseRequest {
-    type Response = crate::plugin::v1::ReleaseResponse;
-    const PATH: &'static str = "/nodewise.plugin.v1.EstimatorService/Release";
-}
-
 impl Rpc for crate::v1::PredictRequest {
     type Response = crate::v1::PredictResponse;
     const PATH: &'static str = "/nodewise.v1.PredictionService/Predict";
@@ -433,46 +393,6 @@ impl Progressive for crate::v1beta1::SimulateRequest {
 
 /// The RPCs, each by the request that the contract names after it.
 impl Client {
-    /// Says what the plugins of its distribution register. Called once, first.
-    pub async fn list_plugins(&self, request: crate::plugin::v1::ListPluginsRequest) -> Result<crate::plugin::v1::ListPluginsResponse, Error> {
-        self.unary(request).await
-    }
-
-    /// Calls a method of an object, or reads an attribute.
-    pub async fn call(&self, request: crate::plugin::v1::CallRequest) -> Result<crate::plugin::v1::CallResponse, Error> {
-        self.unary(request).await
-    }
-
-    /// Calls a method of an object that a call was given.
-    pub async fn ask(&self, request: crate::plugin::v1::AskRequest) -> Result<crate::plugin::v1::AskResponse, Error> {
-        self.unary(request).await
-    }
-
-    /// Says what this server has. Asked at the start and from time to time: another version is taken for another estimator.
-    pub async fn list_estimators(&self, request: crate::plugin::v1::ListEstimatorsRequest) -> Result<crate::plugin::v1::ListEstimatorsResponse, Error> {
-        self.unary(request).await
-    }
-
-    /// Says whether rows can be answered, quickly and without fitting.
-    pub async fn assess(&self, request: crate::plugin::v1::AssessRequest) -> Result<crate::plugin::v1::AssessResponse, Error> {
-        self.unary(request).await
-    }
-
-    /// Fits a model to a profile. May be slow. The server keeps the model until it is released; it may drop it earlier.
-    pub async fn fit(&self, request: crate::plugin::v1::FitRequest) -> Result<crate::plugin::v1::FitResponse, Error> {
-        self.unary(request).await
-    }
-
-    /// Predicts rows by a fitted model. NOT_FOUND = it is dropped; it is fitted anew then.
-    pub async fn predict(&self, request: crate::plugin::v1::PredictRequest) -> Result<crate::plugin::v1::PredictResponse, Error> {
-        self.unary(request).await
-    }
-
-    /// Frees models that nobody needs any more. Unknown ones are passed over.
-    pub async fn release(&self, request: crate::plugin::v1::ReleaseRequest) -> Result<crate::plugin::v1::ReleaseResponse, Error> {
-        self.unary(request).await
-    }
-
     /// Predicts one job on many configurations and recommends one.
     /// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, REVISION_NOT_REACHED,
     /// REVISION_NOT_FOUND, ESTIMATOR_NOT_FOUND, EVIDENCE_MISSING, MODEL_NOT_CACHED, ESTIMATOR_FAILED,

@@ -375,6 +375,336 @@ impl Recomputation {
         }
     }
 }
+/// What is asked for. An absent objective, or one without a rule, means the knee: in Predict, BatchPredict and
+/// SuggestMeasurements alike. (Plan compares splits rather than scales, and says there what it means.) Throughput is compared
+/// in samples per second; where the batch is not known, in mini-batches per second, and the recommendation says so; where the
+/// question tells the gradient noise scale, in goodput.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct Objective {
+    /// Judge by the bound of the interval that holds with this probability. Absent = by the point.
+    #[prost(double, optional, tag = "6")]
+    pub confidence: ::core::option::Option<f64>,
+    /// Recommend no row of more nodes, or more workers, than this many times the most that a run of the job was measured on,
+    /// but the current one. Such rows are predicted all the same. Absent = 4; 0 = recommend any row. Without a measured run
+    /// nothing is held back. Where phase timings identify more than their own scale, extrapolation_ratios counts instead.
+    /// Completion and Plan do not look at it.
+    #[prost(double, optional, tag = "7")]
+    pub max_extrapolation_ratio: ::core::option::Option<f64>,
+    /// The rule.
+    #[prost(oneof = "objective::Rule", tags = "1, 2, 3, 4, 5")]
+    pub rule: ::core::option::Option<objective::Rule>,
+}
+/// Nested message and enum types in `Objective`.
+pub mod objective {
+    /// The rule.
+    #[derive(Clone, Copy, PartialEq, ::prost::Oneof)]
+    pub enum Rule {
+        /// Highest throughput; among equals the fewest nodes.
+        #[prost(message, tag = "1")]
+        HighestThroughput(super::HighestThroughput),
+        /// Where more nodes stop paying.
+        #[prost(message, tag = "2")]
+        Knee(super::Knee),
+        /// Least time within a budget of nodes or cost.
+        #[prost(message, tag = "3")]
+        LeastTime(super::LeastTime),
+        /// Least cost within a deadline.
+        #[prost(message, tag = "4")]
+        LeastCost(super::LeastCost),
+        /// Fewest devices within a deadline.
+        #[prost(message, tag = "5")]
+        FewestDevices(super::FewestDevices),
+    }
+}
+/// Highest throughput.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HighestThroughput {}
+/// Largest n with X(n) - X(previous n) >= share x (n - previous n) x X(n_min) / n_min, X in samples/s.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct Knee {
+    /// Share of the smallest configuration's throughput per node that each further node must bring. Absent = 0.5.
+    #[prost(double, optional, tag = "1")]
+    pub share: ::core::option::Option<f64>,
+}
+/// Least time to finish.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct LeastTime {
+    /// At most this many nodes, those of parameter servers included. Absent = no limit.
+    #[prost(int32, optional, tag = "1")]
+    pub max_nodes: ::core::option::Option<i32>,
+    /// At most this cost in the offers' currency. Absent = no limit.
+    #[prost(double, optional, tag = "2")]
+    pub max_cost: ::core::option::Option<f64>,
+}
+/// Least cost.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct LeastCost {
+    /// Finish within this many seconds from now. Absent = no deadline.
+    #[prost(double, optional, tag = "1")]
+    pub deadline_seconds: ::core::option::Option<f64>,
+}
+/// Fewest devices that finish in time; among equals the least time.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct FewestDevices {
+    /// Finish within this many seconds from now. Must be given.
+    #[prost(double, tag = "1")]
+    pub deadline_seconds: f64,
+}
+/// Work left to do. Absent = all of the workload's epochs, where the profile says how many there are and of how many
+/// samples; needed wherever a time or a cost decides. Nothing here ends early: whether training converges before is never
+/// predicted.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct Work {
+    /// One of the two.
+    #[prost(oneof = "work::Amount", tags = "1, 2")]
+    pub amount: ::core::option::Option<work::Amount>,
+}
+/// Nested message and enum types in `Work`.
+pub mod work {
+    /// One of the two.
+    #[derive(Clone, Copy, PartialEq, ::prost::Oneof)]
+    pub enum Amount {
+        /// Samples left to train on; needs a known batch, in the question or in the job's evidence.
+        #[prost(double, tag = "1")]
+        Samples(f64),
+        /// Epochs left; needs the workload's samples per epoch.
+        #[prost(double, tag = "2")]
+        Epochs(f64),
+    }
+}
+/// Nodes that can be had, and what they cost. A row names its offer (Configurations.offer_names); a row that names none has
+/// the only offer of its device, else the only one without a device. Where several fit the question is refused: they must
+/// be named. A row with groups of workers on several devices is charged in proportion to the workers on each.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Offer {
+    /// Name, unique in the request. Needed only where rows name offers.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Accelerator of the node. Empty = any device without an offer of its own.
+    #[prost(string, tag = "2")]
+    pub device_name: ::prost::alloc::string::String,
+    /// How firmly it is held.
+    #[prost(enumeration = "CapacityTier", tag = "3")]
+    pub tier: i32,
+    /// Where, e.g. "us-east-1a". Empty = not known.
+    #[prost(string, tag = "4")]
+    pub region: ::prost::alloc::string::String,
+    /// Price of one node for one hour; parameter servers' nodes are charged alike.
+    #[prost(double, tag = "5")]
+    pub price_per_node_hour: f64,
+    /// Currency, for people. All offers of a request share one.
+    #[prost(string, tag = "6")]
+    pub currency: ::prost::alloc::string::String,
+    /// Seconds until its nodes work, in which they are paid for: part of the time and the cost to finish.
+    #[prost(double, tag = "7")]
+    pub start_up_seconds: f64,
+}
+/// What another batch is worth: goodput is samples per second times (noise scale + initial batch) / (noise scale + batch).
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct StatisticalEfficiency {
+    /// Gradient noise scale of the training now.
+    #[prost(double, tag = "1")]
+    pub gradient_noise_scale_samples: f64,
+    /// Global batch that samples are worth one each at.
+    #[prost(double, tag = "2")]
+    pub initial_batch_samples: f64,
+}
+/// Batches that may be chosen. With them, each row that states no global batch gets the one of best goodput, out of a
+/// geometric series of at most 32 between the bounds.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct BatchBounds {
+    /// Least global batch.
+    #[prost(double, tag = "1")]
+    pub min_global_batch_samples: f64,
+    /// Greatest global batch.
+    #[prost(double, tag = "2")]
+    pub max_global_batch_samples: f64,
+    /// Most samples that a worker can take in a micro-step; more are accumulated. Absent = a worker takes its share at once.
+    #[prost(double, optional, tag = "3")]
+    pub max_batch_per_worker_samples: ::core::option::Option<f64>,
+}
+/// What the job runs on now: another row is recommended only where moving there pays.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct CurrentConfiguration {
+    /// Its row in the question.
+    #[prost(int32, tag = "1")]
+    pub row: i32,
+    /// Seconds lost when the job moves.
+    #[prost(double, tag = "2")]
+    pub restart_cost_seconds: f64,
+    /// Seconds in which the move must have paid for itself. Absent = those of the work left, or 3600 where it is not known.
+    #[prost(double, optional, tag = "3")]
+    pub payback_seconds: ::core::option::Option<f64>,
+}
+/// The recommended row and why.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Recommendation {
+    /// Row of the predictions.
+    #[prost(int32, tag = "1")]
+    pub row: i32,
+    /// Its nodes.
+    #[prost(int32, tag = "2")]
+    pub nodes: i32,
+    /// Its workers.
+    #[prost(int32, tag = "3")]
+    pub workers: i32,
+    /// Its device; of a row with groups, that of the first.
+    #[prost(string, tag = "4")]
+    pub device_name: ::prost::alloc::string::String,
+    /// Its offer. Empty = none.
+    #[prost(string, tag = "5")]
+    pub offer_name: ::prost::alloc::string::String,
+    /// Its throughput, samples per second. Absent = its batch is not known.
+    #[prost(double, optional, tag = "6")]
+    pub samples_per_second: ::core::option::Option<f64>,
+    /// Seconds until the work is done there, restart included. Absent = no work is known.
+    #[prost(double, optional, tag = "7")]
+    pub finish_seconds: ::core::option::Option<f64>,
+    /// Cost of that work. Absent = no offer was given.
+    #[prost(double, optional, tag = "8")]
+    pub cost: ::core::option::Option<f64>,
+    /// The rule that chose it.
+    #[prost(enumeration = "ObjectiveRule", tag = "9")]
+    pub rule: i32,
+    /// The rule applied, in one sentence with its numbers.
+    #[prost(string, tag = "10")]
+    pub why: ::prost::alloc::string::String,
+    /// The numbers behind it.
+    #[prost(message, repeated, tag = "11")]
+    pub numbers: ::prost::alloc::vec::Vec<NamedNumber>,
+    /// It is the row that the job runs on now.
+    #[prost(bool, tag = "12")]
+    pub keeps_current: bool,
+    /// What kept it from being larger.
+    #[prost(enumeration = "RecommendationBound", tag = "13")]
+    pub bounded_by: i32,
+}
+/// A number with a name that carries its unit.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct NamedNumber {
+    /// Name with unit, e.g. "gain_samples_per_second".
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Value.
+    #[prost(double, tag = "2")]
+    pub value: f64,
+}
+/// Rules of objectives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ObjectiveRule {
+    /// Never sent.
+    Unspecified = 0,
+    /// Highest throughput.
+    HighestThroughput = 1,
+    /// Where more nodes stop paying.
+    Knee = 2,
+    /// Least time.
+    LeastTime = 3,
+    /// Least cost.
+    LeastCost = 4,
+    /// Fewest devices.
+    FewestDevices = 5,
+}
+impl ObjectiveRule {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "OBJECTIVE_RULE_UNSPECIFIED",
+            Self::HighestThroughput => "OBJECTIVE_RULE_HIGHEST_THROUGHPUT",
+            Self::Knee => "OBJECTIVE_RULE_KNEE",
+            Self::LeastTime => "OBJECTIVE_RULE_LEAST_TIME",
+            Self::LeastCost => "OBJECTIVE_RULE_LEAST_COST",
+            Self::FewestDevices => "OBJECTIVE_RULE_FEWEST_DEVICES",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "OBJECTIVE_RULE_UNSPECIFIED" => Some(Self::Unspecified),
+            "OBJECTIVE_RULE_HIGHEST_THROUGHPUT" => Some(Self::HighestThroughput),
+            "OBJECTIVE_RULE_KNEE" => Some(Self::Knee),
+            "OBJECTIVE_RULE_LEAST_TIME" => Some(Self::LeastTime),
+            "OBJECTIVE_RULE_LEAST_COST" => Some(Self::LeastCost),
+            "OBJECTIVE_RULE_FEWEST_DEVICES" => Some(Self::FewestDevices),
+            _ => None,
+        }
+    }
+}
+/// How firmly capacity is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum CapacityTier {
+    /// Not stated: ON_DEMAND.
+    Unspecified = 0,
+    /// Held until it is given back.
+    OnDemand = 1,
+    /// May be revoked at any time.
+    Spot = 2,
+    /// Paid whether it is used or not.
+    Reserved = 3,
+}
+impl CapacityTier {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "CAPACITY_TIER_UNSPECIFIED",
+            Self::OnDemand => "CAPACITY_TIER_ON_DEMAND",
+            Self::Spot => "CAPACITY_TIER_SPOT",
+            Self::Reserved => "CAPACITY_TIER_RESERVED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "CAPACITY_TIER_UNSPECIFIED" => Some(Self::Unspecified),
+            "CAPACITY_TIER_ON_DEMAND" => Some(Self::OnDemand),
+            "CAPACITY_TIER_SPOT" => Some(Self::Spot),
+            "CAPACITY_TIER_RESERVED" => Some(Self::Reserved),
+            _ => None,
+        }
+    }
+}
+/// What kept a recommendation from being larger, though the largest row that could be recommended still pays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RecommendationBound {
+    /// Nothing: larger rows were compared and pay less, or the rule asks for no more.
+    Unspecified = 0,
+    /// No larger row was asked about.
+    Range = 1,
+    /// Larger rows lie beyond Objective.max_extrapolation_ratio; a run measured at the recommended one lets a later question
+    /// look further.
+    Evidence = 2,
+}
+impl RecommendationBound {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RECOMMENDATION_BOUND_UNSPECIFIED",
+            Self::Range => "RECOMMENDATION_BOUND_RANGE",
+            Self::Evidence => "RECOMMENDATION_BOUND_EVIDENCE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RECOMMENDATION_BOUND_UNSPECIFIED" => Some(Self::Unspecified),
+            "RECOMMENDATION_BOUND_RANGE" => Some(Self::Range),
+            "RECOMMENDATION_BOUND_EVIDENCE" => Some(Self::Evidence),
+            _ => None,
+        }
+    }
+}
 /// Who answers, how fresh the model must be and how wide the interval.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ModelOptions {
@@ -615,6 +945,148 @@ pub struct Notice {
     /// The rows concerned. Empty = all, or the answer has no rows.
     #[prost(int32, repeated, tag = "3")]
     pub rows: ::prost::alloc::vec::Vec<i32>,
+}
+/// A plugin that is loaded.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Plugin {
+    /// What it does.
+    #[prost(enumeration = "PluginKind", tag = "1")]
+    pub kind: i32,
+    /// Name to ask for; of a trace reader, the name of its format.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// Version.
+    #[prost(string, tag = "3")]
+    pub version: ::prost::alloc::string::String,
+    /// What it does, for people.
+    #[prost(string, tag = "4")]
+    pub description: ::prost::alloc::string::String,
+    /// Distribution that brought it, with its version.
+    #[prost(string, tag = "5")]
+    pub distribution: ::prost::alloc::string::String,
+    /// Where it runs.
+    #[prost(enumeration = "PluginMode", tag = "6")]
+    pub mode: i32,
+    /// What requests may set.
+    #[prost(message, repeated, tag = "7")]
+    pub parameters: ::prost::alloc::vec::Vec<PluginParameter>,
+}
+/// A parameter of a plugin.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PluginParameter {
+    /// Name.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Meaning, with unit.
+    #[prost(string, tag = "2")]
+    pub description: ::prost::alloc::string::String,
+    /// Value when not given.
+    #[prost(double, tag = "3")]
+    pub default_value: f64,
+    /// Least value allowed. Absent = none.
+    #[prost(double, optional, tag = "4")]
+    pub minimum: ::core::option::Option<f64>,
+    /// Greatest value allowed. Absent = none.
+    #[prost(double, optional, tag = "5")]
+    pub maximum: ::core::option::Option<f64>,
+}
+/// A plugin that was left out, and why.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PluginProblem {
+    /// Entry point or record.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Distribution that brought it, with its version.
+    #[prost(string, tag = "2")]
+    pub distribution: ::prost::alloc::string::String,
+    /// What it would have done.
+    #[prost(enumeration = "PluginKind", tag = "3")]
+    pub kind: i32,
+    /// Why, e.g. reason "PLUGIN_BROKEN".
+    #[prost(message, optional, tag = "4")]
+    pub problem: ::core::option::Option<Problem>,
+}
+/// What a plugin does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum PluginKind {
+    /// Not known: the distribution broke before it said.
+    Unspecified = 0,
+    /// Predicts.
+    Estimator = 1,
+    /// Schedules.
+    Policy = 2,
+    /// Reads traces.
+    TraceReader = 3,
+    /// Replays and diagnoses traces.
+    Diagnoser = 4,
+    /// Predicts what jobs keep that share a device.
+    SharingModel = 5,
+}
+impl PluginKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "PLUGIN_KIND_UNSPECIFIED",
+            Self::Estimator => "PLUGIN_KIND_ESTIMATOR",
+            Self::Policy => "PLUGIN_KIND_POLICY",
+            Self::TraceReader => "PLUGIN_KIND_TRACE_READER",
+            Self::Diagnoser => "PLUGIN_KIND_DIAGNOSER",
+            Self::SharingModel => "PLUGIN_KIND_SHARING_MODEL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PLUGIN_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "PLUGIN_KIND_ESTIMATOR" => Some(Self::Estimator),
+            "PLUGIN_KIND_POLICY" => Some(Self::Policy),
+            "PLUGIN_KIND_TRACE_READER" => Some(Self::TraceReader),
+            "PLUGIN_KIND_DIAGNOSER" => Some(Self::Diagnoser),
+            "PLUGIN_KIND_SHARING_MODEL" => Some(Self::SharingModel),
+            _ => None,
+        }
+    }
+}
+/// Where a plugin runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum PluginMode {
+    /// Not known.
+    Unspecified = 0,
+    /// In the thread that answers.
+    Inline = 1,
+    /// In a thread of its own.
+    Thread = 2,
+    /// In a process of its own.
+    Process = 3,
+}
+impl PluginMode {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "PLUGIN_MODE_UNSPECIFIED",
+            Self::Inline => "PLUGIN_MODE_INLINE",
+            Self::Thread => "PLUGIN_MODE_THREAD",
+            Self::Process => "PLUGIN_MODE_PROCESS",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PLUGIN_MODE_UNSPECIFIED" => Some(Self::Unspecified),
+            "PLUGIN_MODE_INLINE" => Some(Self::Inline),
+            "PLUGIN_MODE_THREAD" => Some(Self::Thread),
+            "PLUGIN_MODE_PROCESS" => Some(Self::Process),
+            _ => None,
+        }
+    }
 }
 /// Predictions as columns, one entry per row. Rows that are not ANSWERED hold 0 in every column. There is never a NaN.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1475,478 +1947,6 @@ pub mod profile_source {
         /// The profile itself; nothing is stored. Its digest identifies it.
         #[prost(message, tag = "2")]
         Content(super::ProfileContent),
-    }
-}
-/// What is asked for. An absent objective, or one without a rule, means the knee: in Predict, BatchPredict and
-/// SuggestMeasurements alike. (Plan compares splits rather than scales, and says there what it means.) Throughput is compared
-/// in samples per second; where the batch is not known, in mini-batches per second, and the recommendation says so; where the
-/// question tells the gradient noise scale, in goodput.
-#[derive(Clone, Copy, PartialEq, ::prost::Message)]
-pub struct Objective {
-    /// Judge by the bound of the interval that holds with this probability. Absent = by the point.
-    #[prost(double, optional, tag = "6")]
-    pub confidence: ::core::option::Option<f64>,
-    /// Recommend no row of more nodes, or more workers, than this many times the most that a run of the job was measured on,
-    /// but the current one. Such rows are predicted all the same. Absent = 4; 0 = recommend any row. Without a measured run
-    /// nothing is held back. Where phase timings identify more than their own scale, extrapolation_ratios counts instead.
-    /// Completion and Plan do not look at it.
-    #[prost(double, optional, tag = "7")]
-    pub max_extrapolation_ratio: ::core::option::Option<f64>,
-    /// The rule.
-    #[prost(oneof = "objective::Rule", tags = "1, 2, 3, 4, 5")]
-    pub rule: ::core::option::Option<objective::Rule>,
-}
-/// Nested message and enum types in `Objective`.
-pub mod objective {
-    /// The rule.
-    #[derive(Clone, Copy, PartialEq, ::prost::Oneof)]
-    pub enum Rule {
-        /// Highest throughput; among equals the fewest nodes.
-        #[prost(message, tag = "1")]
-        HighestThroughput(super::HighestThroughput),
-        /// Where more nodes stop paying.
-        #[prost(message, tag = "2")]
-        Knee(super::Knee),
-        /// Least time within a budget of nodes or cost.
-        #[prost(message, tag = "3")]
-        LeastTime(super::LeastTime),
-        /// Least cost within a deadline.
-        #[prost(message, tag = "4")]
-        LeastCost(super::LeastCost),
-        /// Fewest devices within a deadline.
-        #[prost(message, tag = "5")]
-        FewestDevices(super::FewestDevices),
-    }
-}
-/// Highest throughput.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct HighestThroughput {}
-/// Largest n with X(n) - X(previous n) >= share x (n - previous n) x X(n_min) / n_min, X in samples/s.
-#[derive(Clone, Copy, PartialEq, ::prost::Message)]
-pub struct Knee {
-    /// Share of the smallest configuration's throughput per node that each further node must bring. Absent = 0.5.
-    #[prost(double, optional, tag = "1")]
-    pub share: ::core::option::Option<f64>,
-}
-/// Least time to finish.
-#[derive(Clone, Copy, PartialEq, ::prost::Message)]
-pub struct LeastTime {
-    /// At most this many nodes, those of parameter servers included. Absent = no limit.
-    #[prost(int32, optional, tag = "1")]
-    pub max_nodes: ::core::option::Option<i32>,
-    /// At most this cost in the offers' currency. Absent = no limit.
-    #[prost(double, optional, tag = "2")]
-    pub max_cost: ::core::option::Option<f64>,
-}
-/// Least cost.
-#[derive(Clone, Copy, PartialEq, ::prost::Message)]
-pub struct LeastCost {
-    /// Finish within this many seconds from now. Absent = no deadline.
-    #[prost(double, optional, tag = "1")]
-    pub deadline_seconds: ::core::option::Option<f64>,
-}
-/// Fewest devices that finish in time; among equals the least time.
-#[derive(Clone, Copy, PartialEq, ::prost::Message)]
-pub struct FewestDevices {
-    /// Finish within this many seconds from now. Must be given.
-    #[prost(double, tag = "1")]
-    pub deadline_seconds: f64,
-}
-/// Work left to do. Absent = all of the workload's epochs, where the profile says how many there are and of how many
-/// samples; needed wherever a time or a cost decides. Nothing here ends early: whether training converges before is never
-/// predicted.
-#[derive(Clone, Copy, PartialEq, ::prost::Message)]
-pub struct Work {
-    /// One of the two.
-    #[prost(oneof = "work::Amount", tags = "1, 2")]
-    pub amount: ::core::option::Option<work::Amount>,
-}
-/// Nested message and enum types in `Work`.
-pub mod work {
-    /// One of the two.
-    #[derive(Clone, Copy, PartialEq, ::prost::Oneof)]
-    pub enum Amount {
-        /// Samples left to train on; needs a known batch, in the question or in the job's evidence.
-        #[prost(double, tag = "1")]
-        Samples(f64),
-        /// Epochs left; needs the workload's samples per epoch.
-        #[prost(double, tag = "2")]
-        Epochs(f64),
-    }
-}
-/// Nodes that can be had, and what they cost. A row names its offer (Configurations.offer_names); a row that names none has
-/// the only offer of its device, else the only one without a device. Where several fit the question is refused: they must
-/// be named. A row with groups of workers on several devices is charged in proportion to the workers on each.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct Offer {
-    /// Name, unique in the request. Needed only where rows name offers.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// Accelerator of the node. Empty = any device without an offer of its own.
-    #[prost(string, tag = "2")]
-    pub device_name: ::prost::alloc::string::String,
-    /// How firmly it is held.
-    #[prost(enumeration = "CapacityTier", tag = "3")]
-    pub tier: i32,
-    /// Where, e.g. "us-east-1a". Empty = not known.
-    #[prost(string, tag = "4")]
-    pub region: ::prost::alloc::string::String,
-    /// Price of one node for one hour; parameter servers' nodes are charged alike.
-    #[prost(double, tag = "5")]
-    pub price_per_node_hour: f64,
-    /// Currency, for people. All offers of a request share one.
-    #[prost(string, tag = "6")]
-    pub currency: ::prost::alloc::string::String,
-    /// Seconds until its nodes work, in which they are paid for: part of the time and the cost to finish.
-    #[prost(double, tag = "7")]
-    pub start_up_seconds: f64,
-}
-/// What another batch is worth: goodput is samples per second times (noise scale + initial batch) / (noise scale + batch).
-#[derive(Clone, Copy, PartialEq, ::prost::Message)]
-pub struct StatisticalEfficiency {
-    /// Gradient noise scale of the training now.
-    #[prost(double, tag = "1")]
-    pub gradient_noise_scale_samples: f64,
-    /// Global batch that samples are worth one each at.
-    #[prost(double, tag = "2")]
-    pub initial_batch_samples: f64,
-}
-/// Batches that may be chosen. With them, each row that states no global batch gets the one of best goodput, out of a
-/// geometric series of at most 32 between the bounds.
-#[derive(Clone, Copy, PartialEq, ::prost::Message)]
-pub struct BatchBounds {
-    /// Least global batch.
-    #[prost(double, tag = "1")]
-    pub min_global_batch_samples: f64,
-    /// Greatest global batch.
-    #[prost(double, tag = "2")]
-    pub max_global_batch_samples: f64,
-    /// Most samples that a worker can take in a micro-step; more are accumulated. Absent = a worker takes its share at once.
-    #[prost(double, optional, tag = "3")]
-    pub max_batch_per_worker_samples: ::core::option::Option<f64>,
-}
-/// What the job runs on now: another row is recommended only where moving there pays.
-#[derive(Clone, Copy, PartialEq, ::prost::Message)]
-pub struct CurrentConfiguration {
-    /// Its row in the question.
-    #[prost(int32, tag = "1")]
-    pub row: i32,
-    /// Seconds lost when the job moves.
-    #[prost(double, tag = "2")]
-    pub restart_cost_seconds: f64,
-    /// Seconds in which the move must have paid for itself. Absent = those of the work left, or 3600 where it is not known.
-    #[prost(double, optional, tag = "3")]
-    pub payback_seconds: ::core::option::Option<f64>,
-}
-/// The recommended row and why.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct Recommendation {
-    /// Row of the predictions.
-    #[prost(int32, tag = "1")]
-    pub row: i32,
-    /// Its nodes.
-    #[prost(int32, tag = "2")]
-    pub nodes: i32,
-    /// Its workers.
-    #[prost(int32, tag = "3")]
-    pub workers: i32,
-    /// Its device; of a row with groups, that of the first.
-    #[prost(string, tag = "4")]
-    pub device_name: ::prost::alloc::string::String,
-    /// Its offer. Empty = none.
-    #[prost(string, tag = "5")]
-    pub offer_name: ::prost::alloc::string::String,
-    /// Its throughput, samples per second. Absent = its batch is not known.
-    #[prost(double, optional, tag = "6")]
-    pub samples_per_second: ::core::option::Option<f64>,
-    /// Seconds until the work is done there, restart included. Absent = no work is known.
-    #[prost(double, optional, tag = "7")]
-    pub finish_seconds: ::core::option::Option<f64>,
-    /// Cost of that work. Absent = no offer was given.
-    #[prost(double, optional, tag = "8")]
-    pub cost: ::core::option::Option<f64>,
-    /// The rule that chose it.
-    #[prost(enumeration = "ObjectiveRule", tag = "9")]
-    pub rule: i32,
-    /// The rule applied, in one sentence with its numbers.
-    #[prost(string, tag = "10")]
-    pub why: ::prost::alloc::string::String,
-    /// The numbers behind it.
-    #[prost(message, repeated, tag = "11")]
-    pub numbers: ::prost::alloc::vec::Vec<NamedNumber>,
-    /// It is the row that the job runs on now.
-    #[prost(bool, tag = "12")]
-    pub keeps_current: bool,
-    /// What kept it from being larger.
-    #[prost(enumeration = "RecommendationBound", tag = "13")]
-    pub bounded_by: i32,
-}
-/// A number with a name that carries its unit.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct NamedNumber {
-    /// Name with unit, e.g. "gain_samples_per_second".
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// Value.
-    #[prost(double, tag = "2")]
-    pub value: f64,
-}
-/// Rules of objectives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum ObjectiveRule {
-    /// Never sent.
-    Unspecified = 0,
-    /// Highest throughput.
-    HighestThroughput = 1,
-    /// Where more nodes stop paying.
-    Knee = 2,
-    /// Least time.
-    LeastTime = 3,
-    /// Least cost.
-    LeastCost = 4,
-    /// Fewest devices.
-    FewestDevices = 5,
-}
-impl ObjectiveRule {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "OBJECTIVE_RULE_UNSPECIFIED",
-            Self::HighestThroughput => "OBJECTIVE_RULE_HIGHEST_THROUGHPUT",
-            Self::Knee => "OBJECTIVE_RULE_KNEE",
-            Self::LeastTime => "OBJECTIVE_RULE_LEAST_TIME",
-            Self::LeastCost => "OBJECTIVE_RULE_LEAST_COST",
-            Self::FewestDevices => "OBJECTIVE_RULE_FEWEST_DEVICES",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "OBJECTIVE_RULE_UNSPECIFIED" => Some(Self::Unspecified),
-            "OBJECTIVE_RULE_HIGHEST_THROUGHPUT" => Some(Self::HighestThroughput),
-            "OBJECTIVE_RULE_KNEE" => Some(Self::Knee),
-            "OBJECTIVE_RULE_LEAST_TIME" => Some(Self::LeastTime),
-            "OBJECTIVE_RULE_LEAST_COST" => Some(Self::LeastCost),
-            "OBJECTIVE_RULE_FEWEST_DEVICES" => Some(Self::FewestDevices),
-            _ => None,
-        }
-    }
-}
-/// How firmly capacity is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum CapacityTier {
-    /// Not stated: ON_DEMAND.
-    Unspecified = 0,
-    /// Held until it is given back.
-    OnDemand = 1,
-    /// May be revoked at any time.
-    Spot = 2,
-    /// Paid whether it is used or not.
-    Reserved = 3,
-}
-impl CapacityTier {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "CAPACITY_TIER_UNSPECIFIED",
-            Self::OnDemand => "CAPACITY_TIER_ON_DEMAND",
-            Self::Spot => "CAPACITY_TIER_SPOT",
-            Self::Reserved => "CAPACITY_TIER_RESERVED",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "CAPACITY_TIER_UNSPECIFIED" => Some(Self::Unspecified),
-            "CAPACITY_TIER_ON_DEMAND" => Some(Self::OnDemand),
-            "CAPACITY_TIER_SPOT" => Some(Self::Spot),
-            "CAPACITY_TIER_RESERVED" => Some(Self::Reserved),
-            _ => None,
-        }
-    }
-}
-/// What kept a recommendation from being larger, though the largest row that could be recommended still pays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum RecommendationBound {
-    /// Nothing: larger rows were compared and pay less, or the rule asks for no more.
-    Unspecified = 0,
-    /// No larger row was asked about.
-    Range = 1,
-    /// Larger rows lie beyond Objective.max_extrapolation_ratio; a run measured at the recommended one lets a later question
-    /// look further.
-    Evidence = 2,
-}
-impl RecommendationBound {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "RECOMMENDATION_BOUND_UNSPECIFIED",
-            Self::Range => "RECOMMENDATION_BOUND_RANGE",
-            Self::Evidence => "RECOMMENDATION_BOUND_EVIDENCE",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "RECOMMENDATION_BOUND_UNSPECIFIED" => Some(Self::Unspecified),
-            "RECOMMENDATION_BOUND_RANGE" => Some(Self::Range),
-            "RECOMMENDATION_BOUND_EVIDENCE" => Some(Self::Evidence),
-            _ => None,
-        }
-    }
-}
-/// A plugin that is loaded.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct Plugin {
-    /// What it does.
-    #[prost(enumeration = "PluginKind", tag = "1")]
-    pub kind: i32,
-    /// Name to ask for; of a trace reader, the name of its format.
-    #[prost(string, tag = "2")]
-    pub name: ::prost::alloc::string::String,
-    /// Version.
-    #[prost(string, tag = "3")]
-    pub version: ::prost::alloc::string::String,
-    /// What it does, for people.
-    #[prost(string, tag = "4")]
-    pub description: ::prost::alloc::string::String,
-    /// Distribution that brought it, with its version.
-    #[prost(string, tag = "5")]
-    pub distribution: ::prost::alloc::string::String,
-    /// Where it runs.
-    #[prost(enumeration = "PluginMode", tag = "6")]
-    pub mode: i32,
-    /// What requests may set.
-    #[prost(message, repeated, tag = "7")]
-    pub parameters: ::prost::alloc::vec::Vec<PluginParameter>,
-}
-/// A parameter of a plugin.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PluginParameter {
-    /// Name.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// Meaning, with unit.
-    #[prost(string, tag = "2")]
-    pub description: ::prost::alloc::string::String,
-    /// Value when not given.
-    #[prost(double, tag = "3")]
-    pub default_value: f64,
-    /// Least value allowed. Absent = none.
-    #[prost(double, optional, tag = "4")]
-    pub minimum: ::core::option::Option<f64>,
-    /// Greatest value allowed. Absent = none.
-    #[prost(double, optional, tag = "5")]
-    pub maximum: ::core::option::Option<f64>,
-}
-/// A plugin that was left out, and why.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PluginProblem {
-    /// Entry point or record.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// Distribution that brought it, with its version.
-    #[prost(string, tag = "2")]
-    pub distribution: ::prost::alloc::string::String,
-    /// What it would have done.
-    #[prost(enumeration = "PluginKind", tag = "3")]
-    pub kind: i32,
-    /// Why, e.g. reason "PLUGIN_BROKEN".
-    #[prost(message, optional, tag = "4")]
-    pub problem: ::core::option::Option<Problem>,
-}
-/// What a plugin does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum PluginKind {
-    /// Not known: the distribution broke before it said.
-    Unspecified = 0,
-    /// Predicts.
-    Estimator = 1,
-    /// Schedules.
-    Policy = 2,
-    /// Reads traces.
-    TraceReader = 3,
-    /// Replays and diagnoses traces.
-    Diagnoser = 4,
-    /// Predicts what jobs keep that share a device.
-    SharingModel = 5,
-}
-impl PluginKind {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "PLUGIN_KIND_UNSPECIFIED",
-            Self::Estimator => "PLUGIN_KIND_ESTIMATOR",
-            Self::Policy => "PLUGIN_KIND_POLICY",
-            Self::TraceReader => "PLUGIN_KIND_TRACE_READER",
-            Self::Diagnoser => "PLUGIN_KIND_DIAGNOSER",
-            Self::SharingModel => "PLUGIN_KIND_SHARING_MODEL",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "PLUGIN_KIND_UNSPECIFIED" => Some(Self::Unspecified),
-            "PLUGIN_KIND_ESTIMATOR" => Some(Self::Estimator),
-            "PLUGIN_KIND_POLICY" => Some(Self::Policy),
-            "PLUGIN_KIND_TRACE_READER" => Some(Self::TraceReader),
-            "PLUGIN_KIND_DIAGNOSER" => Some(Self::Diagnoser),
-            "PLUGIN_KIND_SHARING_MODEL" => Some(Self::SharingModel),
-            _ => None,
-        }
-    }
-}
-/// Where a plugin runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum PluginMode {
-    /// Not known.
-    Unspecified = 0,
-    /// In the thread that answers.
-    Inline = 1,
-    /// In a thread of its own.
-    Thread = 2,
-    /// In a process of its own.
-    Process = 3,
-}
-impl PluginMode {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "PLUGIN_MODE_UNSPECIFIED",
-            Self::Inline => "PLUGIN_MODE_INLINE",
-            Self::Thread => "PLUGIN_MODE_THREAD",
-            Self::Process => "PLUGIN_MODE_PROCESS",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "PLUGIN_MODE_UNSPECIFIED" => Some(Self::Unspecified),
-            "PLUGIN_MODE_INLINE" => Some(Self::Inline),
-            "PLUGIN_MODE_THREAD" => Some(Self::Thread),
-            "PLUGIN_MODE_PROCESS" => Some(Self::Process),
-            _ => None,
-        }
     }
 }
 /// A question about one job.
