@@ -168,7 +168,7 @@ class Application:
         self._http: HttpListener | None = None
         self.http_port = 0
         """Where HTTP is answered; 0 = nowhere."""
-        self._admission = Admission(settings.queue_wait_s, settings.threads, runners)
+        self._admission = Admission(settings.queue_wait_s, runners)
 
     @property
     def tracks(self) -> Tracks:
