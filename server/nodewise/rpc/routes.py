@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from nodewise.domain.principal import Principal
 from nodewise.rpc.admission import AdmissionQueue, Permit
 from nodewise.rpc.calls import Context, Method, metadata_of
-from nodewise.rpc.durations import timed_stream, timed_unary
+from nodewise.rpc.durations import observe_stream, observe_unary
 from nodewise.rpc.guarding import KnownReply
 from nodewise.rpc.handlers import UNDECODABLE, acquire, admitted, stream_handler, unary_handler
 from nodewise.rpc.intake import Large
@@ -108,22 +108,22 @@ def _route(path: str, method: Method) -> MethodRoute:
     streams = method.streams_in or method.streams_out
     answer: Callable[..., Any] = stream_handler(path, method) if streams else unary_handler(path, method)
     observe = method.admission.observe
-    timed = (timed_stream if streams else timed_unary)(observe, path, answer)
+    handle = (observe_stream if streams else observe_unary)(observe, path, answer)
     usual: grpc.RpcMethodHandler[Any, Any]
     if method.streams_in:
-        usual = grpc.stream_stream_rpc_method_handler(timed, deserialiser, None)
+        usual = grpc.stream_stream_rpc_method_handler(handle, deserialiser, None)
         return MethodRoute(path, method, None, usual, usual, deserialiser, answer)
     usual = (
-        grpc.unary_stream_rpc_method_handler(timed, deserialiser, None)
+        grpc.unary_stream_rpc_method_handler(handle, deserialiser, None)
         if method.streams_out
-        else grpc.unary_unary_rpc_method_handler(timed, deserialiser, None)
+        else grpc.unary_unary_rpc_method_handler(handle, deserialiser, None)
     )
     waiting: grpc.RpcMethodHandler[Any, Any] = usual
     if queue is not None and method.streams_out:
-        handler = timed_stream(observe, path, _waiting_stream(path, method, queue, answer))
+        handler = observe_stream(observe, path, _waiting_stream(path, method, queue, answer))
         waiting = grpc.stream_stream_rpc_method_handler(handler, deserialiser, None)
     elif queue is not None:
-        one = timed_unary(observe, path, _waiting(path, method, queue, answer))
+        one = observe_unary(observe, path, _waiting(path, method, queue, answer))
         waiting = grpc.stream_unary_rpc_method_handler(one, deserialiser, None)
     return MethodRoute(path, method, queue, usual, waiting, deserialiser, answer)
 

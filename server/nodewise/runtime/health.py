@@ -45,7 +45,7 @@ class Health:
         self._ends: list[Callable[[], None]] = []
         self._store = SERVING
         self.store_cause = ""
-        """What ails the store; empty = nothing."""
+        """Why the store does not answer; empty: it does."""
         self._traces = SERVING
 
     def offer(self, server: grpc.aio.Server) -> None:
@@ -134,7 +134,7 @@ class Health:
 
 
 def _cause(store: ProfileStore) -> str:
-    """What ails the store; empty = nothing."""
+    """Why the store does not answer; empty: it does."""
     try:
         store.check()
     except NodewiseError as error:

@@ -12,7 +12,7 @@ from nodewise.runtime.health import Health
 
 __all__ = ["probes"]
 
-Told = tuple[int, bytes, str]
+Reply = tuple[int, bytes, str]
 
 
 def probes(health: Health) -> Mapping[str, Page]:
@@ -21,20 +21,20 @@ def probes(health: Health) -> Mapping[str, Page]:
     A store that all workers share makes none of them less alive: a restart would not bring it back.
     """
 
-    async def live(_query: str) -> Told:
-        return _told(ok=True)
+    async def live(_query: str) -> Reply:
+        return _reply(ok=True)
 
-    async def healthy(_query: str) -> Told:
-        return _told(ok=await health.is_serving())
+    async def healthy(_query: str) -> Reply:
+        return _reply(ok=await health.is_serving())
 
-    async def ready(query: str) -> Told:
+    async def ready(query: str) -> Reply:
         checks = await health.checks()
         verbose = "verbose" in parse_qs(query, keep_blank_values=True)
-        return _told(ok=all(each == "ok" for each in checks.values()), **({"checks": checks} if verbose else {}))
+        return _reply(ok=all(each == "ok" for each in checks.values()), **({"checks": checks} if verbose else {}))
 
     return {"/livez": live, "/healthz": healthy, "/readyz": ready}
 
 
-def _told(*, ok: bool, **more: object) -> Told:
+def _reply(*, ok: bool, **more: object) -> Reply:
     body = orjson.dumps({"status": "SERVING" if ok else "NOT_SERVING", **more})
     return 200 if ok else 503, body, "application/json; charset=utf-8"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
 from typing import Any, Final, NoReturn, cast
 
 import grpc
@@ -15,7 +15,7 @@ from google.rpc import status_pb2
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.calls import REQUEST_ID, Context, named_in
-from nodewise.rpc.durations import Timed
+from nodewise.rpc.durations import observe_call
 from nodewise.rpc.errors import internal_error
 from nodewise.rpc.handlers import abort
 from nodewise.rpc.http.bodies import GZIP, accepts_gzip, packed
@@ -159,7 +159,7 @@ async def respond(
 
     told = {REQUEST_ID: context.request_id}
     try:
-        with _timed(route, context):
+        with _observe(route, context):
             body = await written(await _within_its_time(route, context, answered))
     except EndedError as error:
         return _failed(error, context, failure)
@@ -202,7 +202,7 @@ async def respond_many(
 
     status = None
     try:
-        with _timed(route, context):
+        with _observe(route, context):
             await _within_its_time(route, context, answered)
     except EndedError as error:
         if failure is not None and not response.prepared:
@@ -215,8 +215,8 @@ async def respond_many(
     return response
 
 
-def _timed(route: MethodRoute, context: HttpContext) -> Timed:
-    return Timed(route.method.admission.observe, route.path, "http", context)
+def _observe(route: MethodRoute, context: HttpContext) -> AbstractContextManager[None]:
+    return observe_call(route.method.admission.observe, route.path, "http", context)
 
 
 def _failed(error: EndedError, context: HttpContext, failure: Failure) -> Response:
