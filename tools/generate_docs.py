@@ -1,5 +1,6 @@
-"""Write the pages that follow from code: docs/errors.md, and the table of settings in docs/guides/operations.md.
+"""Write the pages and tables that follow from code.
 
+docs/errors.md, the settings in docs/guides/operations.md, the names of columns in docs/reference/profiles.md.
 `python tools/generate_docs.py` writes them; a test fails when they are stale.
 """
 
@@ -16,9 +17,9 @@ from pydantic_core import PydanticUndefined
 from nodewise.domain.errors import CATALOGUE, NodewiseError
 from nodewise.rpc.errors import grpc_code, status_of
 from nodewise.runtime.settings import Settings
+from nodewise_cli.inputs.aliases import ALIASES
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
 
 ERRORS = """# Errors
 
@@ -92,18 +93,36 @@ def settings_table() -> str:
     return "\n".join(lines)
 
 
+def columns_table() -> str:
+    """Columns of a measurements table with their other names."""
+    rows = [f"| `{name}` | {', '.join(f'`{alias}`' for alias in aliases)} |" for name, aliases in ALIASES.items()]
+    return "\n".join(["| column | also named |", "|---|---|", *rows])
+
+
+def renewed(page: str, block: str, text: str) -> str:
+    """A page with one of its generated blocks renewed."""
+    begin, end = f"<!-- {block}: begin -->", f"<!-- {block}: end -->"
+    before, rest = page.split(begin)
+    _, after = rest.split(end)
+    return f"{before}{begin}\n{text}\n{end}{after}"
+
+
 def operations_page(page: str) -> str:
     """The page with its table of settings renewed."""
-    before, rest = page.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n{settings_table()}\n{END}{after}"
+    return renewed(page, "settings", settings_table())
+
+
+def profiles_page(page: str) -> str:
+    """The page with its table of columns renewed."""
+    return renewed(page, "columns", columns_table())
 
 
 def main() -> None:
     """Write the pages."""
     (DOCS / "errors.md").write_text(errors_page(), encoding="utf-8")
-    operations = DOCS / "guides" / "operations.md"
-    operations.write_text(operations_page(operations.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, renew in (("guides/operations.md", operations_page), ("reference/profiles.md", profiles_page)):
+        page = DOCS / name
+        page.write_text(renew(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def _plain(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:

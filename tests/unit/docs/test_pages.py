@@ -57,6 +57,7 @@ def test_generated_pages_are_fresh(generator: dict[str, Any]) -> None:
     renew = "stale: run `.venv/bin/python tools/generate_docs.py`"
     assert text_of("errors.md") == generator["errors_page"](), renew
     assert text_of("guides/operations.md") == generator["operations_page"](text_of("guides/operations.md")), renew
+    assert text_of("reference/profiles.md") == generator["profiles_page"](text_of("reference/profiles.md")), renew
 
 
 def test_every_reason_is_documented() -> None:
