@@ -1,6 +1,7 @@
 """Write the pages and tables that follow from code.
 
-docs/errors.md, the settings in docs/guides/operations.md, the names of columns in docs/reference/profiles.md.
+docs/errors.md, the settings in docs/guides/operations.md, the names of columns in docs/reference/profiles.md, the
+metrics in docs/guides/observability.md.
 `python tools/generate_docs.py` writes them; a test fails when they are stale.
 """
 
@@ -16,6 +17,7 @@ from pydantic_core import PydanticUndefined
 
 from nodewise.domain.errors import CATALOGUE, NodewiseError
 from nodewise.rpc.errors import grpc_code, status_of
+from nodewise.runtime.metrics import COUNTERS, DURATION, GAUGES
 from nodewise.runtime.settings import Settings
 from nodewise_cli.inputs.aliases import ALIASES
 
@@ -99,6 +101,28 @@ def columns_table() -> str:
     return "\n".join(["| column | also named |", "|---|---|", *rows])
 
 
+def metrics_table() -> str:
+    """Every metric with its kind, labels and meaning."""
+    metrics = [
+        (DURATION[0], "histogram", DURATION[2], DURATION[1]),
+        *((f"{name}_total", "counter", labels, text) for name, text, labels in COUNTERS),
+        # One for each worker has its process id as a further label.
+        *(
+            (name, "gauge", (*labels, "pid") if mode == "liveall" else labels, text)
+            for name, text, labels, mode in GAUGES
+        ),
+    ]
+    rows = [
+        f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels) or '-'} | {_cell(text)} |"
+        for name, kind, labels, text in metrics
+    ]
+    return "\n".join(["| metric | kind | labels | meaning |", "|---|---|---|---|", *rows])
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|")
+
+
 def renewed(page: str, block: str, text: str) -> str:
     """A page with one of its generated blocks renewed."""
     begin, end = f"<!-- {block}: begin -->", f"<!-- {block}: end -->"
@@ -107,22 +131,25 @@ def renewed(page: str, block: str, text: str) -> str:
     return f"{before}{begin}\n{text}\n{end}{after}"
 
 
-def operations_page(page: str) -> str:
-    """The page with its table of settings renewed."""
-    return renewed(page, "settings", settings_table())
+BLOCKS = {
+    "guides/operations.md": ("settings", settings_table),
+    "reference/profiles.md": ("columns", columns_table),
+    "guides/observability.md": ("metrics", metrics_table),
+}
+"""Pages with a generated block: its name, and the function that writes it."""
 
 
-def profiles_page(page: str) -> str:
-    """The page with its table of columns renewed."""
-    return renewed(page, "columns", columns_table())
+def renewed_pages() -> dict[str, str]:
+    """Pages with their generated blocks renewed, and pages that are generated as a whole, by their path in docs."""
+    pages = {name: (DOCS / name).read_text(encoding="utf-8") for name in BLOCKS}
+    renewed_blocks = {name: renewed(pages[name], block, table()) for name, (block, table) in BLOCKS.items()}
+    return {"errors.md": errors_page(), **renewed_blocks}
 
 
 def main() -> None:
     """Write the pages."""
-    (DOCS / "errors.md").write_text(errors_page(), encoding="utf-8")
-    for name, renew in (("guides/operations.md", operations_page), ("reference/profiles.md", profiles_page)):
-        page = DOCS / name
-        page.write_text(renew(page.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, text in renewed_pages().items():
+        (DOCS / name).write_text(text, encoding="utf-8")
 
 
 def _plain(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
