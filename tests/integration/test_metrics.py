@@ -16,11 +16,11 @@ import pytest
 from patience import PATIENCE_S, wait_until
 from programs import needs
 from prometheus_client.parser import text_string_to_metric_families
-from serving import ServerProcess, Stubs, inline, stored, workers
+from serving import ServerProcess, Stubs, inline, observed, stored, workers
 
 from nodewise.runtime.metrics import COUNTERS, DURATION, GAUGES
 from nodewise_protos.v1 import prediction_service_pb2 as pb
-from nodewise_protos.v1 import profile_service_pb2
+from nodewise_protos.v1 import profile_pb2, profile_service_pb2
 
 PREDICT = "nodewise.v1.PredictionService/Predict"
 JOB = "team-a/job"
@@ -117,6 +117,22 @@ def test_every_metric_is_there_and_state_follows_within_seconds(server: ServerPr
     assert wanted - scored - names <= {
         f"nodewise_plugin_{each}" for each in ("hosts", "hosts_alive", "breakers_open")
     }, "there are no plugin hosts here"
+
+
+def test_estimators_are_scored_by_namespace(tmp_path: Path) -> None:
+    with ServerProcess("--store", f"sqlite:{tmp_path}/store.db", "--http", "127.0.0.1:0") as server:
+        for number, counts in enumerate(([1, 2, 4], [8])):  # the second is scored by what is known of the first
+            rates = [10.0 * count**0.9 for count in counts]
+            content = profile_pb2.ProfileContent(observations=observed(counts, rates))
+            with Stubs(server.target) as stubs:
+                stubs.profile.AppendProfile(
+                    profile_service_pb2.AppendProfileRequest(profile_id=JOB, request_id=str(number), content=content)
+                )
+        about = {"namespace": "team-a", "estimator": "auto"}
+        wait_until(lambda: value(server, "nodewise_estimator_observations_total", **about) > 0)
+        wait_until(lambda: value(server, "nodewise_estimator_intervals_total", **about) > 0)
+        names = {name for name, _ in samples(server)}
+        assert names >= {f"{name}_total" for name, *_ in COUNTERS if name.startswith("nodewise_estimator_")}
 
 
 def test_probes_name_what_is_missing(server: ServerProcess) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import astuple, replace
-from operator import add
+from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -147,8 +146,7 @@ class Scoring:
         if namespace not in known and len(known) >= MOST_NAMESPACES:
             namespace = "other"
         for (name, _), more in sums.items():
-            before = self.sums.get((name, namespace), ScoreSums())
-            self.sums[name, namespace] = ScoreSums(*map(add, astuple(before), astuple(more)))
+            self.sums[name, namespace] = self.sums.get((name, namespace), ScoreSums()) + more
 
     def _sums(self, commit: UnscoredCommit) -> dict[tuple[str, str], ScoreSums] | None:
         """What a commit scores, by estimator and version; None = the process stops."""
