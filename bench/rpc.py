@@ -191,6 +191,7 @@ def run() -> Iterator[Result]:
             yield _tail(ours, bare, questions)
             yield from _batches(ours, bare, questions)
     yield from _two_workers(questions, reply)
+    yield _metrics(questions)
     yield from _threads(questions)
 
 
@@ -353,6 +354,23 @@ def _two_workers(questions: list[bytes], reply: bytes) -> Iterator[Result]:
         ours, bare = measured(windows, "1")["2"], measured(windows, "bare 1")["bare 2"]
     yield Result("predict_unary_server_cpu_two_workers_beside_one", ours[0], "us", *ours[1:])
     yield Result("bare_unary_server_cpu_two_processes_beside_one", bare[0], "us", *bare[1:])
+
+
+def _metrics(questions: list[bytes]) -> Result:
+    """CPU of a call where metrics are kept, which is where they can be read by HTTP, beside a server without."""
+    with ExitStack() as stack:
+        servers = {}
+        for name, options in (("without", ()), ("with", ("--http", "127.0.0.1:0"))):
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            servers[name] = stack.enter_context(Server(*served(f"sqlite:{folder}/bench.db", *options)))
+            store_profiles(servers[name].target)
+
+        def window(server: Server) -> Callable[[int], float]:
+            load = partial(loader.unary, server.target, PREDICT, questions, CALLS)
+            return lambda _: cpu_us(server, load(), CALLS)
+
+        found = measured({name: window(server) for name, server in servers.items()}, "without")["with"]
+    return Result("predict_unary_server_cpu_with_metrics_beside_without", found[0], "us", *found[1:])
 
 
 def _threads(questions: list[bytes]) -> Iterator[Result]:

@@ -5,9 +5,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- /* By HTTPS, as the kubelet's gRPC probes speak no TLS. It has no certificate to show either: where one is asked for, that the port is open is all it sees. */}}
 {{- define "nodewise.probe" -}}
-{{- if dig "tls" "client_authorities" "" .Values.settings -}}
+{{- if dig "tls" "client_authorities" "" .root.Values.settings -}}
 tcpSocket: {port: http}
 {{- else -}}
-httpGet: {path: /healthz, port: http, scheme: HTTPS}
+httpGet: {path: {{ .path }}, port: http, scheme: HTTPS}
 {{- end }}
 {{- end }}

@@ -116,7 +116,7 @@ func TestAStopHasTheTimeThatItsSettingsTake(t *testing.T) {
 
 func TestNobodyIsAskedForACertificateThatTheKubeletLacks(t *testing.T) {
 	text := chart(t, "--set", "settings.tls.client_authorities=/etc/nodewise/tls/ca.crt")
-	if strings.Contains(text, "httpGet") || strings.Count(text, "tcpSocket: {port: http}") != 2 {
+	if strings.Contains(text, "httpGet") || strings.Count(text, "tcpSocket: {port: http}") != 3 {
 		t.Error(text)
 	}
 }

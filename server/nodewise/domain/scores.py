@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 __all__ = ["RunningScore", "ScoreSums"]
 
@@ -30,6 +30,10 @@ class ScoreSums:
     covered: int = 0
     unanswered: int = 0
 
+    def __add__(self, other: ScoreSums) -> ScoreSums:
+        """The sums of both."""
+        return ScoreSums(**{name: getattr(self, name) + getattr(other, name) for name in _SUMS})
+
     @property
     def mean_absolute_log_error(self) -> float:
         """Of at least one observation."""
@@ -44,6 +48,9 @@ class ScoreSums:
     def coverage(self) -> float | None:
         """Share of the intervals that held the measurement; None = there was no interval."""
         return self.covered / self.intervals if self.intervals else None
+
+
+_SUMS = tuple(each.name for each in fields(ScoreSums))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -79,6 +80,10 @@ class StoreWriter:
         self._queue: deque[_Waiting] = deque()
         self._waiting_bytes = 0
         self._closing = False
+        self.writes = self.rows = 0
+        """Transactions so far, and observations that they wrote."""
+        self.write_s = 0.0
+        """Time of transactions so far, in seconds."""
         self._lock = threading.RLock()
         self._thread = ThreadPoolExecutor(1, "nodewise-store-writer")
         self._preparing: Counter[tuple[str, str]] = Counter()
@@ -179,6 +184,7 @@ class StoreWriter:
         if not together:
             return
         outcomes: Sequence[Outcome]
+        began_s = time.monotonic()
         try:
             outcomes = self._store.apply([waiting.request for waiting in together])
         except Exception as error:  # noqa: BLE001 - a fault fails its request, never the thread
@@ -188,7 +194,11 @@ class StoreWriter:
                 return
             _log.exception("write failed", error=type(error).__name__)
             outcomes = [NodewiseError(Reason.INTERNAL, "the write failed; the server's log has the details")]
+        self.writes += 1
+        self.write_s += time.monotonic() - began_s
         for waiting, outcome in zip(together, outcomes):
+            if isinstance(waiting.request, AppendRequest) and not isinstance(outcome, NodewiseError):
+                self.rows += sum(len(batch.observations) for batch in waiting.request.batches)
             if isinstance(outcome, NodewiseError):
                 waiting.future.set_exception(outcome)
             else:

@@ -2,7 +2,7 @@
 
 Each class of work has one bounded queue of permits. A call that finds none free waits in its caller's line. Permits go
 round the callers, so that a caller with many calls delays mostly its own. One test refuses a call: it would wait longer
-than the queue allows, or than the call has time left.
+than the queue allows, or than a quarter of the time that the call has left.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Final
 
 __all__ = ["AdmissionQueue", "OverloadedError", "Permit"]
 
+WAIT_SHARE: Final = 0.25
+"""Most of a call's remaining time that it may wait. The rest is for the work, and for a line that slows down."""
 _NEWEST_SHARE: Final = 1.0 / 8.0
 """Weight of the newest interval between two permits in their mean: an eighth follows a change within ten calls."""
 
@@ -69,13 +71,15 @@ class AdmissionQueue:
     ----------
     free : int
         Permits that a call may take at once. 0 while any call waits.
-    waiting : int
-        Calls that wait.
+    waiting, refused : int
+        Calls that wait; that were refused so far.
+    permits : int
+        As given.
     """
 
     def __init__(self, permits: int, wait_s: float, most_waiting: int = 1024) -> None:
-        self.free = self._permits = permits
-        self.waiting = 0
+        self.free = self.permits = permits
+        self.waiting = self.refused = 0
         self._wait_s = wait_s
         self._most_waiting = most_waiting
         self._lines: dict[str, deque[asyncio.Future[None]]] = {}  # in the order of their turns
@@ -127,13 +131,14 @@ class AdmissionQueue:
         return (ahead + 1) * self._interval_s
 
     def _check(self, caller: str, remaining_s: float) -> None:
-        if self.waiting < self._permits:
+        if self.waiting < self.permits:
             return
         wait_s = self.expected_wait_s(caller)
         is_full = self.waiting >= self._most_waiting
-        if wait_s > min(self._wait_s, remaining_s) or (
+        if wait_s > min(self._wait_s, WAIT_SHARE * remaining_s) or (
             is_full and len(self._lines.get(caller, ())) >= self._most_waiting // len(self._lines)
         ):
+            self.refused += 1
             raise OverloadedError(wait_s)
 
     def _leave(self, caller: str, ready: asyncio.Future[None]) -> None:

@@ -72,6 +72,8 @@ class Stint:
 REQUEST_ID: Final = "x-request-id"
 """Of a call, in its metadata and in its trailers."""
 _LONGEST_REQUEST_ID: Final = 128
+COMPUTING_S: Final = 1.0
+"""How long a computation keeps others from a thread: fits take tens of milliseconds, and must not wait for a search."""
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Metadata = Iterable[tuple[str, str | bytes]]
@@ -228,18 +230,26 @@ async def run_in(executor: Any, function: Callable[..., Any], *arguments: Any) -
 async def computed_in(executor: Any, call: Call, function: Callable[..., Any], *arguments: Any) -> Any:
     """Compute in an executor's thread when the call has a permit there, which it keeps until it ends or steps aside.
 
+    A call with several computations gives its permit to others in between, and is not refused any more.
+
     Raises
     ------
     OverloadedError
         If that would be too late.
     """
-    if call.admission is not None and not call.computes:
-        call.step_aside()
-        queue = call.admission.computing
-        call.permit = await queue.acquire(call.caller, call.remaining_s(), never_refuse=call.in_stream)
-        call.computes = True
+    late = None
+    if call.admission is not None:
+        queue, was_admitted = call.admission.computing, call.computes
+        if not was_admitted or queue.waiting or call.permit is None or call.permit.is_released:
+            call.step_aside()
+            never_refuse = was_admitted or call.in_stream
+            call.permit = await queue.acquire(call.caller, call.remaining_s(), never_refuse=never_refuse)
+            call.computes = True
+        late = asyncio.get_running_loop().call_later(COMPUTING_S, call.permit.release)
     try:
         return await run_in(executor, function, *arguments)
     finally:
+        if late is not None:
+            late.cancel()
         if call.in_stream:  # between its messages a stream holds nothing
             call.step_aside()

@@ -12,12 +12,15 @@ from nodewise.domain.errors import NodewiseError
 from nodewise.rpc.admission import AdmissionQueue
 from nodewise.rpc.refusals import Refusals
 
-__all__ = ["QUESTIONS_AT_WORK", "STINT_S", "Admission"]
+__all__ = ["QUESTIONS_AT_WORK", "STINT_S", "Admission", "Observe"]
 
 QUESTIONS_AT_WORK: Final = 2
 """Questions in the event loop at a time: one that computes, and one that waits for the store meanwhile."""
 INGEST_AT_WORK: Final = 64
 """Writes at a time: they wait for the disk together, and are written together."""
+COMPUTING_AT_WORK: Final = 1
+"""Calls that compute in a thread at a time. More gain nothing, as one interpreter runs one thread at a time, and keep
+the event loop from refusing what arrives."""
 COMPUTING_WAITS: Final = 10.0
 """How much longer a call may wait for a thread than for the loop: a fit takes tens of milliseconds where an
 answer takes one."""
@@ -33,6 +36,9 @@ _ACCEPTING_S: Final = 0.01
 """Longest time in which only arrivals are accepted."""
 
 
+Observe = Callable[[str, str, float, str], None]
+
+
 class Admission:
     """Admission queues of a server.
 
@@ -40,21 +46,23 @@ class Admission:
     ----------
     wait_s : float
         Longest expected wait of a question or a write, in seconds.
-    threads : int
-        That compute what is not computed in the event loop.
     pool : int
         Processes of the pool for long calls.
     """
 
-    def __init__(self, wait_s: float, threads: int, pool: int) -> None:
+    def __init__(self, wait_s: float, pool: int) -> None:
         self.arrivals = 0
         """Calls that gRPC has handed over so far."""
+        self.replies = [0, 0]
+        """Requests whose reply was unknown, and known, before they were decoded."""
+        self.observe: Observe | None = None
+        """Called with path, transport, seconds and status code of each call that ends; set before the start."""
         self.refusals = Refusals()
         self.on_error: Callable[[str, Any, str, NodewiseError], None] | None = None
         """Called with path, context, request id and error of each call that ends by an error."""
         self.questions = AdmissionQueue(QUESTIONS_AT_WORK, wait_s)
         self.ingest = AdmissionQueue(INGEST_AT_WORK, wait_s)
-        self.computing = AdmissionQueue(threads, COMPUTING_WAITS * wait_s)
+        self.computing = AdmissionQueue(COMPUTING_AT_WORK, COMPUTING_WAITS * wait_s)
         self.long_calls = AdmissionQueue(pool, LONG_CALL_WAITS * wait_s, LONG_CALLS_WAITING)
 
     async def accept_arrivals(self) -> None:

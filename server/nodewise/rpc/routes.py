@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 from nodewise.domain.principal import Principal
 from nodewise.rpc.admission import AdmissionQueue, Permit
 from nodewise.rpc.calls import Context, Method, metadata_of
+from nodewise.rpc.durations import observe_stream, observe_unary
 from nodewise.rpc.guarding import KnownReply
 from nodewise.rpc.handlers import UNDECODABLE, acquire, admitted, stream_handler, unary_handler
 from nodewise.rpc.intake import Large
@@ -106,34 +107,40 @@ def _route(path: str, method: Method) -> MethodRoute:
     deserialiser, queue = _reader(method), method.queue
     streams = method.streams_in or method.streams_out
     answer: Callable[..., Any] = stream_handler(path, method) if streams else unary_handler(path, method)
+    observe = method.admission.observe
+    handle = (observe_stream if streams else observe_unary)(observe, path, answer)
     usual: grpc.RpcMethodHandler[Any, Any]
     if method.streams_in:
-        usual = grpc.stream_stream_rpc_method_handler(answer, deserialiser, None)
+        usual = grpc.stream_stream_rpc_method_handler(handle, deserialiser, None)
         return MethodRoute(path, method, None, usual, usual, deserialiser, answer)
     usual = (
-        grpc.unary_stream_rpc_method_handler(answer, deserialiser, None)
+        grpc.unary_stream_rpc_method_handler(handle, deserialiser, None)
         if method.streams_out
-        else grpc.unary_unary_rpc_method_handler(answer, deserialiser, None)
+        else grpc.unary_unary_rpc_method_handler(handle, deserialiser, None)
     )
     waiting: grpc.RpcMethodHandler[Any, Any] = usual
     if queue is not None and method.streams_out:
-        handler = _waiting_stream(path, method, queue, answer)
+        handler = observe_stream(observe, path, _waiting_stream(path, method, queue, answer))
         waiting = grpc.stream_stream_rpc_method_handler(handler, deserialiser, None)
     elif queue is not None:
-        waiting = grpc.stream_unary_rpc_method_handler(_waiting(path, method, queue, answer), deserialiser, None)
+        one = observe_unary(observe, path, _waiting(path, method, queue, answer))
+        waiting = grpc.stream_unary_rpc_method_handler(one, deserialiser, None)
     return MethodRoute(path, method, queue, usual, waiting, deserialiser, answer)
 
 
 def _reader(method: Method) -> Callable[[bytes], Any]:
     """From bytes to a request, or to the reply where that is known already: as bytes, or for who may see it."""
     decode, small_bytes, known = method.request.FromString, method.intake.small_bytes, method.known
-    anyone = method.guard is None
+    anyone, replies = method.guard is None, method.admission.replies
 
     def read(data: bytes) -> Any:
         if len(data) > small_bytes:
             return Large(data)
-        if known is not None and (reply := known(data)) is not None:
-            return reply if anyone else KnownReply(data, reply)
+        if known is not None:
+            reply = known(data)
+            replies[reply is not None] += 1
+            if reply is not None:
+                return reply if anyone else KnownReply(data, reply)
         try:
             return decode(data)
         except (DecodeError, UnicodeDecodeError):

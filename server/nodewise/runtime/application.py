@@ -60,6 +60,7 @@ from nodewise_protos.v1 import profile_pb2
 
 if TYPE_CHECKING:
     from nodewise.runtime.http_listening import HttpListener
+    from nodewise.runtime.metrics import Metrics
 
 __all__ = ["Application", "PortInUseError"]
 
@@ -160,12 +161,14 @@ class Application:
         self._health = Health()
         self._looks = ThreadPoolExecutor(1, thread_name_prefix="nodewise-store-watch")
         self._watching: asyncio.Task[None] | None = None
+        self._metrics: Metrics | None = None
+        self._measuring: asyncio.Task[None] | None = None
         self._keeping = StoreKeeping(store, settings.retention.rules(), settings.store_inspect_interval_s)
         self._server: grpc.aio.Server | None = None
         self._http: HttpListener | None = None
         self.http_port = 0
         """Where HTTP is answered; 0 = nowhere."""
-        self._admission = Admission(settings.queue_wait_s, settings.threads, runners)
+        self._admission = Admission(settings.queue_wait_s, runners)
 
     @property
     def tracks(self) -> Tracks:
@@ -238,6 +241,8 @@ class Application:
                 *connection_options(self._settings.connections),
             ]
         )
+        if http:
+            self._measure()
         routers = self._handlers()
         server.add_generic_rpc_handlers(tuple(routers))
         self._health.offer(server)
@@ -263,13 +268,28 @@ class Application:
         self._keeping.start()
         await self._health.follow(self.tracks)
         self._watching = asyncio.get_running_loop().create_task(self._health.watch(self._store, self._looks))
+        if self._metrics is not None:
+            self._measuring = asyncio.get_running_loop().create_task(self._metrics.run(self._looks))
         return port
+
+    def _measure(self) -> None:
+        """Keep metrics from now on; nobody could read them without HTTP."""
+        from nodewise.runtime.metrics import Metrics  # noqa: PLC0415  # its import costs 20 ms
+
+        space, store = self._resources.kept.space, self._store
+        about = (self._admission, self._writer, store, space, self._health, self.scoring, lambda: self.tracks)
+        self._metrics = Metrics(*about)
+        self._admission.observe = self._metrics.observe
 
     async def _listen_http(self, listen: str, routers: Sequence[Router], *, share_port: bool) -> None:
         """Answer HTTP as well. Raises PortInUseError, SettingsError."""
         from nodewise.runtime.http_listening import HttpListener  # noqa: PLC0415  # only where it is wanted
+        from nodewise.runtime.probes import probes  # noqa: PLC0415  # the same
 
-        listener = HttpListener(self._settings, listen, routers, self._resources.kept.space, self._health.is_serving)
+        pages = dict(probes(self._health))
+        if self._metrics is not None:
+            pages["/metrics"] = self._metrics.page
+        listener = HttpListener(self._settings, listen, routers, self._resources.kept.space, pages)
         try:
             self.http_port = await listener.start(share_port=share_port)
         except OSError:
@@ -288,7 +308,7 @@ class Application:
 
         Returns whether every thread has ended; one that a plugin holds would keep the process from exiting.
         """
-        for task in (self._learner, self._watching):
+        for task in (self._learner, self._watching, self._measuring):
             if task is not None:
                 task.cancel()
         await self._health.drain()

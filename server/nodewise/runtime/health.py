@@ -44,6 +44,8 @@ class Health:
         self._estimators: set[str] = set()
         self._ends: list[Callable[[], None]] = []
         self._store = SERVING
+        self.store_cause = ""
+        """Why the store does not answer; empty: it does."""
         self._traces = SERVING
 
     def offer(self, server: grpc.aio.Server) -> None:
@@ -54,6 +56,14 @@ class Health:
         """Whether calls are to come here."""
         found = await self._servicer.Check(health_pb2.HealthCheckRequest(), None)
         return bool(found.status == SERVING)
+
+    async def checks(self) -> dict[str, str]:
+        """What a server that is ready has, each with "ok" or what is against it."""
+        return {
+            "serving": "ok" if await self.is_serving() else "the server does not take calls, or drains",
+            "store": self.store_cause or "ok",
+            "estimators": "ok" if self._estimators else "none is loaded",
+        }
 
     async def follow(self, tracks: Tracks) -> None:
         """Tell of these from now on: the services, and the estimators, but those that are left alone."""
@@ -96,7 +106,7 @@ class Health:
                     _log.error("store_unwell", cause=cause, **about)
                 else:
                     _log.info("store_well", **about)
-                self._store = NOT_SERVING if cause else SERVING
+                self.store_cause, self._store = cause, NOT_SERVING if cause else SERVING
                 for name in (STORE, *sorted(NEEDING_STORE)):
                     await self._servicer.set(name, self._store)
             self._traces = NOT_SERVING if await loop.run_in_executor(looks, store.traces.check) else SERVING
@@ -124,7 +134,7 @@ class Health:
 
 
 def _cause(store: ProfileStore) -> str:
-    """What ails the store; empty = nothing."""
+    """Why the store does not answer; empty: it does."""
     try:
         store.check()
     except NodewiseError as error:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
 from nodewise.ports.cache import CacheSpace
-from nodewise.rpc.http.front import Front
+from nodewise.rpc.http.front import Front, Page
 from nodewise.rpc.http.origins import Origins
 from nodewise.rpc.http.translating import translators
 from nodewise.rpc.routes import Router
@@ -33,8 +33,8 @@ class HttpListener:
         HOST:PORT, port 0 = any.
     space : CacheSpace
         Has room for what is known in JSON.
-    is_serving : callable
-        Whether this server is to be asked.
+    pages : mapping of str to Page
+        What it tells besides, by its path.
 
     Raises
     ------
@@ -48,11 +48,11 @@ class HttpListener:
         listen: str,
         routers: Sequence[Router],
         space: CacheSpace,
-        is_serving: Callable[[], Awaitable[bool]],
+        pages: Mapping[str, Page],
     ) -> None:
         routes = {path: each for router in routers for path, each in router.routes.items()}
         origins = Origins(settings.http_origins, local_names=is_loopback(listen) and not settings.authentication)
-        self._front = Front(translators(routes, METHODS, space), origins, is_serving)
+        self._front = Front(translators(routes, METHODS, space), origins, pages)
         self._listen, self._connections, self._grace_s = listen, settings.connections, settings.grace_s
         self._certificates = ServerCertificates(settings.tls).context() if settings.tls.is_on else None
         self._server: HttpServer | None = None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 import structlog
 
 from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.domain.namespaces import namespace_of
 from nodewise.domain.profile import Observations, Profile
 from nodewise.domain.scores import ScoreSums
 from nodewise.estimation.answer.answers import Answers
@@ -36,6 +38,9 @@ LOOK_S: Final = 30.0
 """Seconds between looks for commits of other processes that nobody scored."""
 KEPT_BYTES: Final = 16 << 20
 """Of profiles that are kept to read only what came after them: the next commit to the same job is often near."""
+
+MOST_NAMESPACES: Final = 20
+"""That metrics tell apart: each costs Prometheus four series for every estimator."""
 
 
 class Scoring:
@@ -67,6 +72,8 @@ class Scoring:
         self._store = store
         self._lease_s, self._look_s = lease_s, look_s
         self._effects = effects
+        self.sums: dict[tuple[str, str], ScoreSums] = {}
+        """What this process scored, by estimator and namespace; beyond MOST_NAMESPACES these are one, "other"."""
         self._profiles: LruCache[str, Profile] = LruCache(KEPT_BYTES)
         self._woken = threading.Event()
         self._stopped = threading.Event()
@@ -122,6 +129,8 @@ class Scoring:
             ledger.release(commit)
             return False
         counted = ledger.settle(commit, sums)
+        if counted:
+            self._add(namespace_of(commit.profile_id), sums)
         _log.debug(
             "commit_scored",
             profile_id=commit.profile_id,
@@ -130,6 +139,14 @@ class Scoring:
             observations={name: each.observations for (name, _), each in sums.items()},
         )
         return True
+
+    def _add(self, namespace: str, sums: Mapping[tuple[str, str], ScoreSums]) -> None:
+        """Count what was scored, for metrics."""
+        known = {each for _, each in self.sums}
+        if namespace not in known and len(known) >= MOST_NAMESPACES:
+            namespace = "other"
+        for (name, _), more in sums.items():
+            self.sums[name, namespace] = self.sums.get((name, namespace), ScoreSums()) + more
 
     def _sums(self, commit: UnscoredCommit) -> dict[tuple[str, str], ScoreSums] | None:
         """What a commit scores, by estimator and version; None = the process stops."""

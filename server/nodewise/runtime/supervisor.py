@@ -11,6 +11,7 @@ import os
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import structlog
@@ -60,14 +61,15 @@ def supervise(settings: Settings, read: Callable[[], Settings], announce: Announ
         if settings.http_listen:
             holder, http = reserved(settings.http_listen, "http")
             stack.enter_context(holder)
-        return asyncio.run(_Supervisor(settings, (listen, http), read, announce).run())
+        metrics = stack.enter_context(TemporaryDirectory(prefix="nodewise-metrics-"))
+        return asyncio.run(_Supervisor(settings, (listen, http, metrics), read, announce).run())
 
 
 class _Supervisor:
     """The workers, and what is wanted of them."""
 
     def __init__(
-        self, settings: Settings, listen: tuple[str, str], read: Callable[[], Settings], announce: Announce
+        self, settings: Settings, listen: tuple[str, str, str], read: Callable[[], Settings], announce: Announce
     ) -> None:
         self._settings = self._before = settings
         """Of workers that start now, and those that hold again where a restart fails."""
@@ -212,6 +214,10 @@ class _Supervisor:
             self._kill(worker, killed_for)
         status = await worker.process.ended()
         worker.close()
+        if self._listen[1]:
+            from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415  # nobody waits here
+
+            mark_process_dead(worker.process.pid, self._listen[2])  # type: ignore[no-untyped-call]
         self._workers.remove(worker)
         self._changed.set()
         if self._stopping_since_s is None and (not worker.is_draining or killed_for):
@@ -267,7 +273,7 @@ class _Supervisor:
             return
         if len(serving) == self._settings.workers and not self._is_announced:
             self._is_announced = True
-            self._announce(*self._listen)
+            self._announce(*self._listen[:2])
         if self._is_restarting and len(fresh) == len(alive):
             self._is_restarting = False
             _log.info("restarted", workers=self._settings.workers)

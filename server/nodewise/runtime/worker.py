@@ -46,7 +46,8 @@ def main(descriptor: int, imports_shipped: bool) -> int:  # noqa: FBT001  # call
     Parameters
     ----------
     descriptor : int
-        Of the channel to the supervisor, which tells first what to do: ``settings``, ``listen``, ``http``, ``patient``.
+        Of the channel to the supervisor, which tells first what to do: ``settings``, ``listen``, ``http``, ``metrics``,
+        ``patient``.
     imports_shipped : bool
         Whether to import the shipped plugins before that: where no folder of plugins may have another build of them.
     """
@@ -58,6 +59,7 @@ def main(descriptor: int, imports_shipped: bool) -> int:  # noqa: FBT001  # call
     except EOFError:
         return 0
     set_name("nodewise-worker")
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = order.pop("metrics")  # before prometheus_client is imported
     settings = Settings(**order.pop("settings"))
     configure_logging(settings.log_level)
     try:

@@ -32,6 +32,8 @@ class Worker:
         That it is to serve with.
     listen, http : str
         HOST:PORT to share; the one for HTTP empty = none.
+    metrics : str
+        Folder of the metrics of all workers.
 
     Attributes
     ----------
@@ -50,9 +52,9 @@ class Worker:
         There is no process to be had.
     """
 
-    def __init__(self, settings: Settings, listen: str, http: str) -> None:
+    def __init__(self, settings: Settings, listen: str, http: str, metrics: str) -> None:
         self.settings = settings
-        self._order = {"settings": settings.model_dump(mode="json"), "listen": listen, "http": http}
+        self._order = {"settings": settings.model_dump(mode="json"), "listen": listen, "http": http, "metrics": metrics}
         self.process, self._socket = spawn_connected(
             "nodewise.runtime.worker:main",
             not settings.plugins_folder,

@@ -96,7 +96,9 @@ async def test_a_call_that_has_no_time_to_wait_is_refused(monkeypatch: pytest.Mo
     queue = await slow_queue(Clock(monkeypatch), wait_s=10.0)
     waiting = await ask(queue, "a", 2)
     with pytest.raises(OverloadedError):
-        await queue.acquire("b", 0.15)
+        await queue.acquire("b", 0.7)  # a quarter of it is less than the 0.2 s that it would wait
+    waiting += await ask(queue, "b", remaining_s=0.9)
+    assert not waiting[-1].done()
     await cancel(waiting)
 
 

@@ -85,7 +85,7 @@ def test_a_stranger_is_refused_before_the_message_is_read(streams: bool, waits: 
         yield
 
     async def work() -> None:
-        admission, context = Admission(1.0, 1, 1), Context()
+        admission, context = Admission(1.0, 1), Context()
         permits = [admission.questions.take() for _ in range(QUESTIONS_AT_WORK if waits else 0)]
         handler: Any = router("Predict", admission, streams=streams).service(Details("/service/Predict"))
         assert handler.request_streaming == waits

@@ -230,7 +230,7 @@ def test_what_is_known_is_told_before_anything_is_decoded(asked: Asked) -> None:
         raise AssertionError("nobody should be asked")
 
     data = request(inline())
-    reply, admission, limits = answered(asked, data), Admission(1.0, 1, 1), Limits()
+    reply, admission, limits = answered(asked, data), Admission(1.0, 1), Limits()
     method = Method(
         behaviour=behaviour,
         request=pb.PredictRequest,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
 from typing import Any, Final, NoReturn, cast
 
 import grpc
@@ -15,6 +15,7 @@ from google.rpc import status_pb2
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.calls import REQUEST_ID, Context, named_in
+from nodewise.rpc.durations import observe_call
 from nodewise.rpc.errors import internal_error
 from nodewise.rpc.handlers import abort
 from nodewise.rpc.http.bodies import GZIP, accepts_gzip, packed
@@ -50,11 +51,12 @@ class HttpContext:
         As the caller stated it, or a new one.
     """
 
-    __slots__ = ("_end_s", "_metadata", "_peer", "request", "request_id")
+    __slots__ = ("_code", "_end_s", "_metadata", "_peer", "request", "request_id")
 
     def __init__(self, request: BaseRequest) -> None:
         self.request = request
         self._end_s: float | None = None
+        self._code: grpc.StatusCode | None = None
         headers = request.headers
         stated = headers.get(REQUEST_ID)
         usable = stated is not None and stated.isascii() and stated.isprintable()
@@ -96,14 +98,20 @@ class HttpContext:
     def set_trailing_metadata(self, trailers: Iterable[tuple[str, str | bytes]]) -> None:
         """Nothing but the request id stands there, which is told in a header."""
 
+    def code(self) -> grpc.StatusCode | None:
+        """Of the status that ended the call; None = none did."""
+        return self._code
+
     async def abort_with_status(self, status: grpc.Status) -> NoReturn:
         """End the call."""
+        self._code = status.code
         raise EndedError(_status(status.code, status.details, status.trailing_metadata or ()))
 
     async def abort(
         self, code: grpc.StatusCode, details: str = "", trailing_metadata: Iterable[tuple[str, str | bytes]] = ()
     ) -> NoReturn:
         """End the call."""
+        self._code = code
         raise EndedError(_status(code, details, trailing_metadata))
 
 
@@ -151,7 +159,8 @@ async def respond(
 
     told = {REQUEST_ID: context.request_id}
     try:
-        body = await written(await _within_its_time(route, context, answered))
+        with _observe(route, context):
+            body = await written(await _within_its_time(route, context, answered))
     except EndedError as error:
         return _failed(error, context, failure)
     if accepts_gzip(context.request.headers.get("Accept-Encoding", "")) and (smaller := await packed(body)) is not None:
@@ -193,7 +202,8 @@ async def respond_many(
 
     status = None
     try:
-        await _within_its_time(route, context, answered)
+        with _observe(route, context):
+            await _within_its_time(route, context, answered)
     except EndedError as error:
         if failure is not None and not response.prepared:
             return _failed(error, context, failure)
@@ -203,6 +213,10 @@ async def respond_many(
     await response.write(last(status))
     await response.write_eof()
     return response
+
+
+def _observe(route: MethodRoute, context: HttpContext) -> AbstractContextManager[None]:
+    return observe_call(route.method.admission.observe, route.path, "http", context)
 
 
 def _failed(error: EndedError, context: HttpContext, failure: Failure) -> Response:

@@ -8,7 +8,6 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
-import orjson
 import structlog
 from aiohttp.web import BaseRequest, Response, StreamResponse
 from google.rpc import code_pb2, status_pb2
@@ -19,16 +18,16 @@ from nodewise.rpc.http.origins import Origins
 from nodewise.rpc.http.rest import Rest
 from nodewise.rpc.http.translating import Translator
 
-__all__ = ["DOCUMENT", "HEALTH", "Front", "failed"]
+__all__ = ["DOCUMENT", "Front", "Page", "failed"]
 
 _log = structlog.get_logger("nodewise.rpc")
 
 DOCUMENT: Final = "/openapi.json"
-HEALTH: Final = "/healthz"
 _ALWAYS: Final = {"Server": "nodewise", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 _PIECE_BYTES: Final = 64 * 1024
 
-Health = Callable[[], Awaitable[bool]]
+Page = Callable[[str], Awaitable[tuple[int, bytes, str]]]
+"""From the text of a query to status, body and type of content."""
 
 
 class Front:
@@ -38,15 +37,15 @@ class Front:
     ----------
     translators : mapping of str to Translator
         Of every method, by ``/package.Service/Method``.
-    health : callable
-        Whether this server is to be asked.
+    pages : mapping of str to Page
+        What else there is, by its path.
     """
 
-    def __init__(self, translators: Mapping[str, Translator], origins: Origins, health: Health) -> None:
+    def __init__(self, translators: Mapping[str, Translator], origins: Origins, pages: Mapping[str, Page]) -> None:
         self._connect = Connect(translators)
         self._rest = Rest(translators)
         self._origins = origins
-        self._health = health
+        self._pages = pages
         self._in_flight = 0
         self._none_in_flight = asyncio.Event()
         self._none_in_flight.set()
@@ -95,8 +94,11 @@ class Front:
         found = self._rest.find(request.method, path)
         if found is not None:
             return await self._rest(found, query, request, headers)
-        if path in (DOCUMENT, HEALTH) and request.method in ("GET", "HEAD"):
-            return await self._told(path, request, headers)
+        if path in self._pages and request.method in ("GET", "HEAD"):
+            status, body, kind = await self._pages[path](query)
+            return Response(status=status, body=body, headers={"Content-Type": kind})
+        if path == DOCUMENT and request.method in ("GET", "HEAD"):
+            return await self._told(request, headers)
         verbs = self._verbs(path)
         if verbs:
             return failed(code_pb2.UNIMPLEMENTED, f"{path} takes {', '.join(verbs)}", 405, {"Allow": ", ".join(verbs)})
@@ -105,7 +107,7 @@ class Front:
     def _verbs(self, path: str) -> list[str]:
         if path in self._connect:
             return ["POST"]
-        return ["GET"] if path in (DOCUMENT, HEALTH) else self._rest.verbs(path)
+        return ["GET"] if path == DOCUMENT or path in self._pages else self._rest.verbs(path)
 
     def _asked_before(self, path: str, request: BaseRequest) -> Response:
         """A browser asks whether a page may call, or somebody what there is."""
@@ -115,11 +117,7 @@ class Front:
         told = self._origins.preflight(request.headers, verbs)
         return Response(status=204, headers=told | {"Allow": ", ".join([*verbs, "OPTIONS"])})
 
-    async def _told(self, path: str, request: BaseRequest, headers: Mapping[str, str]) -> StreamResponse:
-        if path == HEALTH:
-            serving = await self._health()
-            body = orjson.dumps({"status": "SERVING" if serving else "NOT_SERVING"})
-            return Response(status=200 if serving else 503, body=body, content_type="application/json")
+    async def _told(self, request: BaseRequest, headers: Mapping[str, str]) -> StreamResponse:
         data = _document()
         response = StreamResponse(headers={**headers, "Content-Type": "application/json"})
         response.content_length = len(data)

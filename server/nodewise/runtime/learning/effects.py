@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Final
 
 from nodewise.domain.namespaces import namespace_of
@@ -29,7 +28,7 @@ class Effects:
             return
         key = (namespace_of(profile_id), estimator)
         before = self._sums.get(key) or (ScoreSums(), ScoreSums())
-        self._sums.put(key, (_added(before[0], with_lessons), _added(before[1], without)))
+        self._sums.put(key, (before[0] + with_lessons, before[1] + without))
 
     def of(self, namespace: str, estimator: str) -> tuple[ScoreSums, ScoreSums] | None:
         """With lessons and without; None = nothing was scored."""
@@ -46,7 +45,3 @@ class Effects:
         loaded = answers.registry.estimators[estimator]
         calibrations = {each.calibration(estimator).calibration_id for each in (own, common)}
         return own.version(loaded) != common.version(loaded) or len(calibrations) > 1
-
-
-def _added(one: ScoreSums, other: ScoreSums) -> ScoreSums:
-    return ScoreSums(**{each.name: getattr(one, each.name) + getattr(other, each.name) for each in fields(ScoreSums)})
