@@ -20,7 +20,7 @@ from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.profile import Observations
 from nodewise.domain.scores import ScoreSums
 from nodewise.estimation.answer.answers import Answers
-from nodewise.hosting.registry import Loaded, Registry
+from nodewise.hosting.registry import LoadedPlugin, Registry
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.ledger import MOST_ATTEMPTS, UnscoredCommit
 from nodewise.profiles.opening import open_store
@@ -61,7 +61,7 @@ def observed(store: ProfileStore, job: str = "job", commits: int = 2) -> None:
 
 def scoring(store: ProfileStore, estimators: dict[str, Any], **stated: float) -> Scoring:
     nothing: Any = MappingProxyType({})
-    loaded = {name: Loaded(record(name, each), "tests 1.0", "inline") for name, each in estimators.items()}
+    loaded = {name: LoadedPlugin(record(name, each), "tests 1.0", "inline") for name, each in estimators.items()}
     registry = Registry(
         estimators=MappingProxyType(loaded), policies=nothing, trace_readers=nothing, diagnosers=nothing
     )

@@ -16,7 +16,7 @@ from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.profile import Profile, TraceReference
 from nodewise.domain.trace import Trace, TraceReport, TraceSource
 from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call, unless_wrong
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import TraceReaderRecord
 from nodewise.profiles.artefacts import ArtefactKey
 from nodewise.profiles.trace_checks import wrong_with
@@ -84,7 +84,7 @@ class TraceLoader:
     def __init__(
         self,
         store: TraceStore,
-        readers: Mapping[str, Loaded[TraceReaderRecord]],
+        readers: Mapping[str, LoadedPlugin[TraceReaderRecord]],
         max_unpacked_bytes: int = DEFAULT_UNPACKED_BYTES,
     ) -> None:
         self._store = store
@@ -191,7 +191,7 @@ class TraceLoader:
         read = {"content_sha256": key.content_sha256, "reader": key.reader, "reader_version": key.reader_version}
         return tuple(LoadedTrace(trace=trace, **read) for trace in traces)
 
-    def _named(self, asked: _Asked) -> Loaded[TraceReaderRecord] | None:
+    def _named(self, asked: _Asked) -> LoadedPlugin[TraceReaderRecord] | None:
         """The reader that a reference names; None = it is to be recognised."""
         name = asked.reference.format
         if name in {"", AUTO_FORMAT}:
@@ -205,7 +205,7 @@ class TraceLoader:
     def _listed(self) -> str:
         return ", ".join(self._readers) or "none is loaded"
 
-    def _recognised(self, asked: _Asked) -> Loaded[TraceReaderRecord]:
+    def _recognised(self, asked: _Asked) -> LoadedPlugin[TraceReaderRecord]:
         """The reader that is surest of the file, of equals the first by name; one that fails keeps no other from it."""
         with self._opened(asked, lambda _: None) as stream:
             head = io.BufferedReader(stream, HEAD_BYTES).read(HEAD_BYTES)
@@ -234,7 +234,9 @@ class TraceLoader:
     def _opened(self, asked: _Asked, check: Callable[[int], None]) -> TraceStream:
         return TraceStream(self._store.open(asked.reference.content_sha256), self._max_unpacked_bytes, check)
 
-    def _read(self, asked: _Asked, loaded: Loaded[TraceReaderRecord], advance: Callable[[int], None]) -> list[Trace]:
+    def _read(
+        self, asked: _Asked, loaded: LoadedPlugin[TraceReaderRecord], advance: Callable[[int], None]
+    ) -> list[Trace]:
         """The traces of a file, by rank."""
         reader, about = loaded.record.reader, _which(asked)
         check = unless_wrong(wrong_with)

@@ -12,7 +12,7 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO
 from nodewise.evaluation.running_scores import auto_version
 from nodewise.hosting.distributions import SHIPPED_DISTRIBUTION
-from nodewise.hosting.registry import Loaded, PluginProblem
+from nodewise.hosting.registry import LoadedPlugin, PluginProblem
 from nodewise.mapper.mapping import to_message
 from nodewise.mapper.reading import Reader
 from nodewise.rpc.calls import Call
@@ -23,7 +23,7 @@ from nodewise_protos.v1 import prediction_service_pb2 as pb
 __all__ = ["Listing", "write_plugin", "write_plugin_problem"]
 
 
-def write_plugin(loaded: Loaded[Any], kind: str) -> plugin_pb2.Plugin:
+def write_plugin(loaded: LoadedPlugin[Any], kind: str) -> plugin_pb2.Plugin:
     """What every plugin says of itself, and where it runs."""
     return to_message(
         loaded.record,
@@ -129,6 +129,6 @@ class Listing:
         )
 
 
-def _key(loaded: Loaded[Any]) -> str:
+def _key(loaded: LoadedPlugin[Any]) -> str:
     """What lists go by: the name, then the version. No name has a space, which comes before all that it may have."""
     return f"{loaded.record.name} {loaded.record.version}"

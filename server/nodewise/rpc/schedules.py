@@ -15,7 +15,7 @@ from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.domain.schedule import NodePool
 from nodewise.estimation.answer.answers import Answers
-from nodewise.hosting.registry import Loaded, Registry
+from nodewise.hosting.registry import LoadedPlugin, Registry
 from nodewise.mapper.configurations import read_settings
 from nodewise.mapper.mapping import from_message, read_time, to_message
 from nodewise.mapper.reading import Reader, TrustingReader, shown
@@ -203,7 +203,7 @@ def _problem(job: JobDecision, asked: JobQuestion) -> problem_pb2.Problem | None
     return None if job.refusal is None else write_refusal(job.refusal)
 
 
-def policy_named(registry: Registry, name: str) -> Loaded[PolicyRecord]:
+def policy_named(registry: Registry, name: str) -> LoadedPlugin[PolicyRecord]:
     """A loaded policy.
 
     Raises
@@ -305,7 +305,7 @@ class Schedules:
 
 def _decided(
     question: ScheduleQuestion,
-    policy: Loaded[PolicyRecord],
+    policy: LoadedPlugin[PolicyRecord],
     predict: Predict,
     budget: Budget,
     caps: ScheduleLimits,

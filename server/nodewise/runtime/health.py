@@ -71,7 +71,7 @@ class Health:
         names = names_of(tracks)
         for name in names:
             breaker = breakers.get(name)
-            await self._tell(name, SERVING if breaker is None or breaker.closed else NOT_SERVING)
+            await self._tell(name, SERVING if breaker is None or breaker.is_closed else NOT_SERVING)
         for name in self._estimators - names:
             await self._tell(name, UNKNOWN)
         self._estimators = names

@@ -127,8 +127,8 @@ class _Worker:
         """Warm up, and wait for plugins that are still being loaded; the rest joins later."""
         patience_s = math.inf if self._patient else self._settings.hosts.start_patience_s
         await asyncio.to_thread(warm_up, plugged.registry.estimators)
-        await asyncio.to_thread(plugged.registry.settled, patience_s)
-        if plugged.registry.arrived:
+        await asyncio.to_thread(plugged.registry.wait_until_known, patience_s)
+        if plugged.registry.is_stale:
             before, plugged = plugged, await asyncio.to_thread(with_arrivals, plugged, serving=self._patient)
             before.registry.close()
             warm_up_aside(plugged.registry.estimators)

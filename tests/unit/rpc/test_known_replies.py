@@ -149,8 +149,8 @@ def test_nothing_is_known_once_something_is_learned_or_somebody_is_left_alone(fa
     assert asked.predictions.known.get(data) is None
     assert pb.PredictResponse.FromString(answered(asked, data)).basis.prior_ids == [prior.prior_id]
     assert asked.predictions.known.get(data) is not None
-    while breaker.closed:
-        breaker.failed("predict")
+    while breaker.is_closed:
+        breaker.record_failure("predict")
     assert asked.predictions.known.get(data) is None
 
 

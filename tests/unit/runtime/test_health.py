@@ -23,8 +23,8 @@ def serving_state(breakers: dict[str, Breaker | None]) -> Any:
 def opened() -> Breaker:
     breaker = Breaker(later=lambda _, __: lambda: None)
     for _ in range(FAILURES):
-        breaker.failed("predict")
-    assert not breaker.closed
+        breaker.record_failure("predict")
+    assert not breaker.is_closed
     return breaker
 
 

@@ -149,7 +149,7 @@ def _states(serving_state: ServingState, *, canary: bool) -> list[pb.PluginState
                     plugin=write_plugin(loaded, kind),
                     generation=serving_state.plugged.number,
                     track=CANARY if canary else "",
-                    serving=loaded.breaker is None or loaded.breaker.closed,
+                    serving=loaded.breaker is None or loaded.breaker.is_closed,
                     calls_count=sum(each.calls for each in counted),
                     failures_count=sum(each.failures for each in counted),
                 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.hosting.registry import Registry, arrived
+from nodewise.hosting.registry import Registry, refresh
 from nodewise.runtime.generations.serving_state import LoadedPlugins
 
 __all__ = ["awaited", "with_arrivals"]
@@ -24,7 +24,7 @@ _NAMES_NOBODY: Final = {
 
 def with_arrivals(plugged: LoadedPlugins, *, serving: bool = True) -> LoadedPlugins:
     """The same with what has arrived by now; ``serving`` and errors as of ``arrived``. Blocks for a moment."""
-    registry = arrived(plugged.registry, serving=serving)
+    registry = refresh(plugged.registry, serving=serving)
     name = f"{plugged.number}.{registry.generation}" if plugged.number else ""
     return replace(plugged, registry=registry, name=name)
 
@@ -32,8 +32,8 @@ def with_arrivals(plugged: LoadedPlugins, *, serving: bool = True) -> LoadedPlug
 def awaited(error: NodewiseError, registry: Registry) -> NodewiseError:
     """What a caller is told of an error: while plugins are arriving, a name that nobody has may come with them."""
     reason = _NAMES_NOBODY.get(error.reason)
-    if reason is None or not registry.arriving:
+    if reason is None or not registry.loading_distributions:
         return error
-    coming = ", ".join(registry.arriving)
+    coming = ", ".join(registry.loading_distributions)
     message = f"{error.message}; still being loaded, and perhaps to bring it: {coming}"
     return NodewiseError(reason, message, {**error.metadata, "arriving": coming}, (), COME_BACK_S)

@@ -10,7 +10,7 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.estimators.provenance import Provenance
 from nodewise.estimation.lessons.lessons import Lessons, Teachings
 from nodewise.estimation.lessons.priors import learned_from
-from nodewise.hosting.registry import Loaded, Registry
+from nodewise.hosting.registry import LoadedPlugin, Registry
 from nodewise.plugin import EstimatorRecord
 from nodewise.runtime.generations.serving_state import LoadedPlugins
 
@@ -43,7 +43,7 @@ def carried_over(plugged: LoadedPlugins, known: Answers) -> Teachings:
     return Teachings(of(teachings.common), {name: of(lessons) for name, lessons in teachings.own.items()})
 
 
-def changed_estimators(plugged: LoadedPlugins, known: Answers) -> Mapping[str, Loaded[EstimatorRecord]]:
+def changed_estimators(plugged: LoadedPlugins, known: Answers) -> Mapping[str, LoadedPlugin[EstimatorRecord]]:
     """The estimators that are not those of other answers, by name."""
     registry = plugged.registry
     # Without what was seen to be built on others: an estimator's own code is asked about here.

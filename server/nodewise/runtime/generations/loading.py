@@ -70,7 +70,7 @@ def loaded(
     settings: Settings,
     folder: PluginsFolder,
     generation: Generation,
-    known: Sequence[Registry] = (),
+    registries: Sequence[Registry] = (),
     *,
     wait_s: float = math.inf,
 ) -> LoadedPlugins:
@@ -78,7 +78,7 @@ def loaded(
 
     Parameters
     ----------
-    known : sequence of Registry
+    registries : sequence of Registry
         Of generations that are loaded: distributions that are the same in one of them stay in its hosts.
     wait_s : float
         As of :func:`served_first`.
@@ -93,7 +93,7 @@ def loaded(
     if generation.number:
         settings = settings.model_copy(update={"catalogue": "" if own is None else str(own)})
     catalogue = catalogue_of(settings)
-    registry = registry_of(settings, folders=folders, known=known, wait_s=wait_s)
+    registry = registry_of(settings, folders=folders, registries=registries, wait_s=wait_s)
     return LoadedPlugins(
         registry=registry,
         catalogue=catalogue,

@@ -78,7 +78,7 @@ class Serving:
                 try:
                     if self.folder.stamp() != self._looked or time.monotonic() >= self._again_s:
                         await self._follow()
-                    if any(registry.arrived for registry in self.application.tracks.registries):
+                    if any(registry.is_stale for registry in self.application.tracks.registries):
                         await self._welcome()
                 except Exception as error:  # noqa: BLE001  # what serves goes on; the folder may be mended
                     _log.error("generation_not_followed", exc_info=error)
@@ -177,11 +177,11 @@ class Serving:
             stable = await self._with_arrivals(tracks.stable)
             beside = None if tracks.canary is None else await self._with_arrivals(tracks.canary, CANARY)
             await self._switch(Tracks(stable, beside, tracks.share))
-            left = [name for registry in self.application.tracks.registries for name in registry.arriving]
+            left = [name for registry in self.application.tracks.registries for name in registry.loading_distributions]
             _log.info("plugins_arrived", still_loading=left)
 
     async def _with_arrivals(self, serving_state: ServingState, track: str = "") -> ServingState:
-        if not serving_state.plugged.registry.arrived:
+        if not serving_state.plugged.registry.is_stale:
             return serving_state
         return await self.application.serving_state_of(
             await run_in(None, with_arrivals, serving_state.plugged), track, warm=False
