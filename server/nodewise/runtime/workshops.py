@@ -103,7 +103,7 @@ def workshop_of(
     """A workshop over plugins, a catalogue and a store of traces; ``more`` are further arguments of its Answers."""
     limits = settings.limits
     loader = TraceLoader(traces, registry.trace_readers, limits.trace_unpacked_bytes)
-    made = Answers(
+    answers = Answers(
         registry,
         catalogue=catalogue,
         max_workers=limits.max_workers,
@@ -112,7 +112,7 @@ def workshop_of(
         fallbacks=settings.fallback_estimators,
         **more,
     )
-    return Workshop(answers=made, traces=loader, limits=limits)
+    return Workshop(answers=answers, traces=loader, limits=limits)
 
 
 @dataclass(frozen=True, slots=True)

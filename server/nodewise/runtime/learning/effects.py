@@ -29,7 +29,7 @@ class Effects:
             return
         key = (namespace_of(profile_id), estimator)
         before = self._sums.get(key) or (ScoreSums(), ScoreSums())
-        self._sums.put(key, (_added(before[0], with_lessons), _added(before[1], without)))
+        self._sums.put(key, (_sum(before[0], with_lessons), _sum(before[1], without)))
 
     def of(self, namespace: str, estimator: str) -> tuple[ScoreSums, ScoreSums] | None:
         """With lessons and without; None = nothing was scored."""
@@ -43,10 +43,10 @@ class Effects:
             return False
         if estimator == AUTO or own.others:
             return True
-        loaded = answers.registry.estimators[estimator]
+        plugin = answers.registry.estimators[estimator]
         calibrations = {each.calibration(estimator).calibration_id for each in (own, common)}
-        return own.version(loaded) != common.version(loaded) or len(calibrations) > 1
+        return own.version(plugin) != common.version(plugin) or len(calibrations) > 1
 
 
-def _added(one: ScoreSums, other: ScoreSums) -> ScoreSums:
+def _sum(one: ScoreSums, other: ScoreSums) -> ScoreSums:
     return ScoreSums(**{each.name: getattr(one, each.name) + getattr(other, each.name) for each in fields(ScoreSums)})
