@@ -19,7 +19,7 @@ from nodewise.evaluation.results import BacktestResult, EstimatorEvaluation, Row
 from nodewise.mapper.configurations import read_evidence
 from nodewise.mapper.mapping import from_message, to_message
 from nodewise.mapper.profiles import read_phase_timings, read_workload
-from nodewise.mapper.reading import Reader, shown
+from nodewise.mapper.reading import Reader, quote
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits, too_much
 from nodewise.rpc.calls import Call
@@ -175,10 +175,10 @@ def _jobs(names: Iterable[str], path: str, reader: Reader) -> tuple[str, ...]:
     for number, name in enumerate(names):
         if not name or len(name) > LONGEST_JOB_NAME or not name.isprintable():
             reader.wrong(
-                f"{path}[{number}]", f"must be 1 to {LONGEST_JOB_NAME} printable characters, found {shown(name)}"
+                f"{path}[{number}]", f"must be 1 to {LONGEST_JOB_NAME} printable characters, found {quote(name)}"
             )
         elif name in known:
-            reader.wrong(f"{path}[{number}]", f"repeats entry {known[name]}, {shown(name)}")
+            reader.wrong(f"{path}[{number}]", f"repeats entry {known[name]}, {quote(name)}")
         known.setdefault(name, number)
     if not known:
         reader.wrong(path, "must have at least one entry")

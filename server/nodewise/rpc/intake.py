@@ -165,7 +165,7 @@ class Intake:
         excess = scan(data, self._plan, self._parts_cap)
         if excess is not None:
             what = f"entries of {excess.field}" if excess.field else "parts of the request together"
-            error = above_cap(what, excess.limit, excess.value, excess.found)
+            error = above_cap(what, excess.limit, excess.value, excess.count)
             if excess.field:
                 error.violations = (Violation(excess.field, f"must hold at most {excess.value} entries"),)
             raise error

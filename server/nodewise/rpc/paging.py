@@ -141,7 +141,7 @@ class ObservationPage:
             INVALID_FIELD, also for a token of another revision than the one that is asked for.
         """
         reader = Reader()
-        revision = reader.stated(request, "", but=("page_size",)).get("revision")
+        revision = reader.read_scalars(request, "", but=("page_size",)).get("revision")
         if request.view not in pb.ProfileView.values():
             reader.wrong("view", f"must be a view of this contract, found {request.view}")
         reader.finish()

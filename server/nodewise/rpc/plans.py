@@ -81,7 +81,7 @@ def read_plan(message: pb.PlanRequest, options: ReadOptions, limits: Limits) -> 
     """
     reader = Reader()
     constraints = _constraints(message.constraints, "constraints", reader, limits)
-    asked = reader.stated(message, "")
+    asked = reader.read_scalars(message, "")
     budget_s = asked.pop("budget_s", math.inf)
     if options.terms.allow_fallback:
         reader.wrong("options.allow_fallback", "must be false: another estimator has another space")

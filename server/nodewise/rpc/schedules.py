@@ -18,7 +18,7 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.hosting.registry import LoadedPlugin, Registry
 from nodewise.mapper.configurations import read_settings
 from nodewise.mapper.mapping import from_message, read_time, to_message
-from nodewise.mapper.reading import Reader, TrustingReader, shown
+from nodewise.mapper.reading import Reader, TrustingReader, quote
 from nodewise.plugin import PolicyRecord
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, Stint, run_in
@@ -97,7 +97,7 @@ def read_job(
     if message.HasField("current_allocation"):
         current = _held(message.current_allocation, f"{path}.current_allocation", pools, reader)
     if message.HasField("efficiency"):
-        efficiency = reader.stated(message.efficiency, f"{path}.efficiency.")
+        efficiency = reader.read_scalars(message.efficiency, f"{path}.efficiency.")
     # By hand: a call has thousands of jobs, and most say little.
     return JobQuestion(
         job_id=message.job_id,
@@ -116,7 +116,7 @@ def read_job(
         minimum_run_s=message.minimum_run_seconds,
         restarts=message.restarts_count,
         preemptible=message.preemptible if message.HasField("preemptible") else True,
-        **reader.stated(message, f"{path}."),
+        **reader.read_scalars(message, f"{path}."),
         **efficiency,
     )
 
@@ -144,12 +144,12 @@ def _node(message: schedule_pb2.NodeDevices, path: str, pool: NodePool | None, r
             return _UNKNOWN_NODE
         return message.node_index
     if message.node_name not in pool.node_names:
-        reader.wrong(f"{path}.node_name", f"must name a node of pool {pool.name!r}, found {shown(message.node_name)}")
+        reader.wrong(f"{path}.node_name", f"must name a node of pool {pool.name!r}, found {quote(message.node_name)}")
         return _UNKNOWN_NODE
     index = pool.node_names.index(message.node_name)
     if message.HasField("node_index") and message.node_index != index:
         reader.contradicts(
-            f"{path}.node_index", f"is {message.node_index}, and {shown(message.node_name)} is node {index}"
+            f"{path}.node_index", f"is {message.node_index}, and {quote(message.node_name)} is node {index}"
         )
     return index
 

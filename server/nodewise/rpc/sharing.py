@@ -11,7 +11,7 @@ from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.sharing import KernelShape, Processors, SharingMode, SoloJob
 from nodewise.mapper.mapping import from_message, to_message
 from nodewise.mapper.profiles import read_mode
-from nodewise.mapper.reading import Reader, shown
+from nodewise.mapper.reading import Reader, quote
 from nodewise.plugin import Catalogue
 from nodewise.ports.compute import LongRun
 from nodewise.ports.limits import Limits
@@ -94,7 +94,7 @@ def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> Ask
         INVALID_FIELD, CONTRADICTORY_FACTS. What is wrong with one set stands in its place.
     """
     reader = Reader()
-    device = reader.stated(request.device, "device.")
+    device = reader.read_scalars(request.device, "device.")
     mode = read_mode(request.mode, "mode", reader)
     processors = None
     if request.device.HasField("processors"):
@@ -108,10 +108,10 @@ def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> Ask
         if not message.name:
             reader.wrong(f"{path}.name", "must be given: sets and measured pairs name it")
         elif places.setdefault(message.name, number) != number:
-            reader.wrong(f"{path}.name", f"must be unique, {shown(message.name)} is also jobs[{places[message.name]}]")
+            reader.wrong(f"{path}.name", f"must be unique, {quote(message.name)} is also jobs[{places[message.name]}]")
         name = device.get("device", "")
         jobs.append(AskedJob(_job(message, path, mode, name, catalogue, reader)))
-    stated = reader.stated(request, "")
+    stated = reader.read_scalars(request, "")
     runs = tuple(_runs(request.runs, places, reader))
     if not request.sets and len(jobs) == 1:
         reader.wrong("sets", "must name who would share: there is no pair of one job")
@@ -133,7 +133,7 @@ def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> Ask
 def _job(
     message: pb.SharingJob, path: str, mode: SharingMode, device: str, catalogue: Catalogue, reader: Reader
 ) -> SoloJob:
-    said: dict[str, Any] = reader.stated(message, f"{path}.")
+    said: dict[str, Any] = reader.read_scalars(message, f"{path}.")
     if "step_s" in said:
         said["step_seconds"] = said.pop("step_s")
     if mode is not SharingMode.MIG:
@@ -149,13 +149,13 @@ def _job(
     elsewhere: dict[str, tuple[float, float]] = {}
     for number, step in enumerate(message.steps_elsewhere[:MOST_PARTS]):
         place = f"{path}.steps_elsewhere[{number}]"
-        stated = reader.stated(step, f"{place}.")
+        stated = reader.read_scalars(step, f"{place}.")
         name = stated.get("device", "")
         ratio = stated.get("speed_ratio") or peak_ratio(catalogue, name, device)
         if not name or name in elsewhere:
             reader.wrong(f"{place}.device_name", "must name another device, each once")
         elif ratio is None:
-            text = f"must be given: the catalog does not know the peak of both {shown(name)} and {shown(device)}"
+            text = f"must be given: the catalog does not know the peak of both {quote(name)} and {quote(device)}"
             reader.wrong(f"{place}.speed_ratio", text)
         else:
             elsewhere[name] = stated.get("step_s", stated.get("step_seconds", 0.0)), ratio
@@ -171,9 +171,9 @@ def _runs(
         for field in ("first_job", "second_job"):
             name = getattr(message, field)
             if name not in places:
-                reader.wrong(f"{path}.{field}", f"must name one of the jobs, found {shown(name)}")
+                reader.wrong(f"{path}.{field}", f"must name one of the jobs, found {quote(name)}")
             jobs.append(places.get(name, 0))
-        said = reader.stated(message, f"{path}.", but=("first_job", "second_job"))
+        said = reader.read_scalars(message, f"{path}.", but=("first_job", "second_job"))
         yield jobs[0], jobs[1], said["first_share"], said["second_share"]
 
 
@@ -183,7 +183,7 @@ def _set(names: Sequence[str], path: str, places: Mapping[str, int]) -> tuple[in
         return invalid_field(path, f"must name 1 to {MOST_JOBS} jobs, found {len(names)}")
     for number, name in enumerate(names):
         if name not in places:
-            return invalid_field(f"{path}[{number}]", f"must name one of the jobs, found {shown(name)}")
+            return invalid_field(f"{path}[{number}]", f"must name one of the jobs, found {quote(name)}")
     return tuple(places[name] for name in names)
 
 

@@ -173,7 +173,7 @@ def _revisions(source: profile_pb2.ProfileSource, path: str) -> Mapping[str, int
     if not _states_revision(source):
         return _ANY
     reader = Reader()
-    stated = reader.stated(source, f"{path}.")
+    stated = reader.read_scalars(source, f"{path}.")
     if source.WhichOneof("source") != "profile_id":
         reader.wrong(f"{path}.{next(iter(stated))}", "must be absent unless profile_id names a stored profile")
     if len(stated) > 1:

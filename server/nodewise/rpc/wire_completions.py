@@ -37,7 +37,7 @@ from nodewise.domain.lifetimes import (
 from nodewise.domain.objective import FewestDevices, LeastCost, LeastTime, Objective
 from nodewise.domain.transitions import HybridTimes, OnDemandQuestion
 from nodewise.mapper.mapping import from_message, read_time
-from nodewise.mapper.reading import Reader, shown
+from nodewise.mapper.reading import Reader, quote
 from nodewise.rpc.errors import below
 from nodewise.rpc.options import ReadOptions
 from nodewise.rpc.wire_objectives import read_objective
@@ -63,7 +63,7 @@ def read_data_sets(messages: Sequence[pb_offer.LifetimeDataSet], reader: Reader)
         if not name:
             reader.wrong(f"{path}.name", "must name the lifetimes")
         if name in found:
-            reader.contradicts(f"{path}.name", f"was given before, {shown(name)}")
+            reader.contradicts(f"{path}.name", f"was given before, {quote(name)}")
         if message.law.WhichOneof("law") in (None, "data_set"):
             reader.wrong(f"{path}.law", "must state a law, observations or a record itself")
             continue
@@ -151,7 +151,7 @@ def read_completion(message: pb.EstimateCompletionRequest, options: ReadOptions)
         INVALID_FIELD; LIMIT_EXCEEDED for more runs than are made in a call.
     """
     reader = Reader(_CHECKS)
-    stated = reader.stated(message, "", but=("method",))
+    stated = reader.read_scalars(message, "", but=("method",))
     runs = stated.get("runs_count", 10_000)
     _limited(message, runs)
     common = message.common
@@ -227,7 +227,7 @@ def _offer_or_error(
         with below(f"offers[{number}]."):
             first = names.index(names[number])
             if first < number:
-                text = f"must be unique in the request, offer {first} has {shown(names[number])} too"
+                text = f"must be unique in the request, offer {first} has {quote(names[number])} too"
                 raise invalid_field("name", text)
             return _offer(message, common, lifetimes)
     except NodewiseError as error:
@@ -305,7 +305,7 @@ def _check_offer(offer: CompletionOffer, _path: str, reader: Reader) -> None:
     """What must hold among the groups of an offer."""
     names = [group.name for group in offer.groups if group.name]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        reader.contradicts("groups.name", f"must be unique in the offer, found {shown(name)} twice")
+        reader.contradicts("groups.name", f"must be unique in the offer, found {quote(name)} twice")
     for number, group in enumerate(offer.groups):
         joins = "" if group.replacement is None else group.replacement.joins
         if isinstance(group.lifetime.law, KnownRevocations) and len(group.lifetime.law.times_s) > group.nodes:
@@ -316,7 +316,7 @@ def _check_offer(offer: CompletionOffer, _path: str, reader: Reader) -> None:
             reader.contradicts(f"groups[{number}].replacement", text)
         if joins and joins not in names:
             listed = ", ".join(names) or "none has a name"
-            text = f"must name a group of the offer ({listed}), found {shown(joins)}"
+            text = f"must name a group of the offer ({listed}), found {quote(joins)}"
             reader.wrong(f"groups[{number}].replacement.group_name", text)
     if not 1 <= offer.nodes <= MOST_NODES:
         reader.wrong("groups.nodes", f"must come to 1 to {MOST_NODES} nodes together, found {offer.nodes}")

@@ -88,7 +88,7 @@ def read_asked(message: pb.ReplayRequest | pb.DiagnoseRequest) -> tuple[TraceQue
     for key, value in message.trace_mapping.items():
         reader.text(key, "trace_mapping")
         reader.text(value, f"trace_mapping[{key[:LONGEST_PATTERN]!r}]")
-    budget_s = reader.stated(message, "").get("budget_s", math.inf)
+    budget_s = reader.read_scalars(message, "").get("budget_s", math.inf)
     reader.finish()
     asked = TraceQuestion(
         profile=Profile(),
@@ -316,7 +316,7 @@ def read_since(message: pb.DiagnoseRequest) -> tuple[str, float]:
         INVALID_FIELD.
     """
     reader = Reader()
-    since_s = float(reader.stated(message, "")["since_s"])
+    since_s = float(reader.read_scalars(message, "")["since_s"])
     if message.profile.WhichOneof("source") != "profile_id":
         reader.wrong("profile.profile_id", "must name a stored profile where since_seconds is given")
     else:

@@ -26,7 +26,7 @@ from nodewise.domain.objective import (
 )
 from nodewise.mapper.configurations import read_offer_indexes
 from nodewise.mapper.mapping import from_message
-from nodewise.mapper.reading import Reader, shown
+from nodewise.mapper.reading import Reader, quote
 from nodewise_protos.v1 import configuration_pb2, objective_pb2
 from nodewise_protos.v1 import objective_pb2 as pb
 from nodewise_values.facts import OFFER
@@ -47,7 +47,7 @@ def read_offers(messages: Sequence[objective_pb2.Offer], path: str, reader: Read
         reader.text(message.region, f"{field}.region", OFFER["region"].maximum_length or 64)
         reader.whole(message.tier, f"{field}.tier", most=max(objective_pb2.CapacityTier.values()))
         if message.name and known.setdefault(message.name, number) != number:
-            reader.contradicts(f"{field}.name", f"repeats that of offer {known[message.name]}, {shown(message.name)}")
+            reader.contradicts(f"{field}.name", f"repeats that of offer {known[message.name]}, {quote(message.name)}")
     currencies = sorted({offer.currency for offer in found})
     if len(currencies) > 1:
         reader.contradicts(f"{path}.currency", f"all offers of a request share one, found {', '.join(currencies)}")
@@ -80,7 +80,7 @@ def read_offers_of_rows(
 
     def place(name: str, field: str) -> int:
         if name not in places:
-            reader.wrong(field, f"must name one of the offers ({given}), found {shown(name)}")
+            reader.wrong(field, f"must name one of the offers ({given}), found {quote(name)}")
         return places.get(name, -1)
 
     found: list[int] = []
@@ -156,8 +156,8 @@ def _read(
         return from_message(of.FromString(data), kind, f"{name}.", reader, most=LARGEST_AMOUNT)
 
     asked = pb.Objective.FromString(objective or b"")
-    stated = reader.stated(asked, "objective.") if objective else {}
-    amount = reader.stated(pb.Work.FromString(work), "work.", most=LARGEST_AMOUNT) if work else {}
+    stated = reader.read_scalars(asked, "objective.") if objective else {}
+    amount = reader.read_scalars(pb.Work.FromString(work), "work.", most=LARGEST_AMOUNT) if work else {}
     found = Objective(
         rule=_rule(asked, usual, reader),
         most_extrapolation=stated.get("max_extrapolation_ratio", KNEE.most_extrapolation),

@@ -11,7 +11,7 @@ from typing import Final
 from nodewise.domain.errors import NodewiseError
 from nodewise.mapper.mapping import from_message
 from nodewise.mapper.profiles import read_content_parts
-from nodewise.mapper.reading import Reader, shown
+from nodewise.mapper.reading import Reader, quote
 from nodewise.ports.limits import Limits
 from nodewise.profiles.batches import Batch, TraceChunk
 from nodewise.profiles.naming import UNNAMED, Naming
@@ -71,7 +71,7 @@ def read_naming(message: pb.ProfileBatch | pb.AppendProfileRequest, path: str, r
 
 def _label(key: str, value: str, path: str, reader: Reader) -> None:
     if not _LABEL_KEY.fullmatch(key):
-        reader.wrong(path, f"must have keys of 1 to 63 letters, digits and - . _ /; found {shown(key)}")
+        reader.wrong(path, f"must have keys of 1 to 63 letters, digits and - . _ /; found {quote(key)}")
     if len(value) > LONGEST_LABEL:
         reader.wrong(path, f"must have values of at most {LONGEST_LABEL} characters, found {len(value)} at {key!r}")
 
@@ -108,7 +108,7 @@ def read_retracted(message: pb.RetractEvidenceRequest) -> Evidence:
         if path in FACT_PATHS:
             facts.append(FACT_PATHS[path])
         else:
-            text = f"must be the path of a fact, such as workload.parameter_bytes; found {shown(path)}"
+            text = f"must be the path of a fact, such as workload.parameter_bytes; found {quote(path)}"
             reader.wrong(f"fact_paths[{index}]", text)
     for name in ("trace_sha256s", "shared_run_sha256s"):
         for index, sha256 in enumerate(getattr(message, name)):

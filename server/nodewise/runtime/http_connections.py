@@ -25,7 +25,7 @@ request into one that is just being closed."""
 STOPPING_S: Final = 1.0
 """The same of a reply that is not being read, while the server stops."""
 LEAST_READ_BYTES: Final = 64 * 1024
-"""Bytes of a reply that a caller must read in that time; a caller that reads less holds memory as if it did not read."""
+"""Bytes of a reply that a caller must read in that time: a slower one holds memory as one that does not read."""
 _LINGERING_S: Final = 2.0
 """For the rest of a rejected body, so that its sender reads the reason before the connection ends."""
 _NO_LINGERING: Final = struct.pack("ii", 1, 0)

@@ -206,11 +206,11 @@ class _Supervisor:
                     elif message["say"] == "refused":
                         failure = StartError(message["text"], of_input=message["of_input"])
                     self._change.set()
-                await worker.process.ended()
+                await worker.process.wait_for_end()
         except TimeoutError:
             killed_for = f"it did not serve within {START_S:g} s"
             self._kill(worker, killed_for)
-        status = await worker.process.ended()
+        status = await worker.process.wait_for_end()
         worker.close()
         self._workers.remove(worker)
         self._change.set()
@@ -219,7 +219,7 @@ class _Supervisor:
 
     def _note_death(self, worker: Worker, failure: StartError | None, cause: str, status: int) -> None:
         """Note that a worker ended which was not asked to, and schedule its replacement."""
-        delay_s = self._backoff.died(worker.served_s)
+        delay_s = self._backoff.record_death(worker.served_s)
         self._start_after(delay_s)
         about = {"pid": worker.process.pid, "lived_s": round(worker.age_s, 3), "restart_in_s": round(delay_s, 3)}
         if failure is None:
@@ -278,7 +278,7 @@ class _Supervisor:
         try:
             worker = self._spare or Worker(self._settings, *self._listen)
         except OSError as error:  # no memory or no process to be had
-            delay_s = max(self._backoff.died(0.0), 1.0)
+            delay_s = max(self._backoff.record_death(0.0), 1.0)
             _log.error("worker_not_started", reason=str(error), restart_in_s=delay_s)
             self._start_after(delay_s)
             return

@@ -103,7 +103,7 @@ class ProcessRunner:
         try:
             frame = await self._channel.receive()
         except EOFError:
-            status = await self._process.ended()
+            status = await self._process.wait_for_end()
             raise RunnerLostError(f"its process ended: {status_text(status)}") from None
         self._is_ready |= frame[:1] == Frame.READY
         self.is_idle = frame[:1] in {Frame.DONE, Frame.REFUSED, Frame.FAILED}
@@ -143,7 +143,7 @@ class ProcessRunner:
             self._channel.close()
         if process is not None:
             process.kill()
-            await process.ended()
+            await process.wait_for_end()
         self._last_teachings.clear()
         self.is_idle = True
 

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from typing import Any
 
-from nodewise.ports.executor import Outcome, ResultT, SharedT, UnitT, Work, failed, worked
+from nodewise.ports.executor import Outcome, ResultT, SharedT, UnitT, Work, failure, run_unit
 from nodewise.processes.child import end_with_parent
 from nodewise.runtime.blas import one_thread_each
 
@@ -42,7 +42,7 @@ class LocalExecutor:
             is_alone = len(suspects) == 1
             for unit in suspects:
                 if is_alone or (yield from _run_pool(work, shared, deque([unit]), 1)):
-                    yield failed(unit[0], "its process died")
+                    yield failure(unit[0], "its process died")
 
 
 def _run_pool(
@@ -88,4 +88,4 @@ def _begin(parent: int, work: Any, shared: Any) -> None:
 
 def _do(index: int, unit: Any) -> Outcome[Any]:
     work, shared = _shared
-    return worked(work, shared, index, unit)
+    return run_unit(work, shared, index, unit)

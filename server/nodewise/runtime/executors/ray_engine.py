@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from nodewise.ports.executor import Outcome, ResultT, SharedT, UnitT, Work, failed, worked
+from nodewise.ports.executor import Outcome, ResultT, SharedT, UnitT, Work, failure, run_unit
 
 __all__ = ["RayExecutor", "RayMissingError"]
 
@@ -69,7 +69,7 @@ def _import_ray() -> Any:
 
 def _outcomes(ray: Any, work: Any, shared: Any, units: Sequence[Any], at_once: int) -> Iterator[Outcome[Any]]:
     # No retries: a unit whose process dies is reported, as with local processes.
-    task = ray.remote(num_cpus=1, max_retries=0)(worked)
+    task = ray.remote(num_cpus=1, max_retries=0)(run_unit)
     shared_reference = ray.put(shared)
     running: dict[Any, int] = {}
     waiting = list(enumerate(units))[::-1]
@@ -84,7 +84,7 @@ def _outcomes(ray: Any, work: Any, shared: Any, units: Sequence[Any], at_once: i
                 try:
                     yield ray.get(reference)
                 except ray.exceptions.RayError as error:
-                    yield failed(index, f"{type(error).__name__}: {str(error).splitlines()[0]}")
+                    yield failure(index, f"{type(error).__name__}: {str(error).splitlines()[0]}")
     finally:
         for reference in running:
             ray.cancel(reference, force=True)

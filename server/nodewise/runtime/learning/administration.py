@@ -12,7 +12,7 @@ from nodewise.domain.scores import ScoreSums
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.mapper.mapping import timestamp
-from nodewise.mapper.reading import shown
+from nodewise.mapper.reading import quote
 from nodewise.rpc.calls import Call, run_in
 from nodewise.rpc.paging import page
 from nodewise.runtime.application import Application
@@ -78,7 +78,7 @@ class LearnedPriors:
         for each in self.learning.namespace_lessons:
             if each.namespace == namespace:
                 return each
-        text = shown(namespace) if namespace != UNNAMED else "without a name"
+        text = quote(namespace) if namespace != UNNAMED else "without a name"
         raise NodewiseError(Reason.PRIOR_NOT_FOUND, f"namespace {text} has learned nothing yet")
 
     def _set(self, request: pb.SetPriorRequest) -> None:
@@ -110,7 +110,7 @@ class LearnedPriors:
             now = [place for place, each in enumerate(before) if each == namespace_lessons.learnt]
             matches = list(before[now[0] + 1 :] if now else before)
         if not matches:
-            text = "none is known from before" if lessons_id is None else f"none is named {shown(lessons_id)}"
+            text = "none is known from before" if lessons_id is None else f"none is named {quote(lessons_id)}"
             ids = ", ".join(each.corpora.lessons_id for each in before) or "none"
             raise NodewiseError(
                 Reason.PRIOR_NOT_FOUND,
