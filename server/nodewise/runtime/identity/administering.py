@@ -66,7 +66,7 @@ class TokenAdministration:
         """Tokens without their texts."""
         _, tokens = await run_in(None, self.ledger.all)
         now_s = time.time()
-        by_key = {_key(token): token for token in tokens if request.show_ended or not token.ended(now_s)}
+        by_key = {_key(token): token for token in tokens if request.show_ended or not token.has_ended(now_s)}
         keys, next_token = page(sorted(by_key), request)
         return pb.ListTokensResponse(tokens=[write_token(by_key[key]) for key in keys], next_page_token=next_token)
 

@@ -56,7 +56,7 @@ def all_tokens(config: Path | None, store: str | None, *, show_ended: bool) -> l
     """Tokens of a store, by the time that they were made. Raises StartError."""
     with _ledger(config, store) as (ledger, _):
         now_s = time.time()
-        return [write_token(token) for token in ledger.all()[1] if show_ended or not token.ended(now_s)]
+        return [write_token(token) for token in ledger.all()[1] if show_ended or not token.has_ended(now_s)]
 
 
 def purge_tokens(config: Path | None, store: str | None, ended_before_s: float) -> list[Token]:
