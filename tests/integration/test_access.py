@@ -21,7 +21,7 @@ from nodewise.domain.principal import Role
 from nodewise.profiles.opening import open_store
 from nodewise.rpc.access import PROFILE_ID, RULES, names_in
 from nodewise.rpc.services import _DESCRIPTORS
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.identity.tokens import new_token, split_token
 from nodewise.runtime.settings import Settings
 from nodewise_client import Client, PermissionDeniedError, UnauthenticatedError

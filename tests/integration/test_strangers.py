@@ -14,7 +14,7 @@ import pytest
 from patience import PATIENCE_S
 from serving import Failure, Stubs, failure_of, observed, stored, workers
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.groups_of_settings import Quotas
 from nodewise.runtime.identity.operating import end_token, make_token
 from nodewise.runtime.settings import Settings

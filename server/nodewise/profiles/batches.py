@@ -96,7 +96,7 @@ class Batch:
         return self.workload != NO_WORKLOAD or self.network != NO_NETWORK
 
     @property
-    def stated(self) -> StatedFacts:
+    def facts(self) -> StatedFacts:
         """All that is stated besides rows."""
         return StatedFacts(workload=self.workload, network=self.network, naming=self.naming)
 

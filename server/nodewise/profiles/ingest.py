@@ -128,7 +128,7 @@ def plan_append(
 def _stage(profile: ProfileState, session: SessionState, batch: Batch) -> tuple[SessionState, list[ChunkStep]]:
     stated = session.stated
     if batch.has_facts or batch.naming:
-        stated = stated.then(batch.stated)
+        stated = stated.then(batch.facts)
     if stated and (stated is not session.stated or batch.commit):
         profile.stated.then(stated).without_removals()
     steps: list[ChunkStep] = []

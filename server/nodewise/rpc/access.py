@@ -124,7 +124,7 @@ class Identity(Protocol):
     def epoch(self) -> int:
         """Another number after each change that may have taken somebody's rights away."""
 
-    def known(self, metadata: Iterable[tuple[str, str | bytes]]) -> Principal | None:
+    def known_principal(self, metadata: Iterable[tuple[str, str | bytes]]) -> Principal | None:
         """Who calls with this metadata, where that was found out before; None = it is to be found out."""
 
     async def principal(self, context: Context) -> Principal:
@@ -150,9 +150,9 @@ class Guard:
     identity: Identity
     names: Names | None
 
-    def known(self, metadata: Iterable[tuple[str, str | bytes]]) -> Principal | None:
+    def known_principal(self, metadata: Iterable[tuple[str, str | bytes]]) -> Principal | None:
         """The caller, where it is known already that he may call the method; None = it is to be found out."""
-        principal = self.identity.known(metadata)
+        principal = self.identity.known_principal(metadata)
         if principal is None or not principal.has(self.rule.roles) or self.rule.everywhere:
             return None
         return principal

@@ -92,7 +92,7 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
         metadata = metadata_of(context)
         named = named_in(metadata)
         if principal is None:
-            known = ANYONE if guard is None else guard.known(metadata)
+            known = ANYONE if guard is None else guard.known_principal(metadata)
             principal = known or await admitted(path, method, context)
         if guard is not None and request.__class__ is KnownReply:
             request = request.for_caller(method, guard, principal)

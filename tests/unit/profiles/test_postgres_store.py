@@ -27,7 +27,7 @@ NOWHERE = "postgresql://nodewise@/none?host=/nowhere"
 
 
 @pytest.fixture
-def note_opening(tmp_path: Path, database: Callable[[], str]) -> Opener:
+def opened(tmp_path: Path, database: Callable[[], str]) -> Opener:
     return opener("postgresql", tmp_path, database)
 
 

@@ -22,7 +22,7 @@ PREFIX = "name_prefix"
 class Anyone:
     epoch = 0
 
-    def known(self, metadata: object) -> Principal:
+    def known_principal(self, metadata: object) -> Principal:
         return ANYONE
 
     async def principal(self, context: object) -> Principal:  # as the protocol has it

@@ -86,7 +86,7 @@ class Callers:
             self._following.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def known(self, metadata: Metadata) -> Principal | None:
+    def known_principal(self, metadata: Metadata) -> Principal | None:
         """As the protocol says."""
         principal = self._principals.get(_authorization(metadata) or "")
         return None if principal is None or principal.expired() else principal
