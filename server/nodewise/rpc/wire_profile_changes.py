@@ -76,7 +76,7 @@ def _label(key: str, value: str, path: str, reader: Reader) -> None:
         reader.wrong(path, f"must have values of at most {LONGEST_LABEL} characters, found {len(value)} at {key!r}")
 
 
-def read_wanted_labels(wanted: Sequence[str]) -> list[Label]:
+def read_wanted_labels(texts: Sequence[str]) -> list[Label]:
     """Labels that profiles are listed by: "key" or "key=value".
 
     Raises
@@ -85,13 +85,13 @@ def read_wanted_labels(wanted: Sequence[str]) -> list[Label]:
         INVALID_FIELD.
     """
     reader = Reader()
-    found: list[Label] = []
-    for index, text in enumerate(wanted):
-        key, given, value = text.partition("=")
+    labels: list[Label] = []
+    for index, text in enumerate(texts):
+        key, separator, value = text.partition("=")
         _label(key, value, f"labels[{index}]", reader)
-        found.append((key, value if given else None))
+        labels.append((key, value if separator else None))
     reader.finish()
-    return found
+    return labels
 
 
 def read_retracted(message: pb.RetractEvidenceRequest) -> Evidence:
@@ -114,17 +114,17 @@ def read_retracted(message: pb.RetractEvidenceRequest) -> Evidence:
         for index, sha256 in enumerate(getattr(message, name)):
             reader.sha256(sha256, f"{name}[{index}]")
     reader.text(message.reason, "reason", RETRACT_EVIDENCE_REQUEST["reason"].maximum_length or 0)
-    found = Evidence.of(
+    evidence = Evidence.of(
         message.observation_numbers,
         message.phase_timing_numbers,
         facts,
         message.trace_sha256s,
         message.shared_run_sha256s,
     )
-    if not (found or message.fact_paths):
+    if not (evidence or message.fact_paths):
         reader.wrong("observation_numbers", "must name an observation, or another list other evidence")
     reader.finish()
-    return found
+    return evidence
 
 
 def not_found_on_the_wire(error: NodewiseError) -> NodewiseError:
@@ -132,9 +132,9 @@ def not_found_on_the_wire(error: NodewiseError) -> NodewiseError:
     paths = error.metadata.get("fact_paths")
     if paths is None:
         return error
-    written = {row: path for path, row in FACT_PATHS.items()}
-    named = ",".join(written.get(path, path) for path in paths.split(","))
-    return replace(error, message=error.message.replace(paths, named), metadata={**error.metadata, "fact_paths": named})
+    wire_paths = {row: path for path, row in FACT_PATHS.items()}
+    text = ",".join(wire_paths.get(path, path) for path in paths.split(","))
+    return replace(error, message=error.message.replace(paths, text), metadata={**error.metadata, "fact_paths": text})
 
 
 def _chunk(message: profile_pb2.TraceChunk, path: str, reader: Reader) -> TraceChunk:

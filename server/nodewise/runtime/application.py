@@ -356,7 +356,7 @@ class Application:
         if self.callers is not None and self.callers.ledger is not None:
             services += (TokenAdministration(self.callers.ledger, self.callers),)
         behaviours = {**refused_admin(), **refused_tokens(), **methods_by_generation, **behaviours_by_name(services)}
-        known = {"predict": known_one, "stream_predict": streams.known}
+        known = {"predict": known_one, "stream_predict": streams.known_reply}
         return handlers(
             behaviours,
             self._settings.default_deadline_s,

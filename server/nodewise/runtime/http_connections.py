@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 import structlog
 from aiohttp import web
 
-from nodewise.rpc.http.front import failed
+from nodewise.rpc.http.front import failure_response
 from nodewise.runtime.connections import METADATA_BYTES, most_connections
 from nodewise.runtime.groups_of_settings import ConnectionSettings
 
@@ -140,9 +140,9 @@ class _Connection(web.RequestHandler):
             raise ConnectionError("a response has begun")
         if status >= 500:
             _log.error("request_failed", exc_info=exc)
-            response = failed(_INTERNAL, "the server failed; its log has the details")
+            response = failure_response(_INTERNAL, "the server failed; its log has the details")
         else:
-            response = failed(_INVALID, "this is no request of HTTP/1.1, or its head is too large")
+            response = failure_response(_INVALID, "this is no request of HTTP/1.1, or its head is too large")
         response.force_close()
         return response
 

@@ -128,7 +128,7 @@ def test_bytes_of_all_calls_together_are_bounded() -> None:
         assert refused.value.reason == "OVERLOADED"
     with second.holding(Large(b"x" * 300)):  # alone, whatever the bound
         pass
-    assert in_flight.held == 0
+    assert in_flight.total_bytes == 0
 
 
 def test_replies_count_until_they_are_let_go() -> None:

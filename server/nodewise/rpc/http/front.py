@@ -19,7 +19,7 @@ from nodewise.rpc.http.origins import Origins
 from nodewise.rpc.http.rest import Rest
 from nodewise.rpc.http.translating import Translator
 
-__all__ = ["DOCUMENT", "HEALTH", "Front", "failed"]
+__all__ = ["DOCUMENT", "HEALTH", "Front", "failure_response"]
 
 _log = structlog.get_logger("nodewise.rpc")
 
@@ -66,24 +66,24 @@ class Front:
             response.force_close()
         return response
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         """Let go of every connection after its next response; returns when no request is in flight."""
         self._drains = True
         await self._none_in_flight.wait()
 
     async def _told_where_allowed(self, request: BaseRequest) -> StreamResponse:
         refusal = self._origins.refusal(request.headers)
-        told = self._origins.told(request.headers)
+        told = self._origins.response_headers(request.headers)
         headers = _ALWAYS | told | {"Vary": "Accept-Encoding, Origin"} if told else _ALWAYS
         if refusal:
-            response: StreamResponse = failed(code_pb2.PERMISSION_DENIED, refusal)
+            response: StreamResponse = failure_response(code_pb2.PERMISSION_DENIED, refusal)
         else:
-            response = await self._answered(request, headers)
+            response = await self._answer(request, headers)
         if not response.prepared:
             response.headers.update(headers)
         return response
 
-    async def _answered(self, request: BaseRequest, headers: Mapping[str, str]) -> StreamResponse:
+    async def _answer(self, request: BaseRequest, headers: Mapping[str, str]) -> StreamResponse:
         target = request.raw_path
         if not target.startswith("/"):
             target = request.rel_url.raw_path_qs
@@ -96,11 +96,13 @@ class Front:
         if found is not None:
             return await self._rest(found, query, request, headers)
         if path in (DOCUMENT, HEALTH) and request.method in ("GET", "HEAD"):
-            return await self._told(path, request, headers)
+            return await self._respond(path, request, headers)
         verbs = self._verbs(path)
         if verbs:
-            return failed(code_pb2.UNIMPLEMENTED, f"{path} takes {', '.join(verbs)}", 405, {"Allow": ", ".join(verbs)})
-        return failed(code_pb2.NOT_FOUND, f"there is nothing at {path[:200]}; {DOCUMENT} lists what there is")
+            return failure_response(
+                code_pb2.UNIMPLEMENTED, f"{path} takes {', '.join(verbs)}", 405, {"Allow": ", ".join(verbs)}
+            )
+        return failure_response(code_pb2.NOT_FOUND, f"there is nothing at {path[:200]}; {DOCUMENT} lists what there is")
 
     def _verbs(self, path: str) -> list[str]:
         if path in self._connect:
@@ -111,11 +113,13 @@ class Front:
         """A browser asks whether a page may call, or somebody what there is."""
         verbs = self._verbs(path)
         if not verbs:
-            return failed(code_pb2.NOT_FOUND, f"there is nothing at {path[:200]}; {DOCUMENT} lists what there is")
+            return failure_response(
+                code_pb2.NOT_FOUND, f"there is nothing at {path[:200]}; {DOCUMENT} lists what there is"
+            )
         told = self._origins.preflight(request.headers, verbs)
         return Response(status=204, headers=told | {"Allow": ", ".join([*verbs, "OPTIONS"])})
 
-    async def _told(self, path: str, request: BaseRequest, headers: Mapping[str, str]) -> StreamResponse:
+    async def _respond(self, path: str, request: BaseRequest, headers: Mapping[str, str]) -> StreamResponse:
         if path == HEALTH:
             serving = await self._health()
             body = orjson.dumps({"status": "SERVING" if serving else "NOT_SERVING"})
@@ -137,7 +141,9 @@ def _document() -> bytes:
     return resources.files(__package__).joinpath("openapi.json").read_bytes()
 
 
-def failed(code: int, message: str, http: int | None = None, headers: Mapping[str, str] | None = None) -> Response:
+def failure_response(
+    code: int, message: str, http: int | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
     """A request that reaches no method."""
     status = status_pb2.Status(code=code, message=message)
     body = rest_error(status, http)
